@@ -1,0 +1,1 @@
+"""The numpy executor: runs a model and keeps every value it computed."""

@@ -1,0 +1,65 @@
+"""Where kernels get memory for results, so that limits are held before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from exec.context import current_limits
+from exec.errors import LimitError
+
+Array = NDArray[Any]
+
+
+@dataclass(slots=True, eq=False)
+class SparseArray:
+    """A sparse tensor at run time: values [NNZ], indices [NNZ] (linearised) or [NNZ, rank], dense shape."""
+
+    values: Array
+    indices: Array
+    shape: tuple[int, ...]
+
+    def dense(self) -> Array:
+        """The dense array; its size is held against the memory limit first."""
+        result = zeros(self.shape, self.values.dtype)
+        if self.indices.ndim == 1:
+            result.reshape(-1)[self.indices] = self.values
+        else:
+            result[tuple(self.indices.T)] = self.values
+        return result
+
+
+def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
+    """Raise LimitError if an array of this shape would pass the run's limit; reckons in Python ints."""
+    limit = current_limits().max_bytes
+    if limit is None:
+        return
+    size = prod(int(d) for d in shape) * np.dtype(dtype).itemsize
+    if size > limit:
+        dims = "×".join(str(int(d)) for d in shape)
+        msg = f"a result of {dims} {np.dtype(dtype).name} needs {size:,} bytes, over the limit of {limit:,}"
+        raise LimitError(msg)
+
+
+def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
+    """Like numpy.empty, after the size was held against the limit."""
+    check_size(shape, dtype)
+    return np.empty(tuple(shape), dtype)
+
+
+def zeros(shape: Sequence[int], dtype: DTypeLike) -> Array:
+    """Like numpy.zeros, after the size was held against the limit."""
+    check_size(shape, dtype)
+    return np.zeros(tuple(shape), dtype)
+
+
+def full(shape: Sequence[int], value: Any, dtype: DTypeLike) -> Array:
+    """Like numpy.full, after the size was held against the limit."""
+    result = empty(shape, dtype)
+    result[...] = value
+    return result

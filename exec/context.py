@@ -1,0 +1,107 @@
+"""What a kernel may ask of the run it is part of."""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from exec.errors import LimitError
+from model.progress import SILENT, Progress
+
+#: What flows along an edge: ndarray, list (sequence), dict (map), SparseArray, or None (empty optional).
+RuntimeValue = Any
+
+
+class Body(Protocol):
+    """A subgraph (If, Loop, Scan …) bound to the values it captures from outside."""
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the formal inputs, in order."""
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs, in order."""
+
+    def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+        """Run once; raises what a node inside raises."""
+
+
+class Limits:
+    """The limits of one run: memory for a single result, the clock, and cancellation. Any thread."""
+
+    __slots__ = ("deadline", "max_bytes", "progress")
+
+    def __init__(
+        self, max_bytes: int | None = None, deadline: float | None = None, progress: Progress = SILENT
+    ) -> None:
+        self.max_bytes = max_bytes
+        self.deadline = deadline  # time.monotonic()
+        self.progress = progress
+
+
+_UNLIMITED = Limits()
+_current = threading.local()
+
+
+def current_limits() -> Limits:
+    """The limits of the run on this thread; none outside a run."""
+    limits: Limits = getattr(_current, "limits", _UNLIMITED)
+    return limits
+
+
+def set_limits(limits: Limits | None) -> None:
+    """Put the limits of a run in force on this thread (None: no run)."""
+    _current.limits = limits if limits is not None else _UNLIMITED
+
+
+def checkpoint() -> None:
+    """Called inside loops of long kernels: raises Cancelled, or LimitError past the time limit."""
+    limits = current_limits()
+    limits.progress.check()
+    if limits.deadline is not None and time.monotonic() > limits.deadline:
+        msg = "the run reached its time limit"
+        raise LimitError(msg)
+
+
+class Context:
+    """Handed to kernels whose first parameter is `ctx`; one per node."""
+
+    __slots__ = ("body_runner", "domain", "node_name", "op_type", "opset", "opset_imports", "seed", "wanted")
+
+    def __init__(
+        self,
+        op_type: str,
+        opset: int,
+        *,
+        domain: str = "",
+        wanted: Sequence[bool] = (True,),
+        node_name: str = "",
+        seed: int = 0,
+        opset_imports: dict[str, int] | None = None,
+        body_runner: Callable[..., Any] | None = None,
+    ) -> None:
+        self.op_type = op_type
+        self.opset = opset  # version of `domain` the model imports
+        self.domain = domain
+        self.wanted = tuple(wanted)  # per output of the node: has it a name
+        self.node_name = node_name
+        self.seed = seed  # of the run
+        self.opset_imports = opset_imports or {}
+        self.body_runner = body_runner  # evaluates a graph by value names; only Gradient needs it
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the node lists."""
+        return len(self.wanted)
+
+    def rng(self, seed: float | None = None) -> np.random.Generator:
+        """A generator: from the node's own seed attribute if it has one, else from the run's seed and node name."""
+        if seed is not None:
+            return np.random.default_rng(np.frombuffer(np.float32(seed).tobytes(), np.uint32).tolist())
+        return np.random.default_rng([self.seed, zlib.crc32(self.node_name.encode("utf-8", "replace"))])

@@ -1,0 +1,15 @@
+"""What can stop a node, a run or a kernel, as results rather than crashes."""
+
+from __future__ import annotations
+
+
+class KernelError(ValueError):
+    """An input, attribute or shape a kernel cannot take; the message says what was found and expected."""
+
+
+class MissingKernelError(LookupError):
+    """No kernel for an operator, domain and opset; the message names them and the versions there are."""
+
+
+class LimitError(MemoryError):
+    """A result would pass the memory limit, or the run its time limit; nothing was allocated."""

@@ -1,0 +1,117 @@
+"""Which function computes which operator version: `@kernel` registers, `find` looks up."""
+
+from __future__ import annotations
+
+import inspect
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from exec.errors import MissingKernelError
+
+KernelFunction = Callable[..., Any]
+#: Given the constant inputs (None where not constant) and the attributes, returns a faster function of all
+#: inputs, or None to use the plain kernel.
+Prepare = Callable[..., KernelFunction | None]
+F = TypeVar("F", bound=KernelFunction)
+
+REQUIRED: Any = inspect.Parameter.empty
+
+
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """One function and the operator version it starts to serve.
+
+    Positional parameters of `function` are the ONNX inputs in order, keyword-only ones the attributes with
+    the specification's defaults; several outputs are a tuple. `takes_context` says the first is a Context.
+    """
+
+    op_type: str
+    domain: str
+    since: int
+    function: KernelFunction
+    takes_context: bool
+    inputs: tuple[str, ...]
+    required_inputs: int
+    variadic: bool
+    attributes: dict[str, Any] = field(default_factory=dict)  # name → default, REQUIRED where there is none
+    any_attributes: bool = False  # the function takes **attributes
+    prepare: Prepare | None = None
+
+    def __str__(self) -> str:
+        return f"{self.domain or 'ai.onnx'}::{self.op_type}-{self.since}"
+
+
+_kernels: dict[tuple[str, str], list[Kernel]] = {}
+
+
+def kernel(op_type: str, *, since: int, domain: str = "") -> Callable[[F], F]:
+    """Register a function as the kernel of an operator from opset `since` on, up to the next one registered."""
+
+    def register(function: F) -> F:
+        entry = _describe(function, op_type, domain, since)
+        versions = _kernels.setdefault((domain, op_type), [])
+        if any(v.since == since for v in versions):
+            msg = f"kernel {entry} is registered twice"
+            raise ValueError(msg)
+        versions.append(entry)
+        versions.sort(key=lambda v: v.since)
+        return function
+
+    return register
+
+
+def prepares(*functions: KernelFunction) -> Callable[[F], F]:
+    """Register a plan-time preparation for kernels already registered with these functions.
+
+    It is called once per node and plan as ``prepare(constants, **attributes)``, where constants[i] is the array
+    of input i when it never changes, else None. It packs, transposes or casts what it can and returns a function
+    of all inputs (constants included, same order), or None when the plain kernel is as good.
+    """
+
+    def register(prepare: F) -> F:
+        for versions in _kernels.values():
+            for entry in versions:
+                if entry.function in functions:
+                    entry.prepare = prepare
+        return prepare
+
+    return register
+
+
+def find(op_type: str, opset: int, domain: str = "") -> Kernel:
+    """The newest kernel not newer than `opset`; MissingKernelError names what there is."""
+    versions = _kernels.get((domain, op_type), ())
+    index = bisect_right([v.since for v in versions], opset)
+    if index:
+        return versions[index - 1]
+    have = ", ".join(str(v.since) for v in versions) or "none"
+    msg = f"no kernel for {domain or 'ai.onnx'}::{op_type} at opset {opset} (versions here: {have})"
+    raise MissingKernelError(msg)
+
+
+def all_kernels() -> Iterator[Kernel]:
+    """Every registered kernel, by domain, operator and version."""
+    for key in sorted(_kernels):
+        yield from _kernels[key]
+
+
+def _describe(function: KernelFunction, op_type: str, domain: str, since: int) -> Kernel:
+    parameters: Sequence[inspect.Parameter] = list(inspect.signature(function).parameters.values())
+    takes_context = bool(parameters) and parameters[0].name == "ctx"
+    if takes_context:
+        parameters = parameters[1:]
+    inputs = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return Kernel(
+        op_type=op_type,
+        domain=domain,
+        since=since,
+        function=function,
+        takes_context=takes_context,
+        inputs=tuple(p.name for p in inputs),
+        required_inputs=sum(p.default is p.empty for p in inputs),
+        variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
+        attributes={p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY},
+        any_attributes=any(p.kind is p.VAR_KEYWORD for p in parameters),
+    )

@@ -1,0 +1,143 @@
+"""Attributes of nodes and functions: immutable, so that setting one is replacing it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from model.graph import Graph
+    from model.tensors import SparseTensor, Tensor
+    from model.types import Type
+
+    Scalar = int | float | str
+    AttributeValue = (
+        Scalar
+        | Tensor
+        | SparseTensor
+        | Graph
+        | Type
+        | tuple[int, ...]
+        | tuple[float, ...]
+        | tuple[str, ...]
+        | tuple[Tensor, ...]
+        | tuple[SparseTensor, ...]
+        | tuple[Graph, ...]
+        | tuple[Type, ...]
+        | None
+    )
+
+
+class AttributeKind(enum.IntEnum):
+    """AttributeProto.AttributeType."""
+
+    UNDEFINED = 0
+    FLOAT = 1
+    INT = 2
+    STRING = 3
+    TENSOR = 4
+    GRAPH = 5
+    FLOATS = 6
+    INTS = 7
+    STRINGS = 8
+    TENSORS = 9
+    GRAPHS = 10
+    SPARSE_TENSOR = 11
+    SPARSE_TENSORS = 12
+    TYPE_PROTO = 13
+    TYPE_PROTOS = 14
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the value is a tuple."""
+        return self in _LISTS
+
+    @property
+    def element(self) -> AttributeKind:
+        """The kind of one element of a list; the kind itself otherwise."""
+        return _LISTS.get(self, self)
+
+
+_LISTS = {
+    AttributeKind.FLOATS: AttributeKind.FLOAT,
+    AttributeKind.INTS: AttributeKind.INT,
+    AttributeKind.STRINGS: AttributeKind.STRING,
+    AttributeKind.TENSORS: AttributeKind.TENSOR,
+    AttributeKind.GRAPHS: AttributeKind.GRAPH,
+    AttributeKind.SPARSE_TENSORS: AttributeKind.SPARSE_TENSOR,
+    AttributeKind.TYPE_PROTOS: AttributeKind.TYPE_PROTO,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute. `value` by kind: int, float, str, Tensor, SparseTensor, Graph, Type, or a tuple of these.
+
+    Strings are bytes in the file and need not be UTF-8; they are str with surrogateescape here, so nothing is
+    lost. `reference` names an attribute of the enclosing function instead of a value (ref_attr_name).
+    """
+
+    name: str
+    kind: AttributeKind
+    value: AttributeValue = None
+    doc_string: str = ""
+    reference: str = ""
+    source: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The bodies this attribute holds; empty for other kinds."""
+        if self.kind is AttributeKind.GRAPH and self.value is not None:
+            return (self.value,)  # type: ignore[return-value]  # the kind says it is a Graph
+        if self.kind is AttributeKind.GRAPHS:
+            return self.value or ()  # type: ignore[return-value]  # the kind says they are Graphs
+        return ()
+
+
+def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> Attribute:
+    """An attribute from a Python value, its kind guessed when not given; ValueError when nothing fits."""
+    guessed = guess_kind(value) if kind is None else kind
+    if isinstance(value, list):
+        value = tuple(value)
+    if guessed is AttributeKind.FLOAT:
+        value = float(value)
+    elif guessed is AttributeKind.FLOATS:
+        value = tuple(float(v) for v in value)
+    elif guessed is AttributeKind.INT:
+        value = int(value)
+    elif guessed is AttributeKind.INTS:
+        value = tuple(int(v) for v in value)
+    return Attribute(name, guessed, value)
+
+
+def guess_kind(value: Any) -> AttributeKind:
+    """The kind a Python value would be stored as; an empty list is INTS."""
+    from model.graph import Graph
+    from model.tensors import SparseTensor, Tensor
+    from model.types import Type
+
+    if isinstance(value, (list, tuple)):
+        kinds = {guess_kind(v) for v in value}
+        if kinds == {AttributeKind.INT, AttributeKind.FLOAT}:
+            return AttributeKind.FLOATS
+        if len(kinds) > 1:
+            msg = f"a list of {', '.join(sorted(k.name for k in kinds))}; an attribute holds one kind"
+            raise ValueError(msg)
+        element = kinds.pop() if kinds else AttributeKind.INT
+        for plural, single in _LISTS.items():
+            if single is element:
+                return plural
+    for types, kind in (
+        (int, AttributeKind.INT),
+        (float, AttributeKind.FLOAT),
+        (str, AttributeKind.STRING),
+        (Tensor, AttributeKind.TENSOR),
+        (SparseTensor, AttributeKind.SPARSE_TENSOR),
+        (Graph, AttributeKind.GRAPH),
+        (Type, AttributeKind.TYPE_PROTO),
+    ):
+        if isinstance(value, types):
+            return kind
+    msg = f"no attribute kind holds a {type(value).__name__}"
+    raise ValueError(msg)

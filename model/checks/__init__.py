@@ -1,0 +1,1 @@
+"""Every rule of the ONNX IR specification and of operator signatures."""

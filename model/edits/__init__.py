@@ -1,0 +1,1 @@
+"""What a user does to a model, as plain functions over steps."""

@@ -1,0 +1,552 @@
+"""The editable IR: Model, Graph, Function, Node and Value as linked objects.
+
+Nodes refer to Value objects, not to names; definition and use are kept on every change, never recomputed.
+Everything here is read freely and changed only by model.steps, so that undo, the journal and live views see
+every change. Objects are lean (slots; attributes, types and texts decoded on first use from the message they
+were read from), since a model may have 100,000 nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from model.attributes import Attribute
+    from model.tensors import SparseTensor, Tensor
+    from model.types import Type
+
+#: Who uses a value and where: a node and the index of its input, or a graph and the index of its output.
+Use = tuple["Node | Graph", int]
+
+_EMPTY: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a node or value rarely carries and nobody should pay for."""
+
+    doc_string: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    device_configurations: tuple[NodeDeviceConfiguration, ...] = ()  # nodes only
+
+
+NO_DETAILS = Details()
+
+
+class Decoder(Protocol):
+    """Reads, on first use, what opening a file left in the messages. One per file, in model.io."""
+
+    def attributes(self, source: Any) -> dict[str, Attribute]:
+        """Attributes of a NodeProto that has no bodies, in file order."""
+
+    def node_details(self, source: Any) -> Details:
+        """Texts and device configurations of a NodeProto."""
+
+    def value_type(self, source: Any) -> Type | None:
+        """The declared type in a ValueInfoProto."""
+
+    def value_details(self, source: Any) -> Details:
+        """Texts of a ValueInfoProto."""
+
+
+class Value:
+    """What flows along an edge: a graph input, an initializer, an output of a node, or an unresolved name.
+
+    `graph` is where it is defined, `producer` and `index` say which output of which node it is, `initializer`
+    holds its constant value. `type` is what the file declares, None when it does not. `uses` lists nodes in any
+    graph (bodies see outer values) and graphs that return it.
+    """
+
+    __slots__ = (
+        "_decoder", "_details", "_source", "_type", "_uses", "graph", "index", "initializer", "name", "producer",
+    )  # fmt: skip
+
+    def __init__(self, name: str, type: Type | None = None, graph: Graph | None = None) -> None:  # noqa: A002
+        self.name = name
+        self.graph = graph
+        self.producer: Node | None = None
+        self.index = 0
+        self.initializer: Tensor | SparseTensor | None = None
+        self._uses: dict[Use, None] | None = None
+        self._type = type
+        self._source: Any = None
+        self._decoder: Decoder | None = None  # set: the type is still in the message
+        self._details: Details | None = NO_DETAILS
+
+    @property
+    def type(self) -> Type | None:
+        """The declared type, or None."""
+        if self._decoder is not None:
+            self._read()
+        return self._type
+
+    @property
+    def doc_string(self) -> str:
+        """The description in the value's ValueInfoProto."""
+        return self._read().doc_string
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """metadata_props of the value's ValueInfoProto."""
+        return self._read().metadata
+
+    def _read(self) -> Details:
+        decoder = self._decoder
+        if decoder is not None:
+            self._type = decoder.value_type(self._source)
+            self._details = decoder.value_details(self._source)
+            self._decoder = None
+        return self._details or NO_DETAILS
+
+    @property
+    def uses(self) -> Collection[Use]:
+        """Every (node, input index) and (graph, output index) that refers to this value."""
+        return self._uses.keys() if self._uses else ()
+
+    @property
+    def consumers(self) -> Iterator[Node]:
+        """Nodes that use the value, once per use."""
+        return (user for user, _ in self.uses if isinstance(user, Node))
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is an input of its graph."""
+        return self.graph is not None and self in self.graph.inputs
+
+    @property
+    def is_output(self) -> bool:
+        """Whether its own graph or a body returns it."""
+        return any(isinstance(user, Graph) for user, _ in self.uses)
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether anything gives it a value; False for a name that nothing in the file produces."""
+        return self.producer is not None or self.initializer is not None or self.is_input
+
+    def __repr__(self) -> str:
+        return f"<Value {self.name!r}>"
+
+
+class Node:
+    """One operator call. `inputs` and `outputs` hold None where an optional one is left out.
+
+    `domain` is normalised (``""`` for ai.onnx). `graph` is None while the node is not in a graph.
+    """
+
+    __slots__ = (
+        "_attributes", "_decoder", "_details", "_next", "_previous", "_source", "domain", "graph", "inputs", "name",
+        "op_type", "outputs", "overload",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: tuple[Value | None, ...] = (),
+        outputs: tuple[Value | None, ...] = (),
+        *,
+        name: str = "",
+        domain: str = "",
+        overload: str = "",
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> None:
+        self.op_type = op_type
+        self.domain = domain
+        self.overload = overload
+        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+        self.graph: Graph | None = None
+        self._attributes: dict[str, Attribute] | None = dict(attributes) if attributes else {}
+        self._details: Details | None = NO_DETAILS
+        self._source: Any = None
+        self._decoder: Decoder | None = None
+        self._previous: Node | None = None
+        self._next: Node | None = None
+        for index, value in enumerate(outputs):
+            if value is not None:
+                value.producer = self
+                value.index = index
+        for graph in self.bodies:
+            graph.owner = self
+
+    @property
+    def attributes(self) -> Mapping[str, Attribute]:
+        """Attributes by name in file order; decoded on first use. Reads no file."""
+        attributes = self._attributes
+        if attributes is None:
+            assert self._decoder is not None
+            attributes = self._attributes = self._decoder.attributes(self._source)
+        return attributes
+
+    @property
+    def details(self) -> Details:
+        """Doc string, metadata and device configurations together; decoded on first use."""
+        details = self._details
+        if details is None:
+            assert self._decoder is not None
+            details = self._details = self._decoder.node_details(self._source)
+        return details
+
+    @property
+    def doc_string(self) -> str:
+        """The node's description."""
+        return self.details.doc_string
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """metadata_props of the node."""
+        return self.details.metadata
+
+    @property
+    def device_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
+        """How the node is spread over devices."""
+        return self.details.device_configurations
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        """The graphs in its attributes (If, Loop, Scan …). Nodes with bodies are never lazy, so this is cheap."""
+        if not self._attributes:
+            return ()
+        return tuple(graph for attribute in self._attributes.values() for graph in attribute.graphs)
+
+    @property
+    def previous(self) -> Node | None:
+        """The node before it in the graph's list."""
+        return self._previous
+
+    @property
+    def next(self) -> Node | None:
+        """The node after it in the graph's list."""
+        return self._next
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message: its name, or the operator type when it has none."""
+        return self.name or self.op_type
+
+    def __repr__(self) -> str:
+        return f"<Node {self.op_type} {self.name!r}>"
+
+
+class NodeList:
+    """The nodes of a graph in order: a linked list, so inserting and removing cost nothing in a large graph."""
+
+    __slots__ = ("_graph", "_length", "first", "last")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.first: Node | None = None
+        self.last: Node | None = None
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Node]:
+        node = self.first
+        while node is not None:
+            following = node._next
+            yield node
+            node = following
+
+    def __reversed__(self) -> Iterator[Node]:
+        node = self.last
+        while node is not None:
+            following = node._previous
+            yield node
+            node = following
+
+    def __contains__(self, node: object) -> bool:
+        return isinstance(node, Node) and node.graph is self._graph
+
+    def __getitem__(self, index: int) -> Node:
+        """The node at an index; walks the list, so not for loops."""
+        if index < 0:
+            index += self._length
+        if 0 <= index < self._length:
+            for position, node in enumerate(self):
+                if position == index:
+                    return node
+        msg = f"node index {index} of {self._length}"
+        raise IndexError(msg)
+
+    def _append(self, node: Node) -> None:
+        node.graph = self._graph
+        last = self.last
+        node._previous = last
+        if last is None:
+            self.first = node
+        else:
+            last._next = node
+        self.last = node
+        self._length += 1
+
+    def _insert(self, node: Node, before: Node | None) -> None:
+        if before is None:
+            self._append(node)
+            return
+        node.graph = self._graph
+        previous = before._previous
+        node._previous, node._next = previous, before
+        before._previous = node
+        if previous is None:
+            self.first = node
+        else:
+            previous._next = node
+        self._length += 1
+
+    def _remove(self, node: Node) -> None:
+        previous, following = node._previous, node._next
+        if previous is None:
+            self.first = following
+        else:
+            previous._next = following
+        if following is None:
+            self.last = previous
+        else:
+            following._previous = previous
+        node._previous = node._next = None
+        node.graph = None
+        self._length -= 1
+
+    def __repr__(self) -> str:
+        return f"<NodeList of {self._length}>"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationAnnotation:
+    """TensorAnnotation: which values hold scale, zero point … of a value."""
+
+    value: Value
+    parameters: tuple[tuple[str, Value], ...]
+    source: Any = field(default=None, compare=False, repr=False)
+
+
+class Graph:
+    """A main graph, a body of If/Loop/Scan, a function's body, or a training graph: all alike.
+
+    `owner` is the Model, Function, TrainingInfo or Node (for a body) it belongs to. `declared` lists values in
+    the order the file declares their types (value_info), unresolved ones included.
+    """
+
+    __slots__ = (
+        "_source", "declared", "doc_string", "initializers", "inputs", "metadata", "name", "nodes", "outputs",
+        "owner", "quantization_annotations",
+    )  # fmt: skip
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.doc_string = ""
+        self.metadata: Mapping[str, str] = _EMPTY
+        self.nodes = NodeList(self)
+        self.inputs: tuple[Value, ...] = ()
+        self.outputs: tuple[Value, ...] = ()
+        self.initializers: list[Value] = []
+        self.declared: tuple[Value, ...] = ()
+        self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
+        self.owner: Owner | None = None
+        self._source: Any = None
+
+    @property
+    def parent(self) -> Graph | None:
+        """The graph around a body; None for the outermost ones."""
+        return self.owner.graph if isinstance(self.owner, Node) else None
+
+    @property
+    def root(self) -> Graph:
+        """The outermost graph around this one, or itself."""
+        graph = self
+        while (parent := graph.parent) is not None:
+            graph = parent
+        return graph
+
+    @property
+    def model(self) -> Model | None:
+        """The model it is in; None while its owner is not in one."""
+        owner = self.root.owner
+        if isinstance(owner, (Function, TrainingInfo)):
+            return owner.model
+        return owner if isinstance(owner, Model) else None
+
+    @property
+    def opset_imports(self) -> Mapping[str, int]:
+        """Operator sets in force here: those of the function it belongs to, else of the model."""
+        owner = self.root.owner
+        if isinstance(owner, Function):
+            return owner.opset_imports
+        model = self.model
+        return model.opset_imports if model is not None else {}
+
+    def values(self) -> Iterator[Value]:
+        """Inputs, initializers, node outputs, then declared but undefined values; each once."""
+        seen: set[Value] = set()
+        for value in self._all_values():
+            if value not in seen:
+                seen.add(value)
+                yield value
+
+    def _all_values(self) -> Iterator[Value]:
+        yield from self.inputs
+        yield from self.initializers
+        for node in self.nodes:
+            for value in node.outputs:
+                if value is not None:
+                    yield value
+        yield from self.declared
+
+    def walk(self) -> Iterator[Graph]:
+        """This graph and every body inside it, outer before inner, without recursion."""
+        pending = [self]
+        while pending:
+            graph = pending.pop()
+            yield graph
+            inner = [body for node in graph.nodes if node._attributes for body in node.bodies]
+            pending.extend(reversed(inner))
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r} with {len(self.nodes)} nodes>"
+
+
+class Function:
+    """A model-local function. Its `body` is a Graph whose inputs and outputs are the signature."""
+
+    __slots__ = (
+        "_source", "attribute_defaults", "attributes", "body", "doc_string", "domain", "metadata", "model", "name",
+        "opset_imports", "overload",
+    )  # fmt: skip
+
+    def __init__(self, name: str, domain: str, overload: str = "", body: Graph | None = None) -> None:
+        self.name = name
+        self.domain = domain
+        self.overload = overload
+        self.doc_string = ""
+        self.attributes: tuple[str, ...] = ()  # without a default
+        self.attribute_defaults: tuple[Attribute, ...] = ()
+        self.opset_imports: Mapping[str, int] = {}
+        self.metadata: Mapping[str, str] = _EMPTY
+        self.body = Graph(name) if body is None else body
+        self.body.owner = self
+        self.model: Model | None = None
+        self._source: Any = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a node names to call it: domain, name, overload."""
+        return self.domain, self.name, self.overload
+
+    def __repr__(self) -> str:
+        return f"<Function {self.domain}::{self.name}>"
+
+
+class TrainingInfo:
+    """TrainingInfoProto: how weights are initialised and how one training step updates them.
+
+    Bindings are (name of the initializer that is set, name of the graph output that sets it).
+    """
+
+    __slots__ = (
+        "_source", "algorithm", "initialization", "initialization_binding", "model", "update_binding",
+    )  # fmt: skip
+
+    def __init__(self, initialization: Graph | None = None, algorithm: Graph | None = None) -> None:
+        self.initialization = initialization
+        self.algorithm = algorithm
+        for graph in (initialization, algorithm):
+            if graph is not None:
+                graph.owner = self
+        self.initialization_binding: tuple[tuple[str, str], ...] = ()
+        self.update_binding: tuple[tuple[str, str], ...] = ()
+        self.model: Model | None = None
+        self._source: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedDimension:
+    """ShardedDimProto: how one axis is cut; each part is (dimension value or symbol or None, number of shards)."""
+
+    axis: int
+    shards: tuple[tuple[int | str | None, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingSpec:
+    """ShardingSpecProto: how one input or output of a node is spread over devices."""
+
+    tensor_name: str
+    devices: tuple[int, ...] = ()
+    device_groups: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    dimensions: tuple[ShardedDimension, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeviceConfiguration:
+    """NodeDeviceConfigurationProto: a node's part in one of the model's device configurations."""
+
+    configuration_id: str
+    sharding: tuple[ShardingSpec, ...] = ()
+    pipeline_stage: int | None = None
+    source: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConfiguration:
+    """DeviceConfigurationProto: a named set of devices the model can be spread over."""
+
+    name: str
+    num_devices: int
+    devices: tuple[str, ...] = ()
+    source: Any = field(default=None, compare=False, repr=False)
+
+
+class Model:
+    """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is where it came from."""
+
+    __slots__ = (
+        "_source", "configurations", "doc_string", "domain", "functions", "graph", "ir_version", "metadata",
+        "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
+    )  # fmt: skip
+
+    def __init__(self, graph: Graph | None = None, *, ir_version: int = 10, opset: int | None = None) -> None:
+        self.ir_version = ir_version
+        self.opset_imports: Mapping[str, int] = {} if opset is None else {"": opset}
+        self.producer_name = ""
+        self.producer_version = ""
+        self.domain = ""
+        self.model_version = 0
+        self.doc_string = ""
+        self.metadata: Mapping[str, str] = _EMPTY
+        self.graph = Graph() if graph is None else graph
+        self.graph.owner = self
+        self.functions: tuple[Function, ...] = ()
+        self.training_info: tuple[TrainingInfo, ...] = ()
+        self.configurations: tuple[DeviceConfiguration, ...] = ()
+        self.source: Any = None  # model.io.source.Source, or None for a new model
+        self._source: Any = None
+
+    def function(self, domain: str, name: str, overload: str = "") -> Function | None:
+        """The function a node of this domain, operator type and overload calls, if the model has it."""
+        key = (domain, name, overload)
+        return next((f for f in self.functions if f.key == key), None)
+
+    def root_graphs(self) -> Iterator[Graph]:
+        """The main graph, function bodies and training graphs, without the bodies inside them."""
+        yield self.graph
+        for function in self.functions:
+            yield function.body
+        for training in self.training_info:
+            for graph in (training.initialization, training.algorithm):
+                if graph is not None:
+                    yield graph
+
+    def graphs(self) -> Iterator[Graph]:
+        """Every graph there is, bodies included."""
+        for root in self.root_graphs():
+            yield from root.walk()
+
+    def __repr__(self) -> str:
+        return f"<Model of {self.graph!r}>"
+
+
+Owner = Model | Function | TrainingInfo | Node

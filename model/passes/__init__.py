@@ -1,0 +1,1 @@
+"""Whole-model edits: shape inference, clean-up, simplify, conversion."""

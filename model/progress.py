@@ -1,0 +1,52 @@
+"""How long work reports and is stopped, without knowing who listens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Report = Callable[[float, float, str], None]
+
+
+class Cancelled(Exception):
+    """Raised by `Progress.check` when the person or a limit stopped the work."""
+
+
+class Progress:
+    """Handed to long work, which calls `report` now and then and `check` often.
+
+    Both are cheap and may be called from any thread. `listener(done, total, text)` is called at most
+    ten times a second, on the thread that reports.
+    """
+
+    def __init__(self, listener: Report | None = None) -> None:
+        self._listener = listener
+        self._next = 0.0
+        self._cancelled = False
+
+    def report(self, done: float, total: float, text: str = "") -> None:
+        """Tell how far the work is, in any unit; also checks for cancellation."""
+        self.check()
+        if self._listener is not None:
+            now = time.monotonic()
+            if now >= self._next or done >= total:
+                self._next = now + 0.1
+                self._listener(done, total, text)
+
+    def check(self) -> None:
+        """Raise `Cancelled` if someone called `cancel`."""
+        if self._cancelled:
+            raise Cancelled
+
+    def cancel(self) -> None:
+        """Ask the work to stop at its next `check`."""
+        self._cancelled = True
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+
+#: For callers that neither listen nor cancel.
+SILENT = Progress()

@@ -1,0 +1,1 @@
+"""Operator signatures and documentation per domain and version."""

@@ -1,0 +1,1 @@
+"""Icons, themes, operator categories and the sample model."""
