@@ -1,0 +1,399 @@
+"""The primitives: the only code that changes a model.
+
+A step changes one thing, keeps definition and use right, and returns the step that takes it back. Applying a
+step, then what it returned, leaves every object, order and position as it was. Steps check nothing a person
+could get wrong (that is the edits' business), only what would break the links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from model.attributes import Attribute
+from model.graph import Details, Function, Graph, Model, Node, TrainingInfo, Value
+from model.tensors import SparseTensor, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class SetField:
+    """Replace one plain field of an object: see FIELDS for which ones each kind of object has."""
+
+    target: Target
+    field: str
+    value: Any
+
+    def apply(self) -> SetField:
+        """Make the change; returns its inverse."""
+        target, field = self.target, self.field
+        if field not in FIELDS[type(target)]:
+            msg = f"{type(target).__name__} has no field {field!r} that a step may set"
+            raise ValueError(msg)
+        old = getattr(target, field)
+        if isinstance(target, (Node, Value)) and field in _DETAILS:
+            details = target.details if isinstance(target, Node) else target._read()
+            target._details = replace(details, **{field: self.value})
+        elif isinstance(target, Value) and field == "type":
+            target._read()
+            target._type = self.value
+        else:
+            setattr(target, field, self.value)
+            _adopt(target, field)
+        return SetField(target, field, old)
+
+
+@dataclass(frozen=True, slots=True)
+class SetAttribute:
+    """Set, replace or (None) remove an attribute of a node; `index` is its place when it is a new one."""
+
+    node: Node
+    name: str
+    attribute: Attribute | None
+    index: int | None = None
+
+    def apply(self) -> SetAttribute:
+        """Make the change; returns its inverse."""
+        node = self.node
+        attributes = dict(node.attributes)
+        old = attributes.get(self.name)
+        index = list(attributes).index(self.name) if old is not None else None
+        if old is not None:
+            for graph in old.graphs:
+                _detach_graph(graph)
+                graph.owner = None
+        if self.attribute is None:
+            attributes.pop(self.name, None)
+        elif old is not None or self.index is None or self.index >= len(attributes):
+            attributes[self.name] = self.attribute
+        else:
+            items = list(attributes.items())
+            items.insert(self.index, (self.name, self.attribute))
+            attributes = dict(items)
+        node._attributes = attributes
+        if self.attribute is not None:
+            for graph in self.attribute.graphs:
+                graph.owner = node
+                if node.graph is not None:
+                    _attach_graph(graph)
+        return SetAttribute(node, self.name, old, index)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertNode:
+    """Put a node, with its output values, into a graph before another node (None: at the end)."""
+
+    graph: Graph
+    node: Node
+    before: Node | None = None
+
+    def apply(self) -> RemoveNode:
+        """Make the change; returns its inverse."""
+        node = self.node
+        if node.graph is not None:
+            msg = f"{node!r} is already in a graph"
+            raise ValueError(msg)
+        self.graph.nodes._insert(node, self.before)
+        for value in node.outputs:
+            if value is not None:
+                value.graph = self.graph
+        _attach(node)
+        return RemoveNode(node)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNode:
+    """Take a node out of its graph. Uses of its outputs stay and refer to values nobody produces."""
+
+    node: Node
+
+    def apply(self) -> InsertNode:
+        """Make the change; returns its inverse."""
+        node = self.node
+        graph, before = node.graph, node.next
+        if graph is None:
+            msg = f"{node!r} is in no graph"
+            raise ValueError(msg)
+        _detach(node)
+        graph.nodes._remove(node)
+        return InsertNode(graph, node, before)
+
+
+@dataclass(frozen=True, slots=True)
+class SetInputs:
+    """Replace all inputs of a node; None stands for one left out."""
+
+    node: Node
+    inputs: tuple[Value | None, ...]
+
+    def apply(self) -> SetInputs:
+        """Make the change; returns its inverse."""
+        node, old = self.node, self.node.inputs
+        if node.graph is not None:
+            for index, value in enumerate(old):
+                if value is not None:
+                    _drop_use(value, node, index)
+            for index, value in enumerate(self.inputs):
+                if value is not None:
+                    _add_use(value, node, index)
+        node.inputs = self.inputs
+        return SetInputs(node, old)
+
+
+@dataclass(frozen=True, slots=True)
+class SetInput:
+    """Connect one existing input of a node to a value, or disconnect it (None)."""
+
+    node: Node
+    index: int
+    value: Value | None
+
+    def apply(self) -> SetInput:
+        """Make the change; returns its inverse."""
+        node, index = self.node, self.index
+        old = node.inputs[index]
+        if node.graph is not None:
+            if old is not None:
+                _drop_use(old, node, index)
+            if self.value is not None:
+                _add_use(self.value, node, index)
+        node.inputs = (*node.inputs[:index], self.value, *node.inputs[index + 1 :])
+        return SetInput(node, index, old)
+
+
+@dataclass(frozen=True, slots=True)
+class SetOutputs:
+    """Replace the output values of a node; a value taken away is left without a producer.
+
+    A value that comes in must not be another node's output at that moment.
+    """
+
+    node: Node
+    outputs: tuple[Value | None, ...]
+
+    def apply(self) -> SetOutputs:
+        """Make the change; returns its inverse."""
+        node, old = self.node, self.node.outputs
+        for value in old:
+            if value is not None and value.producer is node:
+                value.producer = None
+                value.index = 0
+        for index, value in enumerate(self.outputs):
+            if value is not None:
+                value.producer = node
+                value.index = index
+                if node.graph is not None:
+                    value.graph = node.graph
+        node.outputs = self.outputs
+        return SetOutputs(node, old)
+
+
+@dataclass(frozen=True, slots=True)
+class SetGraphInputs:
+    """Replace the list of inputs of a graph."""
+
+    graph: Graph
+    inputs: tuple[Value, ...]
+
+    def apply(self) -> SetGraphInputs:
+        """Make the change; returns its inverse."""
+        graph, old = self.graph, self.graph.inputs
+        for value in self.inputs:
+            value.graph = graph
+        graph.inputs = self.inputs
+        return SetGraphInputs(graph, old)
+
+
+@dataclass(frozen=True, slots=True)
+class SetGraphOutputs:
+    """Replace the list of values a graph returns."""
+
+    graph: Graph
+    outputs: tuple[Value, ...]
+
+    def apply(self) -> SetGraphOutputs:
+        """Make the change; returns its inverse."""
+        graph, old = self.graph, self.graph.outputs
+        for index, value in enumerate(old):
+            _drop_use(value, graph, index)
+        for index, value in enumerate(self.outputs):
+            _add_use(value, graph, index)
+        graph.outputs = self.outputs
+        return SetGraphOutputs(graph, old)
+
+
+@dataclass(frozen=True, slots=True)
+class SetInitializer:
+    """Give a value of a graph a constant, replace it, or (None) take it away; `index` is its place in the list."""
+
+    graph: Graph
+    value: Value
+    tensor: Tensor | SparseTensor | None
+    index: int | None = None
+
+    def apply(self) -> SetInitializer:
+        """Make the change; returns its inverse."""
+        graph, value = self.graph, self.value
+        old, index = value.initializer, None
+        if old is not None:
+            index = graph.initializers.index(value)
+            if self.tensor is None:
+                del graph.initializers[index]
+        elif self.tensor is not None:
+            value.graph = graph
+            graph.initializers.insert(len(graph.initializers) if self.index is None else self.index, value)
+        value.initializer = self.tensor
+        return SetInitializer(graph, value, old, index)
+
+
+Step = (
+    SetField
+    | SetAttribute
+    | InsertNode
+    | RemoveNode
+    | SetInputs
+    | SetInput
+    | SetOutputs
+    | SetGraphInputs
+    | SetGraphOutputs
+    | SetInitializer
+)
+Target = Model | Graph | Function | TrainingInfo | Node | Value
+
+_DETAILS = frozenset(Details.__dataclass_fields__)
+
+#: What SetField may set, by kind of object.
+FIELDS: Mapping[type, frozenset[str]] = {
+    Model: frozenset({
+        "ir_version", "opset_imports", "producer_name", "producer_version", "domain", "model_version",
+        "doc_string", "metadata", "functions", "training_info", "configurations",
+    }),
+    Graph: frozenset({"name", "doc_string", "metadata", "declared", "quantization_annotations"}),
+    Function: frozenset({
+        "name", "domain", "overload", "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata",
+    }),
+    TrainingInfo: frozenset({"initialization", "algorithm", "initialization_binding", "update_binding"}),
+    Node: frozenset({"name", "op_type", "domain", "overload", "doc_string", "metadata", "device_configurations"}),
+    Value: frozenset({"name", "type", "doc_string", "metadata"}),
+}  # fmt: skip
+
+
+def subject(step: Step) -> tuple[object, ...]:
+    """What a step sets: of two steps with equal subjects that follow each other, only the later one counts."""
+    kind = type(step)
+    match step:
+        case SetField():
+            return kind, step.target, step.field
+        case SetAttribute():
+            return kind, step.node, step.name
+        case SetInput():
+            return kind, step.node, step.index
+        case SetInputs() | SetOutputs() | InsertNode() | RemoveNode():
+            return kind, step.node
+        case SetGraphInputs() | SetGraphOutputs():
+            return kind, step.graph
+        case SetInitializer():
+            return kind, step.value
+
+
+def changes_nothing(step: Step, inverse: Step) -> bool:
+    """Whether a step that returned `inverse` left everything as it was."""
+    match step, inverse:
+        case SetField(), SetField():
+            return bool(step.value == inverse.value)
+        case SetAttribute(), SetAttribute():
+            return step.attribute == inverse.attribute and _same_graphs(step.attribute, inverse.attribute)
+        case SetInput(), SetInput():
+            return step.value is inverse.value
+        case SetInputs(), SetInputs():
+            return step.inputs == inverse.inputs
+        case SetOutputs(), SetOutputs():
+            return step.outputs == inverse.outputs
+        case SetGraphInputs(), SetGraphInputs():
+            return step.inputs == inverse.inputs
+        case SetGraphOutputs(), SetGraphOutputs():
+            return step.outputs == inverse.outputs
+        case SetInitializer(), SetInitializer():
+            return step.tensor is inverse.tensor
+        case _:
+            return False
+
+
+def _same_graphs(a: Attribute | None, b: Attribute | None) -> bool:
+    return (a.graphs if a else ()) == (b.graphs if b else ())
+
+
+def touched(step: Step) -> Iterator[Target]:
+    """The objects a step changes, for views that update only what changed."""
+    match step:
+        case SetField():
+            yield step.target
+        case SetAttribute() | SetInput() | SetInputs() | SetOutputs() | RemoveNode():
+            yield step.node
+        case InsertNode():
+            yield step.node
+            yield step.graph
+        case SetGraphInputs() | SetGraphOutputs():
+            yield step.graph
+        case SetInitializer():
+            yield step.value
+            yield step.graph
+
+
+def _add_use(value: Value, user: Node | Graph, index: int) -> None:
+    if value._uses is None:
+        value._uses = {}
+    value._uses[user, index] = None
+
+
+def _drop_use(value: Value, user: Node | Graph, index: int) -> None:
+    if value._uses is not None:
+        value._uses.pop((user, index), None)
+
+
+def _attach(node: Node) -> None:
+    for index, value in enumerate(node.inputs):
+        if value is not None:
+            _add_use(value, node, index)
+    for graph in node.bodies:
+        graph.owner = node
+        _attach_graph(graph)
+
+
+def _detach(node: Node) -> None:
+    for index, value in enumerate(node.inputs):
+        if value is not None:
+            _drop_use(value, node, index)
+    for graph in node.bodies:
+        _detach_graph(graph)
+
+
+def _attach_graph(root: Graph) -> None:
+    for graph in root.walk():
+        for index, value in enumerate(graph.outputs):
+            _add_use(value, graph, index)
+        for node in graph.nodes:
+            for index, used in enumerate(node.inputs):
+                if used is not None:
+                    _add_use(used, node, index)
+
+
+def _detach_graph(root: Graph) -> None:
+    for graph in root.walk():
+        for index, value in enumerate(graph.outputs):
+            _drop_use(value, graph, index)
+        for node in graph.nodes:
+            for index, used in enumerate(node.inputs):
+                if used is not None:
+                    _drop_use(used, node, index)
+
+
+def _adopt(target: Target, field: str) -> None:
+    """Link back what was put into a model or training info."""
+    if isinstance(target, Model) and field in ("functions", "training_info"):
+        for part in getattr(target, field):
+            part.model = target
+    elif isinstance(target, TrainingInfo) and field in ("initialization", "algorithm"):
+        graph = getattr(target, field)
+        if graph is not None:
+            graph.owner = target
