@@ -1,0 +1,71 @@
+"""What a layout is asked for and what it answers: plain arrays, nothing of Qt and nothing of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+Direction = Literal["down", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """Distances in px."""
+
+    node: float = 24.0  # between neighbours in a rank
+    rank: float = 40.0  # between ranks at least; grows where many edges swing far
+    edge: float = 12.0  # between an edge that passes by and what it passes
+    padding: float = 16.0  # between an expanded container's border and its content
+    header: float = 28.0  # title strip at the top of an expanded container
+    component: float = 48.0  # between parts of the graph that no edge connects
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayoutRequest:
+    """One graph to lay out: N nodes, E edges; checked on construction (ValueError), never changed after.
+
+    Edges may hold cycles, self-loops and duplicates. An edge may start or end at an expanded container itself.
+    With direction "right" everything is turned: ports are y offsets from a node's top, edges leave on the
+    right side and enter on the left; `sizes` stay width, height.
+    """
+
+    sizes: Floats  # [N, 2] width, height; ignored for nodes that contain others, except as a least width
+    edges: Ints  # [E, 2] source, target
+    source_ports: Floats | None = None  # [E] offset of the start from the source's left; None: spread along its bottom
+    target_ports: Floats | None = None  # [E] the same at the target's top
+    first: Ints | None = None  # nodes wanted in the first rank of their component (graph inputs)
+    last: Ints | None = None  # nodes wanted in the last rank (graph outputs)
+    parents: Ints | None = None  # [N] the expanded container a node lies in, -1 at top level
+    direction: Direction = "down"
+    spacing: Spacing = field(default_factory=Spacing)
+    node_ids: NDArray[np.int64] | None = None  # [N] unique, stable over edits: how `relayout` knows nodes again
+    edge_ids: NDArray[np.int64] | None = None  # [E] the same for edges; None: an edge is known by its ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Where everything lies, in px, y down; the content's left top corner is (0, 0).
+
+    Route e is `route_points[route_starts[e]:route_starts[e + 1]]`: a cubic Bézier spline
+    anchor, control, control, anchor, control, control, anchor … (3k + 1 points; straight runs are cubics too), from
+    the source's border to the target's. Every third point lies on the route, so the polyline of
+    anchors alone (`points[::3]`) is a faithful coarse drawing: it crosses other routes exactly where the curve does.
+    The last segment arrives along the direction of the layout, so an arrowhead there is always upright.
+    """
+
+    positions: Floats  # [N, 2] left, top
+    sizes: Floats  # [N, 2] as asked for; expanded containers: computed
+    route_points: Floats  # [P, 2]
+    route_starts: Ints  # [E + 1]
+    bounds: tuple[float, float, float, float]  # left, top, right, bottom of nodes and routes
+    ranks: Ints  # [N] rank inside the container, from 0; neighbours in a rank lie side by side
+    state: Any = field(default=None, repr=False)  # what `relayout` needs; opaque
+
+    def route(self, edge: int) -> Floats:
+        """The spline of one edge as a view [3k + 1, 2]."""
+        return self.route_points[self.route_starts[edge] : self.route_starts[edge + 1]]
