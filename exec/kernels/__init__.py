@@ -1,0 +1,14 @@
+"""All kernels; importing this package registers none, `load` imports every module below it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+
+@cache
+def load() -> None:
+    """Import every kernel module, which registers its kernels; does nothing the second time. Any thread."""
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)

@@ -1,0 +1,225 @@
+"""Conversions between all ONNX element types, and the wider type a kernel computes a small one in.
+
+The small types are those of ml_dtypes, one element per byte. Their `astype` neither saturates float8 nor is it
+fast, and most of them are of kind "V", so the questions a kernel has about a dtype are answered here by name.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from exec.arrays import Array, check_size, empty
+from exec.errors import KernelError
+from model.types import ElementType
+
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+
+_FLOAT8 = frozenset({"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"})
+_NARROW_FLOATS = _FLOAT8 | {"float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"}
+_NARROW_INTEGERS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
+_FLOATS = _NARROW_FLOATS | {"bfloat16", "float16", "float32", "float64"}
+
+
+def dtype_of(to: ElementType | int) -> np.dtype[Any]:
+    """The numpy dtype of a `to` or `dtype` attribute; KernelError when no known type has that number."""
+    try:
+        return ElementType(to).numpy_dtype
+    except ValueError:
+        msg = f"element type {to} is not one this program knows values of"
+        raise KernelError(msg) from None
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a real floating-point type of any width, ml_dtypes included."""
+    return dtype.name in _FLOATS
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a signed or unsigned integer of any width, ml_dtypes included; bool is not."""
+    return dtype.kind in "iu" or dtype.name in _NARROW_INTEGERS
+
+
+def is_signed(dtype: np.dtype[Any]) -> bool:
+    """Whether an integer type is signed."""
+    return dtype.kind == "i" or dtype.name in ("int4", "int2")
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether it is one of the 8, 6, 4 and 2 bit types of ml_dtypes (int8 and uint8 are numpy's)."""
+    return dtype.name in _NARROW_FLOATS or dtype.name in _NARROW_INTEGERS
+
+
+def is_float8(dtype: np.dtype[Any]) -> bool:
+    """Whether it is one of the four float8 types with a sign, those `saturate` speaks of."""
+    return dtype.name in _FLOAT8
+
+
+def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Smallest and largest value of an integer type of any width."""
+    if dtype.name in _NARROW_INTEGERS:
+        return _NARROW_INTEGERS[dtype.name]
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+@cache
+def float_max(dtype: np.dtype[Any]) -> float:
+    """The largest finite value of a floating-point type of any width."""
+    if dtype.kind == "f" and dtype.itemsize > 1:
+        return float(np.finfo(dtype).max)
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype).max)
+
+
+def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type to compute in: float32 for all shorter floats, int32 for 4- and 2-bit integers, else itself."""
+    if dtype.kind in "fV" and dtype.itemsize <= 2:
+        return np.dtype(np.int32) if dtype.name in _NARROW_INTEGERS else FLOAT32
+    return dtype
+
+
+def widen(x: Array) -> Array:
+    """`x` in its compute_dtype; itself, not a copy, when it is that already."""
+    dtype = compute_dtype(x.dtype)
+    return x if dtype == x.dtype else decode(x, dtype)
+
+
+def narrow(x: Array, dtype: np.dtype[Any]) -> Array:
+    """`x` rounded to `dtype` as arithmetic does: float8 overflow becomes its infinity or NaN; no copy if equal."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+@cache
+def _table(source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+    codes = np.arange(256, dtype=np.uint8).view(source)
+    with np.errstate(all="ignore"):
+        table = codes.astype(np.float32).astype(target)
+    table.flags.writeable = False
+    return table
+
+
+def decode(x: Array, dtype: DTypeLike) -> Array:
+    """An exact conversion to a wider type; types of one byte go through a table of their 256 values."""
+    dtype = np.dtype(dtype)
+    if x.size < 256 or not is_narrow(x.dtype):
+        return x.astype(dtype)
+    return np.take(_table(x.dtype, dtype), x.view(np.uint8))
+
+
+def cast(x: Array, to: DTypeLike, *, saturate: bool = True, round_mode: str = "up") -> Array:
+    """`x` as Cast converts it to the numpy dtype `to`; `x` itself when it has that type.
+
+    `saturate` is for the float8 types, `round_mode` (up, down, nearest) for float8e8m0 alone. Integers that do
+    not fit keep their low bits. KernelError for a text that is no number.
+    """
+    to = np.dtype(to)
+    if x.dtype == to:
+        return x
+    check_size(x.shape, to)
+    if x.dtype.kind in "OUST":
+        return x.astype(object) if to.kind == "O" else _from_text(x, to, saturate, round_mode)
+    if to.kind == "O":
+        return _to_text(x)
+    if to.kind == "b":
+        return np.asarray(np.not_equal(widen(x), 0))
+    if to.name == "float8_e8m0fnu":
+        return _to_e8m0(x, saturate, round_mode)
+    if to.name in _FLOAT8:
+        return _to_float8(x, to, saturate)
+    if to.name in _NARROW_INTEGERS:
+        return _to_narrow_integer(x, to)
+    if is_narrow(x.dtype):
+        return decode(x, to)
+    if to.name in _NARROW_FLOATS and x.dtype.kind in "biu":
+        x = x.astype(np.float32)
+    return x.astype(to)
+
+
+def _to_float8(x: Array, to: np.dtype[Any], saturate: bool) -> Array:
+    wide = x if x.dtype.kind == "f" and x.dtype.itemsize > 1 else x.astype(_float_holding(x.dtype))
+    if saturate:
+        limit = float_max(to)
+        # NaN passes the clip as NaN.
+        wide = np.clip(wide, -limit, limit)
+    return np.asarray(wide.astype(to))
+
+
+def _float_holding(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return FLOAT64 if dtype.kind in "iu" and dtype.itemsize >= 4 else FLOAT32
+
+
+def _to_narrow_integer(x: Array, to: np.dtype[Any]) -> Array:
+    """Truncate towards zero, then keep the low bits."""
+    low, high = integer_limits(to)
+    whole = widen(x)
+    if whole.dtype.kind == "f":
+        whole = np.where(np.isfinite(whole), whole, whole.dtype.type(0)).astype(np.int64)
+    bits = whole.astype(np.int8)
+    bits &= np.int8(high - low)
+    if low:
+        bits -= (bits > high) * np.int8(high - low + 1)
+    return bits.astype(to)
+
+
+def _to_e8m0(x: Array, saturate: bool, round_mode: str) -> Array:
+    """float8e8m0 holds the powers of two from 2^-127 to 2^127; the sign is dropped (the outcome is unspecified)."""
+    if round_mode not in ("up", "down", "nearest"):
+        msg = f"round_mode is {round_mode!r}; expected up, down or nearest"
+        raise KernelError(msg)
+    wide = np.abs(x.astype(np.float64).reshape(-1))
+    fraction, exponent = np.frexp(wide)  # fraction in [0.5, 1)
+    exponent += 126  # biased exponent of the power of two at or below
+    if round_mode != "down":
+        exponent += (fraction > 0.5) if round_mode == "up" else (fraction >= 0.75)
+    exponent[(wide == 0) | (exponent < 0)] = 0 if saturate else 255
+    exponent[(exponent > 254) | np.isinf(wide)] = 254 if saturate else 255
+    exponent[np.isnan(wide) | ((wide == 0) & (not saturate))] = 255
+    return exponent.astype(np.uint8).view(ElementType.FLOAT8E8M0.numpy_dtype).reshape(x.shape)
+
+
+def _from_text(x: Array, to: np.dtype[Any], saturate: bool, round_mode: str) -> Array:
+    texts = x.reshape(-1).tolist()
+    numbers: list[Any]
+    try:
+        if to.kind in "iu":
+            span = 1 << (8 * to.itemsize)
+            half = span >> 1 if to.kind == "i" else 0
+            numbers = [(_whole(t) + half) % span - half for t in texts]
+            return np.array(numbers, dtype=to).reshape(x.shape)
+        numbers = [float(t) for t in texts]
+    except (ValueError, OverflowError, TypeError) as error:
+        msg = f"a text cannot be read as {to.name}: {error}"
+        raise KernelError(msg) from None
+    wide = np.array(numbers, dtype=np.float64).reshape(x.shape)
+    return wide if to == FLOAT64 else cast(wide, to, saturate=saturate, round_mode=round_mode)
+
+
+def _whole(text: Any) -> int:
+    """The integer a text means: digits exactly, anything else truncated from its floating-point value."""
+    try:
+        return int(text)
+    except ValueError:
+        return int(float(text))
+
+
+def _to_text(x: Array) -> Array:
+    result = empty(x.shape, object)
+    flat = widen(x).reshape(-1)
+    if flat.dtype.kind == "f":
+        texts = [_SPECIAL.get(t, t) for t in flat.astype("U").tolist()]
+    elif flat.dtype.kind == "b":
+        texts = ["1" if v else "0" for v in flat.tolist()]
+    else:
+        texts = [str(v) for v in flat.tolist()]
+    result.reshape(-1)[:] = texts
+    return result
+
+
+# The names Cast reserves for what has no digits.
+_SPECIAL = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}

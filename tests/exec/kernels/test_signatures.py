@@ -1,0 +1,83 @@
+"""Every registered kernel against the signature the specification gives the versions it serves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import AttributeProto, helper
+from onnx.defs import OpSchema
+
+from exec.kernels import load
+from exec.kernels.registry import REQUIRED, Kernel, all_kernels, find
+
+load()
+
+#: Dropped before a kernel sees it: a hint about memory in opset 1.
+LEGACY = {"consumed_inputs"}
+
+
+def schemas_with_kernels() -> list[Any]:
+    """Each version of each operator that some kernel of its domain serves."""
+    registered = {(k.domain, k.op_type) for k in all_kernels()}
+    found = []
+    for schema in sorted(onnx.defs.get_all_schemas_with_history(), key=_order):
+        if (schema.domain, schema.name) in registered and not schema.deprecated:
+            domain = schema.domain or "ai.onnx"
+            found.append(pytest.param(schema, id=f"{domain}.{schema.name}-{schema.since_version}"))
+    return found
+
+
+def _order(schema: OpSchema) -> tuple[str, str, int]:
+    return schema.domain, schema.name, schema.since_version
+
+
+@pytest.mark.parametrize("schema", schemas_with_kernels())
+def test_kernel_has_the_signature_of_the_version_it_serves(schema: OpSchema) -> None:
+    kernel = find(schema.name, schema.since_version, schema.domain)
+    check_inputs(kernel, schema)
+    check_attributes(kernel, schema)
+
+
+def check_inputs(kernel: Kernel, schema: OpSchema) -> None:
+    formal = list(schema.inputs)
+    variadic = bool(formal) and formal[-1].option == OpSchema.FormalParameterOption.Variadic
+    plain = formal[:-1] if variadic else formal
+    if kernel.variadic:
+        assert variadic, f"{kernel} takes any number of inputs, the specification {schema.max_input}"
+        assert len(kernel.inputs) <= schema.min_input
+    else:
+        assert not variadic, f"{kernel} must take any number of inputs"
+        assert len(kernel.inputs) == len(plain), f"{kernel} takes {kernel.inputs}"
+        required = max(
+            (i + 1 for i, p in enumerate(plain) if p.option == OpSchema.FormalParameterOption.Single), default=0
+        )
+        assert kernel.required_inputs == required, f"{kernel} needs {kernel.required_inputs} inputs, not {required}"
+
+
+def check_attributes(kernel: Kernel, schema: OpSchema) -> None:
+    expected = {name: attribute for name, attribute in schema.attributes.items() if name not in LEGACY}
+    assert set(kernel.attributes) == set(expected), f"{kernel} differs in attributes"
+    for name, attribute in expected.items():
+        default = kernel.attributes[name]
+        if attribute.required:
+            assert default is REQUIRED, f"{kernel}: {name} is required"
+        elif attribute.default_value.type == AttributeProto.UNDEFINED:
+            assert default is None, f"{kernel}: {name} has no default, not {default!r}"
+        else:
+            wanted = helper.get_attribute_value(attribute.default_value)
+            wanted = wanted.decode() if isinstance(wanted, bytes) else wanted
+            wanted = tuple(wanted) if isinstance(wanted, list) else wanted
+            if isinstance(wanted, float):
+                assert np.float32(default) == np.float32(wanted), f"{kernel}: {name} defaults to {default}"
+            else:
+                assert (type(default), default) == (type(wanted), wanted), f"{kernel}: {name} defaults to {default!r}"
+
+
+def test_versions_registered_are_versions_of_the_specification() -> None:
+    known = {_order(s) for s in onnx.defs.get_all_schemas_with_history()}
+    domains = {domain for domain, _, _ in known}
+    wrong = [str(k) for k in all_kernels() if k.domain in domains and (k.domain, k.op_type, k.since) not in known]
+    assert not wrong
