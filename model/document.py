@@ -143,7 +143,7 @@ class Document:
 
     def _number(self, entry: Entry) -> None:
         """Give an entry an id of its own; each state of the model has one."""
-        self._entries.pop(entry.id if entry.id else -1, None)
+        self._entries.pop(entry.id or -1, None)
         entry.id = self._next_id
         self._next_id += 1
         self._entries[entry.id] = entry

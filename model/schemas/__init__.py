@@ -1,1 +1,30 @@
-"""Operator signatures and documentation per domain and version."""
+"""Operator signatures and documentation per domain and version.
+
+The first lookup imports the onnx package (about 0.2 s): do it off the GUI thread with `preload`.
+"""
+
+from model.schemas.registry import (
+    find,
+    forget,
+    is_loaded,
+    newest_opset,
+    operators,
+    preload,
+    register,
+    versions,
+)
+from model.schemas.schema import AttributeSchema, Parameter, Schema
+
+__all__ = [
+    "AttributeSchema",
+    "Parameter",
+    "Schema",
+    "find",
+    "forget",
+    "is_loaded",
+    "newest_opset",
+    "operators",
+    "preload",
+    "register",
+    "versions",
+]

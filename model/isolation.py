@@ -1,0 +1,151 @@
+"""Runs code that may crash, hang or eat memory in a child process with limits.
+
+onnx's C++ helpers (checker, shape inference, version converter, inliner, text parser) do all three on small
+hostile files, so none of them ever runs in the program's own process. The child gets bytes and returns bytes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from model.errors import ModelError
+from model.progress import SILENT, Progress
+
+GIB = 1 << 30
+
+#: Only functions below these packages run in a child, whatever a caller passes.
+_PACKAGES = ("model.", "exec.", "viewer.")
+
+
+def run_isolated(
+    function: str,
+    payload: bytes,
+    *,
+    what: str = "The helper",
+    memory: int = 4 * GIB,
+    seconds: int = 120,
+    progress: Progress = SILENT,
+) -> bytes:
+    """Call ``module:function`` with bytes in a child process and return its bytes.
+
+    `what` begins the message when it fails: ModelError for a crash, a limit, or a ModelError raised inside.
+    `memory` limits its address space, `seconds` its processor and wall time. Blocks; not on the GUI thread.
+    """
+    with tempfile.TemporaryDirectory(prefix="onnx-workbench-") as folder:
+        Path(folder, "in").write_bytes(payload)
+        process = subprocess.Popen(
+            [*child_command(), function, folder, str(memory), str(seconds)],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            stderr = _wait(process, seconds, what, progress)
+        except BaseException:
+            _kill(process)
+            raise
+        return _result(Path(folder), process.returncode, stderr, what)
+
+
+def child_command() -> list[str]:
+    """The command that starts this program as a child; arguments follow it."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "--child"]
+    root = str(Path(__file__).resolve().parents[1])
+    start = (
+        f"import sys; sys.path.insert(0, {root!r}); from model.isolation import child_main; child_main(sys.argv[1:])"
+    )
+    return [sys.executable, "-I", "-c", start]
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: int, what: str, progress: Progress) -> bytes:
+    """Wait for the end, checking for cancellation; returns what it wrote to standard error."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            _, stderr = process.communicate(timeout=0.05)
+            return stderr
+        except subprocess.TimeoutExpired:
+            progress.check()
+            if time.monotonic() > deadline:
+                raise ModelError(
+                    f"{what} took longer than {seconds} s", "It was stopped; the model is as it was."
+                ) from None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+    process.communicate()
+
+
+def _result(folder: Path, code: int, stderr: bytes, what: str) -> bytes:
+    failure = folder / "error"
+    if failure.exists():
+        said = json.loads(failure.read_text("utf-8"))
+        raise ModelError(said["title"], said["detail"], said["place"])
+    if code == 0 and (folder / "out").exists():
+        return (folder / "out").read_bytes()
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        raise ModelError(f"{what} crashed on this model", f"Its process ended with {name}; the model is as it was.")
+    tail = stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {code}"]
+    raise ModelError(f"{what} failed on this model", tail[0][:500])
+
+
+def child_main(arguments: list[str]) -> None:
+    """Entry of the child: function, folder with ``in``, memory and time limit; writes ``out`` or ``error``."""
+    function, folder_name, memory, seconds = arguments
+    folder = Path(folder_name)
+    _limit(int(memory), int(seconds))
+    try:
+        output = _find(function)((folder / "in").read_bytes())
+    except MemoryError:
+        _fail(
+            folder, f"The limit of {int(memory) / GIB:.1f} GiB was reached", "The model needs more memory than allowed."
+        )
+    except ModelError as error:
+        _fail(folder, error.title, error.detail, str(error.place or ""))
+    else:
+        (folder / "out").write_bytes(output)
+
+
+def _find(function: str) -> Callable[[bytes], bytes]:
+    module, _, name = function.partition(":")
+    if not module.startswith(_PACKAGES):
+        msg = f"{function} is not part of this program"
+        raise ValueError(msg)
+    found: Callable[[bytes], bytes] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def _fail(folder: Path, title: str, detail: str, place: str = "") -> None:
+    (folder / "error").write_text(json.dumps({"title": title, "detail": detail, "place": place}), "utf-8")
+
+
+def _limit(memory: int, seconds: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows has no rlimits; the wall-clock limit of the parent still holds
+        return
+    for what, amount in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, seconds + 1),
+        (resource.RLIMIT_FSIZE, memory),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with suppress(ValueError, OSError):
+            _, hard = resource.getrlimit(what)
+            resource.setrlimit(what, (amount if hard == resource.RLIM_INFINITY else min(amount, hard), hard))

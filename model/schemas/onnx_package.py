@@ -1,0 +1,126 @@
+"""Signatures from the installed onnx package. Imports it (about 0.2 s) on first use; looking up is cheap after."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from model.attributes import Attribute, AttributeKind
+from model.schemas.choices import choices
+from model.schemas.schema import AttributeSchema, Option, Parameter, Schema
+
+
+@cache
+def versions() -> dict[tuple[str, str], tuple[int, ...]]:
+    """Every (domain, operator) with the versions that changed it, oldest first."""
+    from onnx import defs
+
+    found: dict[tuple[str, str], list[int]] = {}
+    for schema in defs.get_all_schemas_with_history():
+        found.setdefault((_domain(schema.domain), schema.name), []).append(schema.since_version)
+    return {key: tuple(sorted(numbers)) for key, numbers in found.items()}
+
+
+@cache
+def newest_opsets() -> dict[str, int]:
+    """The newest version of each domain that the package knows."""
+    from onnx import defs
+
+    newest: dict[str, int] = {}
+    for (domain, _), numbers in versions().items():
+        newest[domain] = max(newest.get(domain, 1), numbers[-1])
+    newest[""] = defs.onnx_opset_version()
+    return newest
+
+
+@cache
+def read(domain: str, name: str, since_version: int) -> Schema:
+    """The schema of exactly this version."""
+    from onnx import defs
+
+    return _convert(defs.get_schema(name, since_version, domain))
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _convert(raw: Any) -> Schema:
+    unlimited = 1 << 30
+    return Schema(
+        name=raw.name,
+        domain=_domain(raw.domain),
+        since_version=raw.since_version,
+        inputs=tuple(_parameter(p) for p in raw.inputs),
+        outputs=tuple(_parameter(p) for p in raw.outputs),
+        attributes={
+            name: _attribute(raw.name, a)
+            for name, a in sorted(raw.attributes.items())
+            if name != "consumed_inputs"  # a memory hint of opset 1 without meaning today
+        },
+        type_constraints={
+            c.type_param_str: (frozenset(c.allowed_type_strs), c.description) for c in raw.type_constraints
+        },
+        doc=(raw.doc or "").strip(),
+        deprecated=raw.deprecated,
+        deterministic=not raw.non_deterministic,
+        has_function=raw.has_function or raw.has_context_dependent_function,
+        category=_category(raw.file),
+        min_inputs=raw.min_input,
+        max_inputs=min(raw.max_input, unlimited),
+        min_outputs=raw.min_output,
+        max_outputs=min(raw.max_output, unlimited),
+    )
+
+
+def _category(file: str) -> str:
+    _, _, rest = file.replace("\\", "/").rpartition("defs/")
+    return rest.partition("/")[0]
+
+
+def _parameter(raw: Any) -> Parameter:
+    options: dict[str, Option] = {"Single": "single", "Optional": "optional", "Variadic": "variadic"}
+    return Parameter(
+        name=raw.name,
+        type_name=raw.type_str,
+        types=frozenset(raw.types),
+        option=options[raw.option.name],
+        homogeneous=raw.is_homogeneous,
+        min_arity=raw.min_arity,
+        doc=raw.description.strip(),
+    )
+
+
+def _attribute(op_type: str, raw: Any) -> AttributeSchema:
+    kind = AttributeKind[raw.type.name]
+    return AttributeSchema(
+        name=raw.name,
+        kind=kind,
+        required=raw.required,
+        default=_default(raw.default_value, kind),
+        doc=raw.description.strip(),
+        choices=choices(op_type, raw.name),
+    )
+
+
+def _default(raw: Any, kind: AttributeKind) -> Attribute | None:
+    """The default value of a schema; tensors and graphs never are one."""
+    if raw.type == 0:
+        return None
+    value: Any
+    match kind:
+        case AttributeKind.FLOAT:
+            value = raw.f
+        case AttributeKind.INT:
+            value = raw.i
+        case AttributeKind.STRING:
+            value = raw.s.decode()
+        case AttributeKind.FLOATS:
+            value = tuple(raw.floats)
+        case AttributeKind.INTS:
+            value = tuple(raw.ints)
+        case AttributeKind.STRINGS:
+            value = tuple(s.decode() for s in raw.strings)
+        case _:
+            return None
+    return Attribute(raw.name, kind, value)

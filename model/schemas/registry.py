@@ -1,0 +1,89 @@
+"""Looks signatures up, from the onnx package, from this program's own table of com.microsoft operators, and from operator-set documents
+(ONNXOPSET files) a person opened. The first lookup imports the onnx package (about 0.2 s): do it off the GUI
+thread with `preload`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+
+from model.schemas import microsoft, onnx_package
+from model.schemas.schema import Schema
+
+_registered: dict[tuple[str, str], dict[int, Schema]] = {}
+
+
+def preload() -> None:
+    """Import what lookups need. Any thread."""
+    onnx_package.versions()
+    onnx_package.newest_opsets()
+
+
+def is_loaded() -> bool:
+    """Whether a lookup is cheap enough for the GUI thread."""
+    return onnx_package.versions.cache_info().currsize > 0
+
+
+def find(op_type: str, version: int, domain: str = "") -> Schema | None:
+    """The signature an operator has at a version of its domain, or None when nobody knows it there.
+
+    Cost: a dictionary lookup after the first time. Deprecated operators are found; see Schema.deprecated.
+    """
+    have = versions(op_type, domain)
+    index = bisect_right(have, version)
+    if not index:
+        return None
+    return _exact(op_type, have[index - 1], domain)
+
+
+def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
+    """The versions of a domain that changed an operator, oldest first; empty when nobody knows it."""
+    documents = _registered.get((domain, op_type))
+    if documents:
+        return tuple(sorted(documents))
+    if domain == microsoft.DOMAIN:
+        return (1,) if op_type in microsoft.table() else ()
+    return onnx_package.versions().get((domain, op_type), ())
+
+
+def _exact(op_type: str, since: int, domain: str) -> Schema:
+    documents = _registered.get((domain, op_type))
+    if documents:
+        return documents[since]
+    if domain == microsoft.DOMAIN:
+        return microsoft.table()[op_type]
+    schema: Schema = onnx_package.read(domain, op_type, since)
+    return schema
+
+
+def operators(imports: Mapping[str, int], *, deprecated: bool = False) -> list[Schema]:
+    """Every operator usable under these opset imports, sorted by name, for a palette."""
+    found = []
+    for domain, name in {*onnx_package.versions(), *_registered, *((microsoft.DOMAIN, n) for n in microsoft.table())}:
+        version = imports.get(domain)
+        schema = None if version is None else find(name, version, domain)
+        if schema is not None and (deprecated or not schema.deprecated):
+            found.append(schema)
+    return sorted(found, key=lambda s: (s.name.lower(), s.domain))
+
+
+def newest_opset(domain: str = "") -> int:
+    """The newest version of a domain known here; 1 for unknown domains."""
+    documents = [since for (d, _), by_version in _registered.items() if d == domain for since in by_version]
+    return max([onnx_package.newest_opsets().get(domain, 1), *documents])
+
+
+def register(schemas: Iterable[Schema]) -> None:
+    """Make the operators of an operator-set document known. They win over built-in ones of the same name."""
+    for schema in schemas:
+        _registered.setdefault((schema.domain, schema.name), {})[schema.since_version] = schema
+
+
+def forget(schemas: Iterable[Schema]) -> None:
+    """Take back `register`, when the document is closed."""
+    for schema in schemas:
+        by_version = _registered.get((schema.domain, schema.name), {})
+        by_version.pop(schema.since_version, None)
+        if not by_version:
+            _registered.pop((schema.domain, schema.name), None)

@@ -1,0 +1,81 @@
+import sys
+
+import pytest
+
+from model import isolation
+from model.errors import ModelError
+from model.progress import Cancelled, Progress
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the limits are POSIX ones")
+
+
+def run(function, payload=b"", **limits):
+    return isolation.run_isolated(f"model.isolation_cases:{function}", payload, what="The test", **limits)
+
+
+@pytest.fixture(autouse=True)
+def _cases(monkeypatch, tmp_path):
+    """A module of misbehaving functions that the child finds under model."""
+    import model
+
+    (tmp_path / "isolation_cases.py").write_text(
+        "import os, signal, time\n"
+        "from model.errors import ModelError\n"
+        "def echo(data): return data[::-1]\n"
+        "def crash(data): os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "def spin(data):\n    while True: pass\n"
+        "def sleep(data): time.sleep(100)\n"
+        "def grow(data): return bytes(1 << 40)\n"
+        "def refuse(data): raise ModelError('Not so', 'because', 'here')\n"
+        "def stumble(data): raise KeyError('oops')\n",
+        "utf-8",
+    )
+    root = str(isolation.Path(model.__file__).parents[1])
+    start = (
+        f"import sys; sys.path.insert(0, {root!r}); import model; model.__path__.append({str(tmp_path)!r}); "
+        "from model.isolation import child_main; child_main(sys.argv[1:])"
+    )
+    monkeypatch.setattr(isolation, "child_command", lambda: [sys.executable, "-I", "-c", start])
+
+
+def test_bytes_go_in_and_come_out():
+    assert run("echo", b"abc") == b"cba"
+
+
+def test_a_crash_is_a_message():
+    with pytest.raises(ModelError, match=r"The test crashed on this model: .*SIGSEGV"):
+        run("crash")
+
+
+@pytest.mark.parametrize("function", ["spin", "sleep"])
+def test_a_hang_ends_at_the_time_limit(function):
+    with pytest.raises(ModelError, match=r"longer than 1 s|SIG"):
+        run(function, seconds=1)
+
+
+def test_memory_is_limited():
+    with pytest.raises(ModelError, match=r"limit of 1\.0 GiB"):
+        run("grow", memory=isolation.GIB)
+
+
+def test_an_error_inside_comes_out_as_it_was():
+    with pytest.raises(ModelError) as caught:
+        run("refuse")
+    assert (caught.value.title, caught.value.detail, caught.value.place) == ("Not so", "because", "here")
+
+
+def test_any_other_error_names_itself():
+    with pytest.raises(ModelError, match="The test failed on this model: KeyError: 'oops'"):
+        run("stumble")
+
+
+def test_cancelling_kills_the_child():
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        isolation.run_isolated("model.isolation_cases:sleep", b"", progress=progress)
+
+
+def test_only_our_own_functions_run():
+    with pytest.raises(ModelError, match="os:system is not part of this program"):
+        isolation.run_isolated("os:system", b"true", what="The test")

@@ -1,0 +1,75 @@
+from model import schemas
+from model.attributes import make_attribute
+from model.types import ElementType, SequenceType, Shape, TensorType
+
+
+def test_the_newest_version_not_newer_is_found():
+    assert schemas.find("Softmax", 12).since_version == 11
+    assert schemas.find("Softmax", 13).since_version == 13
+    assert schemas.find("Gelu", 19) is None
+
+
+def test_a_domain_of_its_own():
+    assert schemas.find("TreeEnsemble", 5, "ai.onnx.ml").domain == "ai.onnx.ml"
+    assert schemas.find("TreeEnsemble", 5) is None
+
+
+def test_every_signature_of_the_onnx_package_converts():
+    from onnx import defs
+
+    for raw in defs.get_all_schemas_with_history():
+        schema = schemas.find(raw.name, raw.since_version, raw.domain)
+        assert schema is not None
+        assert schema.since_version == raw.since_version
+        assert set(raw.attributes) - set(schema.attributes) <= {"consumed_inputs"}
+        assert len(schema.inputs) == len(raw.inputs)
+
+
+def test_defaults_and_choices_of_attributes():
+    conv = schemas.find("Conv", 22)
+    assert conv.attributes["auto_pad"].choices == ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+    assert conv.is_default(make_attribute("group", 1))
+    assert not conv.is_default(make_attribute("group", 2))
+    assert not conv.is_default(make_attribute("kernel_shape", [3, 3]))
+
+
+def test_parameters_know_which_types_they_allow():
+    conv = schemas.find("Conv", 22)
+    assert conv.input(0).allows(TensorType(ElementType.FLOAT, Shape((1, 3, "h", None))))
+    assert not conv.input(0).allows(TensorType(ElementType.INT64))
+    assert schemas.find("SequenceLength", 11).input(0).allows(SequenceType(TensorType(ElementType.FLOAT)))
+
+
+def test_variadic_inputs_repeat_the_last_parameter():
+    concat = schemas.find("Concat", 13)
+    assert concat.input(99).name == concat.inputs[0].name
+    assert concat.max_inputs > 1000
+    assert schemas.find("Relu", 14).input(1) is None
+
+
+def test_operators_of_microsoft_are_known():
+    found = schemas.find("SkipLayerNormalization", 1, "com.microsoft")
+    assert [p.name for p in found.inputs][:3] == ["input", "skip", "gamma"]
+    assert found.min_inputs == 3
+    assert found.attributes["epsilon"].default.value > 0
+
+
+def test_operators_offers_what_the_imports_allow():
+    names = {s.name for s in schemas.operators({"": 12})}
+    assert "Conv" in names
+    assert "Gelu" not in names
+    assert "FusedConv" not in names
+    assert "FusedConv" in {s.name for s in schemas.operators({"": 12, "com.microsoft": 1})}
+
+
+def test_a_registered_document_wins_until_forgotten():
+    custom = [schemas.Schema("Conv", "", 1, doc="mine"), schemas.Schema("Mine", "my.domain", 3)]
+    schemas.register(custom)
+    try:
+        assert schemas.find("Conv", 22).doc == "mine"
+        assert schemas.find("Mine", 2, "my.domain") is None
+        assert schemas.find("Mine", 4, "my.domain").since_version == 3
+    finally:
+        schemas.forget(custom)
+    assert schemas.find("Conv", 22).doc != "mine"
+    assert schemas.versions("Mine", "my.domain") == ()
