@@ -1,0 +1,288 @@
+"""Gather, Scatter and their kin: elements read or written by index.
+
+All indices become flat offsets first: one bounds check, one `take` or one assignment, whatever the rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, check_size, full
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import normal_axis, scalar_int
+from exec.kernels.shared.dtypes import narrow, widen
+
+_ALL = slice(None)
+
+
+@kernel("Gather", since=1)
+def gather_1(data: Array, indices: Array, *, axis: int = 0) -> Array:
+    """Slices of `data` along `axis`; a single index gives a view."""
+    axis = normal_axis(axis, data.ndim)
+    length = data.shape[axis]
+    if indices.dtype.kind not in "iu":
+        msg = f"indices are {indices.dtype}; expected integers"
+        raise KernelError(msg)
+    if indices.ndim == 0:
+        place = int(indices)
+        if not -length <= place < length:
+            raise _out_of_range(place, place, length, f"axis {axis}")
+        before: tuple[Any, ...] = (_ALL,) * axis
+        return data[(*before, place, ...)]
+    check_size((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
+    try:
+        return data.take(indices, axis)
+    except IndexError:
+        raise _out_of_range(int(indices.min()), int(indices.max()), length, f"axis {axis}") from None
+
+
+def _out_of_range(low: int, high: int, length: int, what: str) -> KernelError:
+    found = str(low) if low == high else f"from {low} to {high}"
+    return KernelError(f"index {found} for {what} of length {length}; expected within [{-length}, {length - 1}]")
+
+
+def _within(indices: Array, length: int, what: str) -> Array:
+    """The indices as int64 counted from the front; KernelError when one is out of range."""
+    if indices.dtype.kind not in "iu":
+        msg = f"indices are {indices.dtype}; expected integers"
+        raise KernelError(msg)
+    indices = indices.astype(np.int64, copy=False)
+    if not indices.size:
+        return indices
+    low, high = int(indices.min()), int(indices.max())
+    if low < -length or high >= length:
+        raise _out_of_range(low, high, length, what)
+    return indices if low >= 0 else np.where(indices < 0, indices + length, indices)
+
+
+@kernel("GatherElements", since=11)
+def gather_elements_11(data: Array, indices: Array, *, axis: int = 0) -> Array:
+    """One element of `data` per index; the index replaces the coordinate of `axis`."""
+    check_size(indices.shape, data.dtype)
+    return data.reshape(-1).take(_element_offsets(data.shape, indices, axis))
+
+
+def _element_offsets(shape: Sequence[int], indices: Array, axis: int) -> Array:
+    """Flat offsets of the elements that the coordinates of `indices`, with `axis` replaced, name in `shape`."""
+    axis = normal_axis(axis, len(shape))
+    if indices.ndim != len(shape) or any(
+        n > m for i, (n, m) in enumerate(zip(indices.shape, shape, strict=True)) if i != axis
+    ):
+        msg = f"indices of shape {indices.shape} do not fit data of shape {tuple(shape)} outside axis {axis}"
+        raise KernelError(msg)
+    offsets = _within(indices, shape[axis], f"axis {axis}") * prod(shape[axis + 1 :])
+    for i, n in enumerate(indices.shape):
+        if i != axis and n > 1:
+            steps = np.arange(n) * prod(shape[i + 1 :])
+            offsets += steps.reshape([-1 if k == i else 1 for k in range(len(shape))])
+    return offsets
+
+
+@kernel("GatherND", since=11)
+def gather_nd_11(data: Array, indices: Array) -> Array:
+    """Slices of `data`, one per row of the last axis of `indices`."""
+    return gather_nd(data, indices, 0)
+
+
+@kernel("GatherND", since=12)
+def gather_nd_12(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
+    """With leading axes that `data` and `indices` share."""
+    return gather_nd(data, indices, batch_dims)
+
+
+def gather_nd(data: Array, indices: Array, batch_dims: int) -> Array:
+    """Slices of `data` by coordinate rows; the first `batch_dims` axes of both go together."""
+    depth = indices.shape[-1] if indices.ndim else -1
+    if not 0 <= batch_dims < indices.ndim or not 0 < depth <= data.ndim - batch_dims:
+        msg = f"indices of shape {indices.shape} with batch_dims {batch_dims} do not fit data of shape {data.shape}"
+        raise KernelError(msg)
+    batch = data.shape[:batch_dims]
+    if batch != indices.shape[:batch_dims]:
+        msg = f"the first {batch_dims} dimensions of data {data.shape} and indices {indices.shape} differ"
+        raise KernelError(msg)
+    outer = data.shape[batch_dims : batch_dims + depth]
+    inner = data.shape[batch_dims + depth :]
+    result = (*indices.shape[:-1], *inner)
+    check_size(result, data.dtype)
+    rows = _row_offsets(indices, outer)
+    if batch_dims:
+        starts = np.arange(prod(batch)) * prod(outer)
+        rows = rows.reshape(prod(batch), -1) + starts[:, None]
+    flat = data.reshape(prod(batch) * prod(outer), prod(inner))
+    return flat.take(rows.reshape(-1), 0).reshape(result)
+
+
+def _row_offsets(indices: Array, shape: Sequence[int]) -> Array:
+    """The last axis of `indices` as coordinates in `shape`, to flat offsets."""
+    offsets = np.zeros(indices.shape[:-1], np.int64)
+    for k, n in enumerate(shape):
+        offsets *= n
+        offsets += _within(indices[..., k], n, f"coordinate {k}")
+    return offsets
+
+
+_REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array:
+    """A copy of `data` with `updates` written or reduced in at flat element offsets."""
+    if updates.dtype != data.dtype:
+        msg = f"updates are {updates.dtype}, data {data.dtype}; expected the same type"
+        raise KernelError(msg)
+    if reduction == "none":
+        result = data.copy()
+        result.reshape(-1)[offsets] = updates
+        return result
+    if reduction not in _REDUCTIONS or data.dtype.kind == "O":
+        msg = f"reduction is {reduction!r} on {data.dtype}; expected none, add, mul, max or min, strings only none"
+        raise KernelError(msg)
+    wide = widen(data)
+    result = wide.copy() if wide is data else wide
+    # `ufunc.at` has its fast path for one-dimensional indices.
+    _REDUCTIONS[reduction].at(result.reshape(-1), offsets.reshape(-1), widen(updates).reshape(-1))
+    return narrow(result, data.dtype)
+
+
+@kernel("Scatter", since=9)
+def scatter_9(data: Array, indices: Array, updates: Array, *, axis: int = 0) -> Array:
+    """The older name of ScatterElements."""
+    return scatter_elements(data, indices, updates, axis, "none")
+
+
+@kernel("ScatterElements", since=11)
+def scatter_elements_11(data: Array, indices: Array, updates: Array, *, axis: int = 0) -> Array:
+    """Write one element per index; the index replaces the coordinate of `axis`."""
+    return scatter_elements(data, indices, updates, axis, "none")
+
+
+@kernel("ScatterElements", since=16)
+def scatter_elements_16(
+    data: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none"
+) -> Array:
+    """With a reduction of what is there and what is written."""
+    return scatter_elements(data, indices, updates, axis, reduction)
+
+
+def scatter_elements(data: Array, indices: Array, updates: Array, axis: int, reduction: str) -> Array:
+    """A copy of `data` with the updates written at the elements that `indices` name."""
+    if indices.shape != updates.shape:
+        msg = f"indices of shape {indices.shape} and updates of shape {updates.shape}; expected the same"
+        raise KernelError(msg)
+    data = np.ascontiguousarray(data) if data.ndim else data
+    return _write(data, _element_offsets(data.shape, indices, axis), updates, reduction)
+
+
+@kernel("ScatterND", since=11)
+def scatter_nd_11(data: Array, indices: Array, updates: Array) -> Array:
+    """Write slices, one per row of the last axis of `indices`."""
+    return scatter_nd(data, indices, updates, "none")
+
+
+@kernel("ScatterND", since=16)
+def scatter_nd_16(data: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
+    """With a reduction of what is there and what is written."""
+    return scatter_nd(data, indices, updates, reduction)
+
+
+def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str) -> Array:
+    """A copy of `data` with the updates written at the slices that the rows of `indices` name."""
+    depth = indices.shape[-1] if indices.ndim else -1
+    if not 0 <= depth <= data.ndim:
+        msg = f"indices of shape {indices.shape} for data of shape {data.shape}; expected rows of at most {data.ndim}"
+        raise KernelError(msg)
+    inner = data.shape[depth:]
+    if updates.shape != (*indices.shape[:-1], *inner):
+        msg = f"updates of shape {updates.shape}; expected {(*indices.shape[:-1], *inner)}"
+        raise KernelError(msg)
+    rows = _row_offsets(indices, data.shape[:depth]).reshape(-1)
+    data = np.ascontiguousarray(data) if data.ndim else data
+    if reduction == "none" and updates.dtype == data.dtype:
+        result = data.copy()
+        result.reshape(prod(data.shape[:depth]), prod(inner))[rows] = updates.reshape(len(rows), prod(inner))
+        return result
+    offsets = rows[:, None] * prod(inner) + np.arange(prod(inner))
+    return _write(data, offsets, updates.reshape(offsets.shape), reduction)
+
+
+@kernel("TensorScatter", since=24)
+def tensor_scatter_24(
+    past_cache: Array,
+    update: Array,
+    write_indices: Array | None = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
+) -> Array:
+    """Write the update into a copy of the cache, from each batch entry's own position on."""
+    axis = normal_axis(axis, past_cache.ndim)
+    room, steps = past_cache.shape[axis], update.shape[axis] if update.ndim == past_cache.ndim else -1
+    expected = (*past_cache.shape[:axis], steps, *past_cache.shape[axis + 1 :])
+    if axis == 0 or update.shape != expected or not 0 <= steps <= room or mode not in ("linear", "circular"):
+        msg = (
+            f"update of shape {update.shape}, cache of shape {past_cache.shape}, axis {axis}, mode {mode!r}; expected "
+            "shapes that differ only along an axis after the batch, and the mode linear or circular"
+        )
+        raise KernelError(msg)
+    batch = past_cache.shape[0]
+    starts = np.zeros(batch, np.int64) if write_indices is None else np.asarray(write_indices, np.int64)
+    if starts.shape != (batch,):
+        msg = f"write_indices of shape {starts.shape}; expected ({batch},)"
+        raise KernelError(msg)
+    places = starts[:, None] + np.arange(steps)
+    if mode == "circular":
+        places %= max(room, 1)
+    elif places.size and not 0 <= places.min() <= places.max() < room:
+        msg = f"steps {places.min()} to {places.max()} are written to a cache of length {room}"
+        raise KernelError(msg)
+    result = past_cache.copy()
+    np.moveaxis(result, axis, 1)[np.arange(batch)[:, None], places] = np.moveaxis(update, axis, 1)
+    return result
+
+
+@kernel("OneHot", since=9)
+def one_hot_9(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
+    """values[1] where the index along the new axis equals the entry of `indices`, else values[0]."""
+    whole = indices.astype(np.int64, copy=False)
+    return _one_hot(whole, scalar_int(depth, "depth"), values, axis)
+
+
+@kernel("OneHot", since=11)
+def one_hot_11(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
+    """With negative indices counting from the end."""
+    count = scalar_int(depth, "depth")
+    whole = indices.astype(np.int64, copy=False)
+    return _one_hot(np.where(whole < 0, whole + count, whole), count, values, axis)
+
+
+def _one_hot(indices: Array, depth: int, values: Array, axis: int) -> Array:
+    axis = normal_axis(axis, indices.ndim + 1)
+    if depth < 0 or values.shape != (2,):
+        msg = f"depth is {depth} and values of shape {values.shape}; expected a depth from 0 and values of shape (2,)"
+        raise KernelError(msg)
+    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    result = full(shape, values[0], values.dtype)
+    if not result.size:
+        return result
+    inner = prod(indices.shape[axis:])
+    flat = indices.reshape(-1)
+    hit = np.flatnonzero((flat >= 0) & (flat < depth))
+    before, after = np.divmod(hit, inner)
+    result.reshape(-1)[(before * depth + flat[hit]) * inner + after] = values[1]
+    return result
+
+
+@kernel("Compress", since=9)
+def compress_9(x: Array, condition: Array, *, axis: int | None = None) -> Array:
+    """The slices along `axis`, or elements of the flattened input, where the condition holds."""
+    keep = np.flatnonzero(condition)
+    flat = x.reshape(-1) if axis is None else x
+    place = 0 if axis is None else normal_axis(axis, x.ndim)
+    if condition.ndim != 1 or (keep.size and keep[-1] >= flat.shape[place]):
+        msg = f"condition of shape {condition.shape} for length {flat.shape[place]}; expected no more in one dimension"
+        raise KernelError(msg)
+    return flat.take(keep, place)

@@ -1,0 +1,83 @@
+"""Where, NonZero, Unique, IsNaN and IsInf: values told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exec.arrays import Array, check_size
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.dtypes import widen
+
+
+@kernel("Where", since=9)
+def where_9(condition: Array, x: Array, y: Array) -> Array:
+    """`x` where the condition holds, else `y`; all three broadcast."""
+    if x.dtype != y.dtype or condition.dtype.kind != "b":
+        msg = f"types {condition.dtype}, {x.dtype} and {y.dtype}; expected bool and two of the same type"
+        raise KernelError(msg)
+    if not condition.shape == x.shape == y.shape:
+        check_size(np.broadcast_shapes(condition.shape, x.shape, y.shape), x.dtype)
+    return np.where(condition, x, y)
+
+
+@kernel("NonZero", since=9)
+def non_zero_9(x: Array) -> Array:
+    """Coordinates of the elements that are not zero, [rank, count]; a scalar has no coordinates."""
+    if x.ndim == 0:
+        return np.zeros((0, int(bool(x))), np.int64)
+    check_size((x.ndim, x.size), np.int64)
+    return np.stack(np.nonzero(widen(x)))
+
+
+@kernel("IsNaN", since=9)
+def is_nan_9(x: Array) -> Array:
+    """Whether each element is NaN."""
+    return np.asarray(np.isnan(widen(x)))
+
+
+@kernel("IsInf", since=10)
+def is_inf_10(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Array:
+    """Whether each element is an infinity of a sign asked for."""
+    wide = widen(x)
+    if detect_negative and detect_positive:
+        return np.asarray(np.isinf(wide))
+    if detect_negative:
+        return np.asarray(np.isneginf(wide))
+    if detect_positive:
+        return np.asarray(np.isposinf(wide))
+    return np.zeros(x.shape, bool)
+
+
+@kernel("Unique", since=11)
+def unique_11(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:  # noqa: A002
+    """Distinct elements or slices, where each first stands, which one each element is, and how many there are."""
+    if axis is None:
+        slices = x.reshape(-1)
+        found = np.unique(widen(slices), return_index=True, return_inverse=True, return_counts=True)
+    else:
+        axis = normal_axis(axis, x.ndim)
+        slices = x
+        found = _unique_rows(np.moveaxis(widen(x), axis, 0))
+    _, first, inverse, counts = found
+    inverse = inverse.reshape(-1)
+    if not sorted:
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        first, inverse, counts = first[order], rank[inverse], counts[order]
+    values = slices.take(first, axis or 0)
+    return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
+
+
+def _unique_rows(rows: Array) -> tuple[Array, Array, Array, Array]:
+    """numpy.unique along axis 0 for any type: values become their ranks first, so NaNs and texts compare too."""
+    count = rows.shape[0]
+    flat = rows.reshape(count, -1) if rows.size else rows.reshape(count, 0)
+    if not flat.shape[1]:
+        one = np.zeros(min(count, 1), np.int64)
+        return one, one, np.zeros(count, np.int64), np.full(len(one), count, np.int64)
+    if flat.dtype.kind not in "iub":
+        flat = np.unique(flat, return_inverse=True)[1].reshape(flat.shape)
+    return np.unique(flat, axis=0, return_index=True, return_inverse=True, return_counts=True)

@@ -1,0 +1,159 @@
+"""Operators that change or tell the shape and move no data: Reshape, Squeeze, Transpose, Expand, Shape …
+
+All but Shape and Size return views of their input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exec.arrays import Array, check_size
+from exec.context import RuntimeValue
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import integers, normal_axes
+
+
+@kernel("Identity", since=1)
+def identity_1(x: RuntimeValue) -> RuntimeValue:
+    """The input itself: a tensor, sequence or optional."""
+    return x
+
+
+@kernel("Reshape", since=1)
+def reshape_1(data: Array, *, shape: Sequence[int] | None = None) -> Array:
+    """To the shape of the attribute; 0 keeps a dimension, -1 is inferred."""
+    return _reshape(data, list(shape or ()))
+
+
+@kernel("Reshape", since=5)
+def reshape_5(data: Array, shape: Array) -> Array:
+    """To the shape of the second input; 0 keeps a dimension, -1 is inferred."""
+    return _reshape(data, integers(shape, "shape"))
+
+
+@kernel("Reshape", since=14)
+def reshape_14(data: Array, shape: Array, *, allowzero: int = 0) -> Array:
+    """With `allowzero`, 0 is a dimension of length 0."""
+    dims = integers(shape, "shape")
+    return _reshape(data, dims, keep_zero=bool(allowzero))
+
+
+def _reshape(data: Array, dims: list[int], *, keep_zero: bool = False) -> Array:
+    wanted = list(dims)
+    if 0 in wanted and not keep_zero:
+        if any(d == 0 for d in wanted[data.ndim :]):
+            msg = f"shape {wanted} copies a dimension that the input of shape {data.shape} does not have"
+            raise KernelError(msg)
+        wanted = [data.shape[i] if d == 0 else d for i, d in enumerate(wanted)]
+    if keep_zero and 0 in wanted and -1 in wanted:
+        msg = f"shape {wanted} has both 0 and -1; with allowzero the -1 cannot be inferred"
+        raise KernelError(msg)
+    if any(d < -1 for d in wanted):
+        msg = f"shape {wanted} has a dimension below -1"
+        raise KernelError(msg)
+    if not data.flags.c_contiguous:
+        check_size(data.shape, data.dtype)
+    try:
+        return data.reshape(wanted)
+    except (ValueError, OverflowError):
+        msg = f"cannot reshape {data.size} elements of shape {data.shape} to {wanted}"
+        raise KernelError(msg) from None
+
+
+@kernel("Squeeze", since=1)
+def squeeze_1(data: Array, *, axes: Sequence[int] | None = None) -> Array:
+    """Remove the given axes of length 1, or all of them."""
+    return squeeze(data, axes)
+
+
+@kernel("Squeeze", since=13)
+def squeeze_13(data: Array, axes: Array | None = None) -> Array:
+    """With the axes as an input."""
+    return squeeze(data, None if axes is None else integers(axes, "axes"))
+
+
+def squeeze(data: Array, axes: Sequence[int] | None) -> Array:
+    """A view without the given axes, which must have length 1; None stands for all of that length."""
+    shape = data.shape
+    if axes is None:
+        return data.reshape([d for d in shape if d != 1])
+    drop = normal_axes(axes, data.ndim)
+    for axis in drop:
+        if shape[axis] != 1:
+            msg = f"axis {axis} of shape {shape} cannot be squeezed; expected length 1"
+            raise KernelError(msg)
+    return data.reshape([d for i, d in enumerate(shape) if i not in drop])
+
+
+@kernel("Unsqueeze", since=1)
+def unsqueeze_1(data: Array, *, axes: Sequence[int]) -> Array:
+    """Insert axes of length 1 at these places of the result."""
+    return unsqueeze(data, axes)
+
+
+@kernel("Unsqueeze", since=13)
+def unsqueeze_13(data: Array, axes: Array) -> Array:
+    """With the axes as an input."""
+    return unsqueeze(data, integers(axes, "axes"))
+
+
+def unsqueeze(data: Array, axes: Sequence[int]) -> Array:
+    """A view with axes of length 1 inserted; the axes are those of the result."""
+    rank = data.ndim + len(axes)
+    new = normal_axes(axes, rank)
+    old = iter(data.shape)
+    return data.reshape([1 if i in new else next(old) for i in range(rank)])
+
+
+@kernel("Transpose", since=1)
+def transpose_1(data: Array, *, perm: Sequence[int] | None = None) -> Array:
+    """Permute the axes; reversed when `perm` is absent."""
+    if perm is None:
+        return data.T
+    try:
+        return data.transpose(perm)
+    except ValueError:
+        msg = f"perm {list(perm)} is no permutation of the {data.ndim} axes of shape {data.shape}"
+        raise KernelError(msg) from None
+
+
+@kernel("Expand", since=8)
+def expand_8(x: Array, shape: Array) -> Array:
+    """Broadcast both ways with `shape`; the result is a read-only view with strides of 0."""
+    dims = integers(shape, "shape")
+    if any(d < 0 for d in dims):
+        msg = f"shape {dims} has a negative dimension"
+        raise KernelError(msg)
+    rank = max(x.ndim, len(dims))
+    mine = (1,) * (rank - x.ndim) + x.shape
+    theirs = [1] * (rank - len(dims)) + dims
+    if any(a != b and a != 1 and b != 1 for a, b in zip(mine, theirs, strict=True)):
+        msg = f"an input of shape {x.shape} cannot be broadcast with {dims}"
+        raise KernelError(msg)
+    result = [b if a == 1 else a for a, b in zip(mine, theirs, strict=True)]
+    check_size(result, x.dtype)
+    return np.broadcast_to(x, result)
+
+
+@kernel("Shape", since=1)
+def shape_1(data: Array) -> Array:
+    """The dimensions as int64."""
+    return np.array(data.shape, np.int64)
+
+
+@kernel("Shape", since=15)
+def shape_15(data: Array, *, end: int | None = None, start: int = 0) -> Array:
+    """The dimensions from `start` to `end`, both clamped to the rank."""
+    rank = len(data.shape)
+    first = max(start + rank, 0) if start < 0 else start
+    last = rank if end is None else max(end + rank, 0) if end < 0 else end
+    return np.array(data.shape[first:last], np.int64)
+
+
+@kernel("Size", since=1)
+def size_1(data: Array) -> Array:
+    """The number of elements as an int64 scalar."""
+    return np.array(data.size, np.int64)

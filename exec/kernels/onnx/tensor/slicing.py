@@ -1,0 +1,310 @@
+"""Slice, Split, Concat and Tile, and the operators that rearrange blocks: DepthToSpace, ReverseSequence …"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exec.arrays import Array, check_size, zeros
+from exec.context import Context
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import integers, normal_axes, normal_axis, scalar_int
+
+
+@kernel("Slice", since=1)
+def slice_1(data: Array, *, axes: Sequence[int] | None = None, ends: Sequence[int], starts: Sequence[int]) -> Array:
+    """A view of the elements from `starts` to `ends` of the axes."""
+    return slice_axes(data, starts, ends, axes, None)
+
+
+@kernel("Slice", since=10)
+def slice_10(data: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
+    """With the bounds as inputs, and with steps, which may go backwards."""
+    return slice_axes(
+        data,
+        integers(starts, "starts"),
+        integers(ends, "ends"),
+        None if axes is None else integers(axes, "axes"),
+        None if steps is None else integers(steps, "steps"),
+    )
+
+
+def slice_axes(
+    data: Array,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None,
+    steps: Sequence[int] | None,
+) -> Array:
+    """A view by the bounds of each axis; bounds are clamped as Slice demands, which is not quite as in Python."""
+    places = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(places) == len(steps):
+        counts = f"{len(starts)} starts, {len(ends)} ends, {len(places)} axes and {len(steps)} steps"
+        msg = f"{counts}; expected as many of each"
+        raise KernelError(msg)
+    index = [slice(None)] * data.ndim
+    for axis, start, end, step in zip(places, starts, ends, steps, strict=True):
+        place = normal_axis(axis, data.ndim, "axes")
+        index[place] = _bounds(start, end, step, data.shape[place])
+    return data[tuple(index)]
+
+
+def _bounds(start: int, end: int, step: int, length: int) -> slice:
+    if step == 0:
+        msg = "a step is 0"
+        raise KernelError(msg)
+    start += length if start < 0 else 0
+    end += length if end < 0 else 0
+    if step > 0:
+        return slice(min(max(start, 0), length), min(max(end, 0), length), step)
+    start = min(max(start, 0), length - 1)
+    end = min(max(end, -1), length - 1)
+    if length == 0 or start <= end:
+        return slice(0, 0)
+    # A stop of -1 would mean the last element to Python.
+    return slice(start, None if end < 0 else end, step)
+
+
+@kernel("Split", since=1)
+def split_1(
+    ctx: Context,
+    x: Array,
+    lengths: Array | None = None,
+    *,
+    axis: int | None = None,
+    split: Sequence[int] | None = None,
+) -> tuple[Array, ...]:
+    """The lengths are an input or an attribute; without either the parts are equal."""
+    given = split if lengths is None else integers(lengths, "split")
+    return split_axis(x, axis or 0, given, ctx.outputs)
+
+
+@kernel("Split", since=2)
+def split_2(ctx: Context, x: Array, *, axis: int = 0, split: Sequence[int] | None = None) -> tuple[Array, ...]:
+    """The lengths are an attribute; without it the parts are equal."""
+    return split_axis(x, axis, split, ctx.outputs)
+
+
+@kernel("Split", since=13)
+def split_13(ctx: Context, x: Array, split: Array | None = None, *, axis: int = 0) -> tuple[Array, ...]:
+    """The lengths are an input; without it the parts are equal."""
+    return split_axis(x, axis, None if split is None else integers(split, "split"), ctx.outputs)
+
+
+@kernel("Split", since=18)
+def split_18(
+    ctx: Context, x: Array, split: Array | None = None, *, axis: int = 0, num_outputs: int | None = None
+) -> tuple[Array, ...]:
+    """With `num_outputs` the last parts may be shorter."""
+    if split is not None:
+        return split_axis(x, axis, integers(split, "split"), ctx.outputs)
+    count = ctx.outputs if num_outputs is None else num_outputs
+    if count != ctx.outputs:
+        msg = f"num_outputs is {count}, the node has {ctx.outputs} outputs"
+        raise KernelError(msg)
+    length = x.shape[normal_axis(axis, x.ndim)]
+    part = -(-length // count)
+    return split_axis(x, axis, [min(part, max(length - i * part, 0)) for i in range(count)], count)
+
+
+def split_axis(x: Array, axis: int, lengths: Sequence[int] | None, count: int) -> tuple[Array, ...]:
+    """Views of `count` parts; lengths of None stand for equal parts."""
+    axis = normal_axis(axis, x.ndim)
+    length = x.shape[axis]
+    if not lengths:
+        if length % count:
+            msg = f"axis {axis} of length {length} cannot be split into {count} equal parts"
+            raise KernelError(msg)
+        lengths = [length // count] * count
+    if sum(lengths) != length or min(lengths) < 0 or len(lengths) != count:
+        msg = f"split {list(lengths)} for {count} outputs does not divide axis {axis} of length {length}"
+        raise KernelError(msg)
+    before = (slice(None),) * axis
+    parts, start = [], 0
+    for n in lengths:
+        parts.append(x[(*before, slice(start, start + n))])
+        start += n
+    return tuple(parts)
+
+
+@kernel("Concat", since=1)
+def concat_1(*inputs: Array, axis: int | None = None) -> Array:
+    """Join along `axis`, 1 when absent."""
+    return concat(inputs, 1 if axis is None else axis)
+
+
+@kernel("Concat", since=4)
+def concat_4(*inputs: Array, axis: int) -> Array:
+    """Join along `axis`."""
+    return concat(inputs, axis)
+
+
+def concat(parts: Sequence[Array], axis: int) -> Array:
+    """The parts joined along an axis they have; all other dimensions must agree."""
+    if not parts:
+        msg = "nothing to join; expected one tensor or more"
+        raise KernelError(msg)
+    first = parts[0]
+    axis = normal_axis(axis, first.ndim)
+    length = 0
+    for part in parts:
+        if (
+            part.ndim != first.ndim
+            or part.shape[:axis] != first.shape[:axis]
+            or part.shape[axis + 1 :] != first.shape[axis + 1 :]
+        ):
+            shapes = ", ".join(str(p.shape) for p in parts[:8])
+            msg = f"shapes {shapes} differ in more than axis {axis}"
+            raise KernelError(msg)
+        if part.dtype != first.dtype:
+            msg = f"tensors of {first.dtype} and {part.dtype} cannot be joined"
+            raise KernelError(msg)
+        length += part.shape[axis]
+    check_size((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
+    return np.concatenate(parts, axis)
+
+
+@kernel("Tile", since=1)
+def tile_1(x: Array, tiles: Array, axis: Array) -> Array:
+    """Repeat along one axis; both numbers are tensors of the type of the input."""
+    repeats = [1] * x.ndim
+    repeats[normal_axis(scalar_int(axis, "axis"), x.ndim)] = scalar_int(tiles, "tiles")
+    return tile(x, repeats)
+
+
+@kernel("Tile", since=6)
+def tile_6(x: Array, repeats: Array) -> Array:
+    """Repeat along every axis."""
+    return tile(x, integers(repeats, "repeats"))
+
+
+def tile(x: Array, repeats: Sequence[int]) -> Array:
+    """The input repeated; a view where only axes of length 1 are."""
+    if len(repeats) != x.ndim or any(r < 0 for r in repeats):
+        msg = f"repeats {list(repeats)} for an input of shape {x.shape}; expected {x.ndim} numbers from 0"
+        raise KernelError(msg)
+    result = [n * r for n, r in zip(x.shape, repeats, strict=True)]
+    check_size(result, x.dtype)
+    apart: list[int] = []
+    spread: list[int] = []
+    for n, r in zip(x.shape, repeats, strict=True):
+        if r != 1:
+            apart.append(1)
+            spread.append(r)
+        apart.append(n)
+        spread.append(n)
+    return np.broadcast_to(x.reshape(apart), spread).reshape(result)
+
+
+@kernel("CenterCropPad", since=18)
+def center_crop_pad_18(x: Array, shape: Array, *, axes: Sequence[int] | None = None) -> Array:
+    """Cut or fill with zeros to the wanted lengths, keeping the middle."""
+    wanted = integers(shape, "shape")
+    places = normal_axes(range(x.ndim) if axes is None else axes, x.ndim)
+    if len(wanted) != len(places) or any(n < 0 for n in wanted):
+        msg = f"shape is {wanted}; expected {len(places)} lengths from 0"
+        raise KernelError(msg)
+    source = [slice(None)] * x.ndim
+    target = [slice(None)] * x.ndim
+    result = list(x.shape)
+    for axis, n in zip(places, wanted, strict=True):
+        have = x.shape[axis]
+        result[axis] = n
+        if n < have:
+            source[axis] = slice((have - n) // 2, (have - n) // 2 + n)
+        elif n > have:
+            target[axis] = slice((n - have) // 2, (n - have) // 2 + have)
+    middle = x[tuple(source)]
+    if middle.shape == tuple(result):
+        return middle
+    if x.dtype.kind == "O":
+        check_size(result, x.dtype)
+        padded = np.full(result, "", object)
+    else:
+        padded = zeros(result, x.dtype)
+    padded[tuple(target)] = middle
+    return padded
+
+
+@kernel("DepthToSpace", since=1)
+def depth_to_space_1(x: Array, *, blocksize: int) -> Array:
+    """Move depth into blocks of height and width, in depth-column-row order."""
+    return depth_to_space_11(x, blocksize=blocksize)
+
+
+@kernel("DepthToSpace", since=11)
+def depth_to_space_11(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
+    """With the order of blocks as a choice: DCR or CRD."""
+    _check_block(x, blocksize, mode)
+    batch, depth, height, width = x.shape
+    inner = depth // (blocksize * blocksize)
+    if inner * blocksize * blocksize != depth:
+        msg = f"depth {depth} is no multiple of blocksize² = {blocksize * blocksize}"
+        raise KernelError(msg)
+    if mode == "DCR":
+        parts = x.reshape(batch, blocksize, blocksize, inner, height, width).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        parts = x.reshape(batch, inner, blocksize, blocksize, height, width).transpose(0, 1, 4, 2, 5, 3)
+    return parts.reshape(batch, inner, height * blocksize, width * blocksize)
+
+
+@kernel("SpaceToDepth", since=1)
+def space_to_depth_1(x: Array, *, blocksize: int) -> Array:
+    """Move blocks of height and width into depth, in depth-column-row order."""
+    return space_to_depth_28(x, blocksize=blocksize)
+
+
+@kernel("SpaceToDepth", since=28)
+def space_to_depth_28(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
+    """With the order of blocks as a choice: DCR or CRD."""
+    _check_block(x, blocksize, mode)
+    batch, depth, height, width = x.shape
+    if height % blocksize or width % blocksize:
+        msg = f"height {height} and width {width} are no multiples of blocksize {blocksize}"
+        raise KernelError(msg)
+    rows, columns = height // blocksize, width // blocksize
+    parts = x.reshape(batch, depth, rows, blocksize, columns, blocksize)
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return parts.transpose(order).reshape(batch, depth * blocksize * blocksize, rows, columns)
+
+
+def _check_block(x: Array, blocksize: int, mode: str) -> None:
+    if x.ndim != 4 or blocksize < 1 or mode not in ("DCR", "CRD"):
+        msg = (
+            f"input of shape {x.shape}, blocksize {blocksize}, mode {mode!r}; "
+            "expected four dimensions, a blocksize from 1, and DCR or CRD"
+        )
+        raise KernelError(msg)
+
+
+@kernel("ReverseSequence", since=10)
+def reverse_sequence_10(x: Array, sequence_lens: Array, *, batch_axis: int = 1, time_axis: int = 0) -> Array:
+    """Reverse the first sequence_lens[i] steps of each batch entry."""
+    batch, time = normal_axes((batch_axis, time_axis), x.ndim, "batch_axis and time_axis")
+    lengths = np.asarray(sequence_lens, np.int64)
+    steps = x.shape[time]
+    if lengths.shape != (x.shape[batch],) or (lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps):
+        msg = f"sequence_lens is {lengths.tolist()}; expected {x.shape[batch]} lengths within [0, {steps}]"
+        raise KernelError(msg)
+    order = np.arange(steps)
+    source = np.where(order < lengths[:, None], lengths[:, None] - 1 - order, order)  # [batch, time]
+    entries = np.arange(x.shape[batch])[:, None]
+    moved = np.moveaxis(x, (batch, time), (0, 1))
+    return np.moveaxis(moved[entries, source], (0, 1), (batch, time))
+
+
+@kernel("Trilu", since=14)
+def trilu_14(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
+    """Keep the upper or lower triangle from diagonal `k` on, zero elsewhere."""
+    if x.ndim < 2:
+        msg = f"input of shape {x.shape}; expected two dimensions or more"
+        raise KernelError(msg)
+    rows, columns = x.shape[-2:]
+    offset = 0 if k is None else scalar_int(k, "k")
+    offset = min(max(offset, -rows - 1), columns + 1)
+    lower = np.tri(rows, columns, offset - 1 if upper else offset, dtype=bool)
+    zero = np.zeros((), x.dtype)
+    return np.where(lower, zero, x) if upper else np.where(lower, x, zero)

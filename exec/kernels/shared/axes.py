@@ -1,0 +1,50 @@
+"""Axes and integer lists as models give them: negative, repeated, out of range, as attribute or as tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.errors import KernelError
+
+
+def normal_axis(axis: int, rank: int, name: str = "axis") -> int:
+    """`axis` counted from the front; KernelError unless it is within [-rank, rank)."""
+    if -rank <= axis < rank:
+        return axis + rank if axis < 0 else axis
+    msg = f"{name} is {axis}; expected within [{-rank}, {rank - 1}] for rank {rank}"
+    raise KernelError(msg)
+
+
+def normal_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int, ...]:
+    """All axes counted from the front, in their order; KernelError when out of range or repeated."""
+    result = tuple(normal_axis(a, rank, name) for a in axes)
+    if len(set(result)) != len(result):
+        msg = f"{name} {list(axes)} name the same axis of rank {rank} twice"
+        raise KernelError(msg)
+    return result
+
+
+def integers(values: Array, name: str) -> list[int]:
+    """A 0-D or 1-D tensor of integers as a list of Python ints; KernelError for anything else."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or values.ndim > 1:
+        found = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+        msg = f"{name} is {found}; expected integers in one dimension"
+        raise KernelError(msg)
+    found_values = values.tolist()
+    return found_values if isinstance(found_values, list) else [found_values]
+
+
+def scalar_int(value: Array, name: str) -> int:
+    """The one integer of a tensor with one element; KernelError for anything else."""
+    if not isinstance(value, np.ndarray) or value.size != 1 or value.dtype.kind not in "iufb":
+        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+        msg = f"{name} is of {found}; expected one number"
+        raise KernelError(msg)
+    try:
+        return int(value.reshape(-1)[0])
+    except (OverflowError, ValueError):
+        msg = f"{name} is {value.reshape(-1)[0]}; expected a finite number"
+        raise KernelError(msg) from None
