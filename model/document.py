@@ -42,11 +42,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What listeners hear after an edit, undo or redo: the steps that were applied, in order."""
+    """What listeners hear after an edit, undo or redo: the steps that were applied, in order.
+
+    ``inverses[i]`` takes ``steps[i]`` back, so it tells what was there before: the graph a node was removed from,
+    the bodies a replaced attribute held.
+    """
 
     revision: int
     state: int
     steps: tuple[Step, ...]
+    inverses: tuple[Step, ...]
     title: str
     kind: Literal["edit", "undo", "redo"]
 
@@ -139,7 +144,7 @@ class Document:
             self.current.latest = entry
             self.current = entry
         self._gesture_open = bool(merge)
-        self._tell(tuple(transaction._steps), title, "edit")
+        self._tell(tuple(transaction._steps), tuple(transaction._inverses), title, "edit")
 
     def _number(self, entry: Entry) -> None:
         """Give an entry an id of its own; each state of the model has one."""
@@ -186,11 +191,12 @@ class Document:
             return False
         self._require_no_edit()
         steps = tuple(reversed(entry.inverses))
-        entry.steps = [step.apply() for step in steps][::-1]
+        inverses = tuple([step.apply() for step in steps])
+        entry.steps = list(reversed(inverses))
         self.current = entry.parent
         self.current.latest = entry
         self._gesture_open = False
-        self._tell(steps, entry.title, "undo")
+        self._tell(steps, inverses, entry.title, "undo")
         return True
 
     def redo(self) -> bool:
@@ -203,7 +209,7 @@ class Document:
         entry.inverses = [step.apply() for step in steps]
         self.current = entry
         self._gesture_open = False
-        self._tell(steps, entry.title, "redo")
+        self._tell(steps, tuple(entry.inverses), entry.title, "redo")
         return True
 
     def go_to(self, entry: Entry) -> None:
@@ -261,9 +267,11 @@ class Document:
         self._state_listeners.append(listener)
         return lambda: self._state_listeners.remove(listener)
 
-    def _tell(self, steps: tuple[Step, ...], title: str, kind: Literal["edit", "undo", "redo"]) -> None:
+    def _tell(
+        self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: Literal["edit", "undo", "redo"]
+    ) -> None:
         self.revision += 1
-        change = Change(self.revision, self.current.id, steps, title, kind)
+        change = Change(self.revision, self.current.id, steps, inverses, title, kind)
         for listener in list(self._listeners):
             listener(change)
 

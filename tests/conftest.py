@@ -1,0 +1,54 @@
+"""What every test may count on: no screen needed, no traces left, models to try."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # before anything imports Qt
+
+# Timing is never a reason to fail: the machine may be busy. The thorough profile is for a night's run.
+settings.register_profile(
+    "default", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def _state_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    base = tmp_path_factory.mktemp("state")
+    return (base / str(number) for number in itertools.count())
+
+
+@pytest.fixture(autouse=True)
+def state_folder(_state_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of this test's own for settings, recent files, logs and journals; made when something is written."""
+    folder = next(_state_folders)
+    monkeypatch.setenv("ONNX_WORKBENCH_STATE", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_models() -> Path:
+    """The folder of real models beside the repository: each has model.onnx, inputs.npz and outputs.npz."""
+    folder = REPOSITORY.parent / "shared" / "models"
+    if not folder.is_dir():
+        pytest.skip("no folder ../shared/models beside the repository")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def onnx_models() -> tuple[Path, ...]:
+    """Every model file the onnx package brings for its own tests, in a fixed order."""
+    import onnx
+
+    return tuple(sorted((Path(onnx.__file__).parent / "backend" / "test" / "data").rglob("*.onnx")))

@@ -1,0 +1,37 @@
+"""Everything a person can do, as data: menus, tool bar, context menus, palette and shortcut list read it here.
+
+A module of this package offers `ACTIONS`; the modules are listed in MODULES. To add an action, write one
+`Action(...)` in the module of its menu; to add a module, write its name here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from viewer.actions.action import Action, Context, Menu
+
+__all__ = ["MODULES", "Action", "Context", "Menu", "action", "actions"]
+
+#: Modules of this package, in the order their actions appear within a menu section.
+MODULES = ("file", "edit", "view", "go", "help")
+
+
+@cache
+def actions() -> tuple[Action, ...]:
+    """Every action, in the order of menus. Importing them imports neither numpy nor the canvas."""
+    found = tuple(a for name in MODULES for a in import_module(f"viewer.actions.{name}").ACTIONS)
+    by_id: dict[str, Action] = {}
+    for one in found:
+        if by_id.setdefault(one.id, one) is not one:
+            msg = f"two actions have the id {one.id!r}"
+            raise ValueError(msg)
+    return found
+
+
+def action(action_id: str) -> Action:
+    """The action with an id; KeyError when there is none."""
+    for one in actions():
+        if one.id == action_id:
+            return one
+    raise KeyError(action_id)

@@ -1,0 +1,110 @@
+"""What an action is: a title, where it is offered, when it makes sense, and what it does."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from viewer.main_window import MainWindow
+    from viewer.selection import Item
+    from viewer.workspace import Workspace
+
+
+class Menu(enum.Enum):
+    """The menus of the menu bar, in order."""
+
+    FILE = "&File"
+    EDIT = "&Edit"
+    VIEW = "&View"
+    GO = "&Go"
+    MODEL = "&Model"
+    RUN = "&Run"
+    HELP = "&Help"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an action acts on: the window, and the open document in front, if any."""
+
+    window: MainWindow
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The document in front, or None on the start page."""
+        return self.window.workspace
+
+    @property
+    def document_open(self) -> bool:
+        """Whether there is a document in front."""
+        return self.window.workspace is not None
+
+    @property
+    def opened(self) -> Workspace:
+        """The document in front; only where `enabled` made sure there is one."""
+        workspace = self.window.workspace
+        assert workspace is not None
+        return workspace
+
+    @property
+    def selected(self) -> tuple[Item, ...]:
+        """What is selected in the document in front."""
+        workspace = self.window.workspace
+        return () if workspace is None else workspace.selection.items
+
+
+def always(_context: Context) -> bool:
+    """Enabled even on the start page."""
+    return True
+
+
+def with_document(context: Context) -> bool:
+    """Enabled while a document is open."""
+    return context.document_open
+
+
+def with_selection(context: Context) -> bool:
+    """Enabled while something is selected."""
+    return bool(context.selected)
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing a person can do.
+
+    id         stable: "file.open"; remembered by people's own key bindings
+    title      as in the menu, with an & before its mnemonic and … when it asks more
+    run        does it; called only while `enabled` is true. Errors of the person are ModelError
+    menu       where it stands; None: only in the palette. `section` groups within the menu, by number
+    shortcut   Qt's portable key texts, first one shown: ("Ctrl+Shift+Z", "Ctrl+Y")
+    on_graph   the shortcut works only while the graph has the focus (Space, arrows, Backspace, letters)
+    enabled    whether it makes sense now; must be cheap, it is asked after every change of selection
+    checked    for a switch: whether it is on
+    icon       a name in resources/icons
+    toolbar    its place in the tool bar, from 1; 0: not there. A change of the tens digit leaves a gap
+    contexts   context menus it stands in: "canvas", "node", "value", "graph", "function", "model"
+    tip        one sentence more than the title, for tooltip and palette
+    words      other words a person might type in the palette
+    """
+
+    id: str
+    title: str
+    run: Callable[[Context], None]
+    menu: Menu | None = None
+    section: int = 0
+    shortcut: tuple[str, ...] = ()
+    on_graph: bool = False
+    enabled: Callable[[Context], bool] = with_document
+    checked: Callable[[Context], bool] | None = None
+    icon: str = ""
+    toolbar: int = 0
+    contexts: frozenset[str] = field(default_factory=frozenset)
+    tip: str = ""
+    words: str = ""
+
+    @property
+    def plain_title(self) -> str:
+        """The title without its mnemonic and dots."""
+        return self.title.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")

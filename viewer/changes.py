@@ -1,0 +1,195 @@
+"""From the document's changes to signals that name the objects a view has to update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from PySide6.QtCore import QObject, Signal
+
+from model.attributes import Attribute
+from model.document import Change, Document
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+)
+
+
+@dataclass(slots=True)
+class Touched:
+    """The objects a change touched, sorted by what a view must do about them.
+
+    structure  graphs whose nodes, wires, interface, initializers or bodies came, went or were rewired
+    nodes      nodes whose own fields, attributes or wires changed
+    values     values whose name, type, constant, producer or uses changed
+    removed    nodes, and graphs of theirs, that are no longer in the model
+    model      something of the model itself, a graph's texts, a function's signature or the training info changed
+    """
+
+    structure: set[Graph] = field(default_factory=set)
+    nodes: set[Node] = field(default_factory=set)
+    values: set[Value] = field(default_factory=set)
+    removed: set[Node | Graph | Function] = field(default_factory=set)
+    model: bool = False
+
+
+class Changes(QObject):
+    """Tells what an edit, undo or redo changed; the sets are new for every change and never empty.
+
+    The signals come in the order they stand here, after the model has changed. The workspace hears `removed`
+    before any view does, so the selection holds nothing that is gone.
+    """
+
+    removed = Signal(object)  # set[Node | Graph | Function]
+    structure_changed = Signal(object)  # set[Graph]
+    nodes_changed = Signal(object)  # set[Node]
+    values_changed = Signal(object)  # set[Value]
+    model_changed = Signal()
+    changed = Signal(object)  # the Change itself, always, last of these
+    state_changed = Signal()  # modified, path or what undo and redo would do
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
+
+    def close(self) -> None:
+        """Stop listening to the document."""
+        while self._endings:
+            self._endings.pop()()
+
+    def _on_change(self, change: Change) -> None:
+        touched = touched_by(change)
+        if touched.removed:
+            self.removed.emit(touched.removed)
+        if touched.structure:
+            self.structure_changed.emit(touched.structure)
+        if touched.nodes:
+            self.nodes_changed.emit(touched.nodes)
+        if touched.values:
+            self.values_changed.emit(touched.values)
+        if touched.model:
+            self.model_changed.emit()
+        self.changed.emit(change)
+        self.state_changed.emit()
+
+
+def touched_by(change: Change) -> Touched:
+    """Sort what a change touched. Costs the size of the change."""
+    touched = Touched()
+    for step, inverse in zip(change.steps, change.inverses, strict=True):
+        _collect(step, inverse, touched)
+    touched.removed = {thing for thing in touched.removed if not is_in_model(thing)}
+    return touched
+
+
+def _collect(step: Step, inverse: Step, touched: Touched) -> None:
+    match step:
+        case SetField():
+            _collect_field(step, inverse, touched)
+        case SetAttribute():
+            touched.nodes.add(step.node)
+            before = inverse.attribute if isinstance(inverse, SetAttribute) else None
+            if _bodies(before) != _bodies(step.attribute):
+                touched.removed.update(_bodies(before))
+                _add_structure(touched, step.node.graph)
+        case InsertNode():
+            _collect_node(step.node, step.graph, touched)
+        case RemoveNode():
+            graph = inverse.graph if isinstance(inverse, InsertNode) else None
+            touched.removed.add(step.node)
+            touched.removed.update(body for graph_ in step.node.bodies for body in graph_.walk())
+            _collect_node(step.node, graph, touched)
+        case SetInput():
+            before_value = inverse.value if isinstance(inverse, SetInput) else None
+            _collect_wires(step.node, (before_value, step.value), touched)
+        case SetInputs():
+            before_inputs = inverse.inputs if isinstance(inverse, SetInputs) else ()
+            _collect_wires(step.node, (*before_inputs, *step.inputs), touched)
+        case SetOutputs():
+            before_outputs = inverse.outputs if isinstance(inverse, SetOutputs) else ()
+            _collect_wires(step.node, (*before_outputs, *step.outputs), touched)
+        case SetGraphInputs():
+            before_interface = inverse.inputs if isinstance(inverse, SetGraphInputs) else ()
+            touched.structure.add(step.graph)
+            touched.values.update(before_interface, step.inputs)
+        case SetGraphOutputs():
+            before_interface = inverse.outputs if isinstance(inverse, SetGraphOutputs) else ()
+            touched.structure.add(step.graph)
+            touched.values.update(before_interface, step.outputs)
+        case SetInitializer():
+            touched.values.add(step.value)
+            before_tensor = inverse.tensor if isinstance(inverse, SetInitializer) else None
+            if (before_tensor is None) != (step.tensor is None):
+                touched.structure.add(step.graph)
+        case _:
+            assert_never(step)
+
+
+def _collect_field(step: SetField, inverse: Step, touched: Touched) -> None:
+    target = step.target
+    match target:
+        case Node():
+            touched.nodes.add(target)
+        case Value():
+            touched.values.add(target)
+        case Graph():
+            touched.model = True
+            if step.field == "declared":
+                touched.values.update(step.value)
+        case Model() | Function() | TrainingInfo():
+            touched.model = True
+            if step.field == "functions" and isinstance(inverse, SetField):
+                gone = set(inverse.value).difference(step.value)
+                touched.removed.update(gone, (f.body for f in gone))
+        case _:
+            assert_never(target)
+
+
+def _collect_node(node: Node, graph: Graph | None, touched: Touched) -> None:
+    _add_structure(touched, graph)
+    touched.nodes.add(node)
+    touched.values.update(value for value in (*node.inputs, *node.outputs) if value is not None)
+
+
+def _collect_wires(node: Node, values: Iterable[Value | None], touched: Touched) -> None:
+    touched.nodes.add(node)
+    touched.values.update(value for value in values if value is not None)
+    _add_structure(touched, node.graph)
+
+
+def _add_structure(touched: Touched, graph: Graph | None) -> None:
+    if graph is not None:
+        touched.structure.add(graph)
+
+
+def _bodies(attribute: Attribute | None) -> tuple[Graph, ...]:
+    return () if attribute is None else attribute.graphs
+
+
+def is_in_model(thing: Node | Value | Graph | Function | Model) -> bool:
+    """Whether an object is still part of a model. Costs the depth of nesting."""
+    match thing:
+        case Node():
+            return thing.graph is not None and is_in_model(thing.graph)
+        case Value():
+            if thing.producer is not None:
+                return is_in_model(thing.producer)
+            return thing.graph is not None and is_in_model(thing.graph) and (thing.is_defined or bool(thing.uses))
+        case Graph():
+            owner = thing.root.owner
+            return is_in_model(owner) if isinstance(owner, Function) else thing.model is not None
+        case Function():
+            return thing.model is not None and thing in thing.model.functions
+        case Model():
+            return True

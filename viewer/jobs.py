@@ -1,0 +1,251 @@
+"""Work off the GUI thread: started here, watched by the status bar, answered on the GUI thread.
+
+    jobs.start("Lay out graph", work, done=self._show, supersede="layout")
+
+`work(progress)` runs in a thread and must not touch the model or any widget; it gets what it needs captured in a
+closure. `done`, `failed` and `finished` run on the GUI thread.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Generic, Literal, TypeVar
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from model.errors import ModelError
+from model.progress import Cancelled, Progress
+
+T = TypeVar("T")
+Lane = Literal["read", "mutate"]
+Work = Callable[[Progress], T]
+
+
+class Job(Generic[T]):
+    """One piece of work: running until `finished`, then with a result, an error, or neither when cancelled."""
+
+    def __init__(self, title: str, work: Work[T], lane: Lane, supersede: str) -> None:
+        self.title = title
+        self.lane = lane
+        self.supersede = supersede
+        self.started_at = time.monotonic()
+        self.done = 0.0
+        self.total = 0.0  # 0: not known
+        self.text = ""
+        self.finished = False
+        self.error: BaseException | None = None
+        self.result: T | None = None
+        self.progress = Progress(self._report)
+        self._work = work
+        self._post: Callable[[], None] = lambda: None  # tells the GUI thread that done, total and text changed
+
+    def cancel(self) -> None:
+        """Ask it to stop; no callback but `finished` is called any more. Any thread."""
+        self.progress.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self.progress.cancelled
+
+    def _report(self, done: float, total: float, text: str) -> None:
+        self.done, self.total, self.text = done, total, text
+        self._post()
+
+    def _run(self) -> None:
+        try:
+            self.progress.check()
+            self.result = self._work(self.progress)
+        except Cancelled:
+            self.cancel()
+        except BaseException as error:  # noqa: BLE001 - handed to the GUI thread, which shows it
+            self.error = error
+        self._work = _forgotten  # what the closure captured is not needed any more
+
+
+def _forgotten(_progress: Progress) -> Any:
+    msg = "the work of a job that has run"
+    raise RuntimeError(msg)
+
+
+class _Mailbox(QObject):
+    """Carries calls to the GUI thread. There is one, and it outlives every window."""
+
+    _arrived = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arrived.connect(self._call, Qt.ConnectionType.QueuedConnection)
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Have `call` called on the GUI thread. Any thread."""
+        self._arrived.emit(call)
+
+    @Slot(object)
+    def _call(self, call: Callable[[], None]) -> None:
+        call()
+
+
+class _Lane:
+    """A queue and the threads that work through it; the threads end when there is nothing to do for a while."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._name = name
+        self._limit = threads
+        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._idle = 0
+
+    def put(self, task: Callable[[], None]) -> None:
+        """Run `task` as soon as a thread is free."""
+        with self._lock:
+            self._queue.put(task)
+            if self._idle < self._queue.qsize() and self._threads < self._limit:
+                self._threads += 1
+                # daemon: a task that ignores cancellation must not keep the process alive after the last window
+                threading.Thread(target=self._serve, name=f"{self._name} lane", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            try:
+                task = self._queue.get(timeout=10)
+            except queue.Empty:
+                with self._lock:
+                    self._idle -= 1
+                    if self._queue.empty():
+                        self._threads -= 1
+                        return
+                continue
+            with self._lock:
+                self._idle -= 1
+            task()
+            del task
+
+
+_mailbox: _Mailbox | None = None
+
+
+def post(call: Callable[[], None]) -> None:
+    """Have `call` called on the GUI thread at its next turn. Any thread, once a Jobs exists."""
+    assert _mailbox is not None
+    _mailbox.post(call)
+
+
+class Jobs(QObject):
+    """The running work of one window or document.
+
+    The lane "mutate" runs one job after the other (passes, saving: what ends in a change); "read" runs several side
+    by side. A job started with `supersede="x"` cancels an unfinished one with the same word, whose callbacks then
+    never come: the newest request wins.
+    """
+
+    started = Signal(object)  # Job
+    progressed = Signal(object)  # Job; at most ten times a second
+    ended = Signal(object)  # Job, whatever became of it
+    failed = Signal(object)  # Job whose ModelError nobody handled
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        global _mailbox  # noqa: PLW0603 - one per process is what it is for
+        super().__init__(parent)
+        if _mailbox is None:
+            _mailbox = _Mailbox()
+        self._running: dict[Job[Any], None] = {}
+        self._lanes: dict[Lane, _Lane] = {
+            "read": _Lane("read", max(2, os.cpu_count() or 2)),
+            "mutate": _Lane("mutate", 1),
+        }
+        self._closed = False
+
+    @property
+    def running(self) -> tuple[Job[Any], ...]:
+        """Jobs that have not ended, oldest first."""
+        return tuple(self._running)
+
+    def start(
+        self,
+        title: str,
+        work: Work[T],
+        *,
+        done: Callable[[T], None] | None = None,
+        failed: Callable[[BaseException], None] | None = None,
+        finished: Callable[[], None] | None = None,
+        lane: Lane = "read",
+        supersede: str = "",
+    ) -> Job[T]:
+        """Run `work(progress)` in a thread; GUI thread only.
+
+        `done(result)` comes when it returned; `failed(error)` when it raised anything but Cancelled; `finished()`
+        after either, and when it was cancelled. A ModelError without `failed` becomes a message; any other error
+        is a bug and goes to sys.excepthook as well.
+        """
+        if supersede:
+            for other in self._running:
+                if other.supersede == supersede:
+                    other.cancel()
+        job = Job(title, work, lane, supersede)
+        job._post = lambda: post(lambda: self._progressed(job))
+        self._running[job] = None
+        self.started.emit(job)
+
+        def run() -> None:
+            job._run()
+            post(lambda: self._end(job, done, failed, finished))
+
+        self._lanes[lane].put(run)
+        return job
+
+    def _progressed(self, job: Job[Any]) -> None:
+        if job in self._running and not self._closed:
+            self.progressed.emit(job)
+
+    def _end(
+        self,
+        job: Job[T],
+        done: Callable[[T], None] | None,
+        failed: Callable[[BaseException], None] | None,
+        finished: Callable[[], None] | None,
+    ) -> None:
+        job.finished = True
+        self._running.pop(job, None)
+        if self._closed:
+            return
+        self.ended.emit(job)
+        try:
+            if not job.cancelled:
+                self._answer(job, done, failed)
+        finally:
+            if finished is not None:
+                finished()
+
+    def _answer(
+        self, job: Job[T], done: Callable[[T], None] | None, failed: Callable[[BaseException], None] | None
+    ) -> None:
+        error = job.error
+        if error is None:
+            if done is not None:
+                done(job.result)  # type: ignore[arg-type]  # no error and not cancelled: it holds what work returned
+            return
+        if failed is not None:
+            failed(error)
+        elif isinstance(error, ModelError):
+            self.failed.emit(job)
+        if not isinstance(error, ModelError):
+            sys.excepthook(type(error), error, error.__traceback__)
+
+    def cancel_all(self) -> None:
+        """Ask everything to stop."""
+        for job in self._running:
+            job.cancel()
+
+    def close(self) -> None:
+        """Cancel everything; from now on nothing is called back."""
+        self._closed = True
+        self.cancel_all()

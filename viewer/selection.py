@@ -1,0 +1,95 @@
+"""What is selected in one document, as model objects: the canvas, outline, find and inspector all read and set it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from PySide6.QtCore import QObject, Signal
+
+from model.graph import Function, Graph, Model, Node, Value
+
+#: What can be selected. An initializer is the Value that holds it; a group on the canvas is its nodes.
+Item = Node | Value | Graph | Function | Model
+
+
+class Selection(QObject):
+    """The selected objects in the order they were selected, and the one under the pointer.
+
+    Not part of history: undo leaves it alone, but an object that left the model is dropped (see `prune`).
+    """
+
+    changed = Signal()
+    hover_changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._items: dict[Item, None] = {}
+        self._hover: Item | None = None
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Everything selected, oldest first."""
+        return tuple(self._items)
+
+    @property
+    def current(self) -> Item | None:
+        """The object selected last, or None: what an inspector shows."""
+        return next(reversed(self._items), None)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The selected nodes."""
+        return tuple(item for item in self._items if isinstance(item, Node))
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The selected values."""
+        return tuple(item for item in self._items if isinstance(item, Value))
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def set(self, items: Iterable[Item]) -> None:
+        """Select exactly these."""
+        self._replace(dict.fromkeys(items))
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Select these too; the last of them becomes the current one."""
+        added = dict.fromkeys(items)
+        self._replace({item: None for item in self._items if item not in added} | added)
+
+    def toggle(self, item: Item) -> None:
+        """Select the object, or deselect it when it is selected."""
+        if item in self._items:
+            self._replace({other: None for other in self._items if other is not item})
+        else:
+            self.add([item])
+
+    def clear(self) -> None:
+        """Select nothing."""
+        self._replace({})
+
+    def prune(self, keep: Callable[[Item], bool]) -> None:
+        """Forget objects that left the model: those for which `keep` is false."""
+        if self._hover is not None and not keep(self._hover):
+            self.set_hover(None)
+        self._replace({item: None for item in self._items if keep(item)})
+
+    def _replace(self, items: dict[Item, None]) -> None:
+        if list(items) != list(self._items):
+            self._items = items
+            self.changed.emit()
+
+    @property
+    def hover(self) -> Item | None:
+        """The object under the pointer, or None."""
+        return self._hover
+
+    def set_hover(self, item: Item | None) -> None:
+        """Say what is under the pointer."""
+        if item is not self._hover:
+            self._hover = item
+            self.hover_changed.emit()

@@ -1,0 +1,130 @@
+"""What the program remembers between starts, and where: options, recent files, window state.
+
+An option is declared once, with its default, which also gives its type:
+
+    settings.get(THEME)      settings.set(THEME, "dark")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from PySide6.QtCore import QByteArray, QObject, QSettings, Signal
+
+T = TypeVar("T", bool, int, float, str, tuple[str, ...])
+
+RECENT_LIMIT = 20
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One thing that is remembered: where in the file, what it is when nothing is, and which values it may have."""
+
+    key: str
+    default: T
+    title: str = ""  # in the preferences; empty: not shown there
+    choices: tuple[T, ...] = ()
+    help: str = ""
+
+
+THEME = Option("appearance/theme", "system", "Theme", choices=("system", "light", "dark"))
+DIRECTION = Option("graph/direction", "down", "Direction of the graph", choices=("down", "right"))
+SHOW_ATTRIBUTES = Option("graph/attributes", True, "Show attributes in nodes")
+SHOW_INITIALIZERS = Option("graph/initializers", True, "Show initializers in nodes")
+SHOW_NAMES = Option("graph/names", False, "Show names instead of operator types")
+WHEEL_ZOOMS = Option("graph/wheel-zooms", False, "Mouse wheel zooms without Ctrl")
+RESTORE_VIEW = Option("graph/restore-view", True, "Return to where a file was left")
+RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified file that changed on disk")
+RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
+LAST_FOLDER = Option("files/folder", "")
+
+
+class Settings(QObject):
+    """Options in one INI file. Cheap to read; written soon after each change by Qt. GUI thread."""
+
+    changed = Signal(str)  # the option's key
+
+    def __init__(self, parent: QObject | None = None, file: Path | None = None) -> None:
+        super().__init__(parent)
+        self._store = QSettings(str(file or state_folder() / "settings.ini"), QSettings.Format.IniFormat)
+
+    def get(self, option: Option[T]) -> T:
+        """The remembered value, or the default when there is none or the file holds nonsense."""
+        stored = self._store.value(option.key)
+        if stored is None:
+            return option.default
+        value = _decode(str(stored), option.default)
+        if value is None or (option.choices and value not in option.choices):
+            return option.default
+        return cast("T", value)
+
+    def set(self, option: Option[T], value: T) -> None:
+        """Remember a value; ValueError when it is none of the option's choices."""
+        if option.choices and value not in option.choices:
+            msg = f"{option.key} is one of {', '.join(map(str, option.choices))}; got {value!r}"
+            raise ValueError(msg)
+        if self.get(option) != value:
+            self._store.setValue(option.key, json.dumps(value))
+            self.changed.emit(option.key)
+
+    def state(self, name: str) -> QByteArray:
+        """Opaque bytes of a window or splitter, empty when none are remembered."""
+        value = self._store.value(f"window/{name}")
+        return value if isinstance(value, QByteArray) else QByteArray()
+
+    def set_state(self, name: str, state: QByteArray) -> None:
+        """Remember opaque bytes of a window or splitter."""
+        self._store.setValue(f"window/{name}", state)
+
+    def sync(self) -> None:
+        """Write now instead of soon."""
+        self._store.sync()
+
+    def recent_files(self) -> list[Path]:
+        """Files opened last, newest first, whether or not they still exist."""
+        return [Path(text) for text in self.get(RECENT_FILES)]
+
+    def add_recent_file(self, path: Path) -> None:
+        """Put a file in front of the recent ones."""
+        text = str(path.absolute())
+        others = [other for other in self.get(RECENT_FILES) if other != text]
+        self.set(RECENT_FILES, (text, *others)[:RECENT_LIMIT])
+
+    def remove_recent_file(self, path: Path) -> None:
+        """Forget a recent file, for instance one that is gone."""
+        text = str(path.absolute())
+        self.set(RECENT_FILES, tuple(other for other in self.get(RECENT_FILES) if other != text))
+
+
+def _decode(stored: str, default: object) -> Any:
+    """What the file holds, as the type of the default; None when it cannot be."""
+    try:
+        value = json.loads(stored)
+    except ValueError:
+        return None
+    if isinstance(default, tuple):
+        return tuple(value) if isinstance(value, list) and all(isinstance(v, str) for v in value) else None
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value if type(value) is type(default) else None
+
+
+def state_folder() -> Path:
+    """The folder for settings, logs and crash journals, not made here.
+
+    ``ONNX_WORKBENCH_STATE`` overrides it; otherwise it is where the system keeps a program's own files.
+    """
+    override = os.environ.get("ONNX_WORKBENCH_STATE")
+    if override:
+        return Path(override)
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "ONNX Workbench"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "ONNX Workbench"
+    return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "onnx-workbench"

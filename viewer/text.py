@@ -1,0 +1,155 @@
+"""How shapes, types, numbers and texts from files are written everywhere in the program. No Qt in here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from model.types import (
+    ElementType,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from model.types import Dimension, Type
+
+_NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_DEEPEST_TYPE = 6
+
+
+def display(
+    text: str, limit: int = 200, *, elide: Literal["middle", "end"] = "middle", keep_lines: bool = False
+) -> str:
+    """Any text from a file as a label may show it: at most `limit` characters of it, nothing invisible in it.
+
+    Control, bidirectional and other unprintable characters become escapes such as ``\\u202e``, so that a name
+    cannot hide or reorder what stands around it. `keep_lines` leaves line breaks and tabs, for documentation.
+    Costs `limit`, not the length of the text.
+    """
+    if len(text) > limit:
+        head = limit - 1 if elide == "end" else limit // 2
+        tail = limit - 1 - head
+        text = f"{text[:head]}…{text[len(text) - tail :]}" if tail else f"{text[:head]}…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or (keep_lines and c in "\n\t") else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    named = _NAMED_ESCAPES.get(character)
+    if named is not None:
+        return named
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8, kept by surrogateescape
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def dimension_text(dimension: Dimension) -> str:
+    """One dimension: a number, a symbol, or ``?`` when it is not known."""
+    if dimension is None or dimension == "":
+        return "?"
+    return display(dimension, 40) if isinstance(dimension, str) else str(dimension)
+
+
+def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
+    """A shape as ``1×3×224×224``; ``scalar`` for rank 0, nothing when even the rank is unknown."""
+    if shape is None:
+        return ""
+    dims = shape.dims if isinstance(shape, Shape) else tuple(shape)
+    return "×".join(dimension_text(d) for d in dims) if dims else "scalar"
+
+
+def element_text(element_type: ElementType | int) -> str:
+    """An element type by its ONNX name, or ``type 99`` for a number nobody knows."""
+    return element_type.text if isinstance(element_type, ElementType) else f"type {element_type}"
+
+
+def type_text(type: Type | None) -> str:  # noqa: A002 - ONNX's own word
+    """The type of a value as ``float 1×3×224×224`` or ``seq(int64 N)``; ``?`` when it is not declared."""
+    return _type_text(type, 0)
+
+
+def _type_text(type_: Type | None, depth: int) -> str:
+    if type_ is None:
+        return "?"
+    if depth > _DEEPEST_TYPE:
+        return "…"
+    match type_:
+        case TensorType():
+            return f"{element_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
+        case SparseTensorType():
+            return f"sparse {element_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
+        case SequenceType():
+            return f"seq({_type_text(type_.element, depth + 1)})"
+        case MapType():
+            return f"map({element_text(type_.key_type)}, {_type_text(type_.value, depth + 1)})"
+        case OptionalType():
+            return f"optional({_type_text(type_.element, depth + 1)})"
+        case OpaqueType():
+            return f"opaque({display(type_.domain, 60)}.{display(type_.name, 60)})"
+
+
+def bytes_text(count: int) -> str:
+    """A size in bytes with three digits: ``512 B``, ``1.93 GB`` (powers of 1000, as file managers count)."""
+    if abs(count) < 1000:
+        return f"{count} B"
+    size = float(count)
+    for unit in ("kB", "MB", "GB", "TB", "PB"):
+        size /= 1000
+        if abs(size) < 999.5 or unit == "PB":
+            break
+    return f"{size:.{_decimals(size)}f} {unit}"
+
+
+def count_text(count: int) -> str:
+    """A count with three digits: ``812``, ``25.6 M``."""
+    if abs(count) < 10_000:
+        return number_text(count)
+    size = float(count)
+    for unit in ("k", "M", "G", "T", "P"):
+        size /= 1000
+        if abs(size) < 999.5 or unit == "P":
+            break
+    return f"{size:.{_decimals(size)}f} {unit}"
+
+
+def _decimals(size: float) -> int:
+    return 2 if abs(size) < 9.995 else 1 if abs(size) < 99.95 else 0
+
+
+def number_text(number: float, digits: int = 6) -> str:
+    """A number as people read it: integers grouped by thousands, floats with `digits` significant digits."""
+    if isinstance(number, int):
+        return f"{number:,}"
+    if number != number:  # NaN, without importing math for it
+        return "NaN"
+    if number in (float("inf"), float("-inf")):
+        return "∞" if number > 0 else "−∞"
+    return f"{number:.{digits}g}"
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """A count with its noun: ``1 node``, ``1,204 nodes``."""
+    return f"{number_text(count)} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration with three digits: ``340 µs``, ``12.3 ms``, ``2 min 5 s``."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"

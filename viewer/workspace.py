@@ -1,0 +1,176 @@
+"""All that a view of one open document gets: the document, what is selected, where one is, and running work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from PySide6.QtCore import QObject, QPoint, Signal
+
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from viewer.changes import Changes, is_in_model
+from viewer.jobs import Job, Jobs
+from viewer.selection import Item, Selection
+from viewer.settings import Settings
+
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something to tell: what happened, details, and where (a model object to go to, or a text)."""
+
+    severity: Severity
+    title: str
+    detail: str = ""
+    place: Any = None
+
+
+class Workspace(QObject):
+    """One open document with its selection, places, messages and jobs; every panel and the canvas get only this.
+
+    GUI thread only.
+    """
+
+    graph_shown = Signal(object)  # Graph
+    reveal_requested = Signal(object)  # Item: centre it; its graph is shown and it is selected
+    places_changed = Signal()  # back and forward became possible or impossible
+    messaged = Signal(object)  # Message
+    action_requested = Signal(str)  # the id of an Action
+    menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
+
+    def __init__(self, document: Document, settings: Settings | None = None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.document = document
+        self.settings = settings or Settings(self)
+        self.selection = Selection(self)
+        self.jobs = Jobs(self)
+        self.changes = Changes(document, self)
+        self._graph = document.model.graph
+        self._back: list[Graph] = []
+        self._forward: list[Graph] = []
+        self.changes.removed.connect(self._leave_removed)
+        self.jobs.failed.connect(self._on_job_failed)
+
+    # -- places ----------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Model:
+        """The document's model."""
+        return self.document.model
+
+    @property
+    def graph(self) -> Graph:
+        """The graph shown now: the main one, a body, a function's body or a training graph."""
+        return self._graph
+
+    def show(self, graph: Graph) -> None:
+        """Show another graph; the one left can be gone back to."""
+        if graph is not self._graph:
+            self._back.append(self._graph)
+            self._forward.clear()
+            self._go(graph)
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether a graph was shown before this one."""
+        return bool(self._back)
+
+    @property
+    def can_go_forward(self) -> bool:
+        """Whether `go_back` was used since."""
+        return bool(self._forward)
+
+    def go_back(self) -> None:
+        """Show the graph that was shown before."""
+        if self._back:
+            self._forward.append(self._graph)
+            self._go(self._back.pop())
+
+    def go_forward(self) -> None:
+        """Show again what `go_back` left."""
+        if self._forward:
+            self._back.append(self._graph)
+            self._go(self._forward.pop())
+
+    def go_up(self) -> None:
+        """From a body to the graph around it, from a function to the main graph; the way back is selected."""
+        owner = self._graph.owner
+        if isinstance(owner, Node) and owner.graph is not None:
+            self.reveal(owner)
+        elif self._graph is not self.model.graph:
+            self.show(self.model.graph)
+
+    def _go(self, graph: Graph) -> None:
+        self._graph = graph
+        self.graph_shown.emit(graph)
+        self.places_changed.emit()
+
+    def _leave_removed(self, _removed: object) -> None:
+        self.selection.prune(is_in_model)
+        self._back = [graph for graph in self._back if is_in_model(graph)]
+        self._forward = [graph for graph in self._forward if is_in_model(graph)]
+        if not is_in_model(self._graph):
+            self._go(self._back.pop() if self._back else self.model.graph)
+        else:
+            self.places_changed.emit()
+
+    def reveal(self, item: Item) -> None:
+        """Show the graph an object lies in, select the object and bring it into view."""
+        self.reveal_all([item])
+
+    def reveal_all(self, items: Iterable[Item]) -> None:
+        """The same for several objects; those in the graph of the last one come into view."""
+        chosen = list(items)
+        if not chosen:
+            return
+        graph = graph_of(chosen[-1])
+        if graph is not None:
+            self.show(graph)
+        self.selection.set(chosen)
+        self.reveal_requested.emit(chosen[-1])
+
+    # -- messages --------------------------------------------------------------------------------------------
+
+    def message(self, severity: Severity, title: str, detail: str = "", place: Any = None) -> None:
+        """Tell the person something without standing in the way: a bar above the graph, one line and a detail."""
+        self.messaged.emit(Message(severity, title, detail, place))
+
+    def report(self, error: ModelError) -> None:
+        """Tell what went wrong."""
+        self.message("error", error.title, error.detail, error.place)
+
+    def _on_job_failed(self, job: Job[Any]) -> None:
+        if isinstance(job.error, ModelError):
+            self.report(job.error)
+
+    # -- actions and menus -----------------------------------------------------------------------------------
+
+    def trigger(self, action_id: str) -> None:
+        """Run one of the window's actions by its id, as if chosen in a menu."""
+        self.action_requested.emit(action_id)
+
+    def open_menu(self, position: QPoint, kind: str) -> None:
+        """Open the context menu of actions that fit what is selected, at a global position."""
+        self.menu_requested.emit(position, kind)
+
+    def close(self) -> None:
+        """Stop all work and listening; the tab is going away."""
+        self.jobs.close()
+        self.changes.close()
+
+
+def graph_of(item: Item) -> Graph | None:
+    """The graph in which an object is seen: the body of a function, the main graph of a model."""
+    match item:
+        case Node() | Value():
+            return item.graph
+        case Graph():
+            return item
+        case Function():
+            return item.body
+        case Model():
+            return item.graph
