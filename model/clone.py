@@ -1,0 +1,119 @@
+"""Copies of nodes, graphs and functions, for duplicating, pasting, inlining and extracting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from model.attributes import Attribute, AttributeKind
+from model.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from model.steps import InsertNode, SetGraphOutputs
+
+
+class Cloner:
+    """Copies parts of a model; `values` maps what is copied (or replaced) to its copy.
+
+    A value that is not in `values` and not defined inside what is copied stays the same object: it is captured
+    from outside. `rename` gives names to copies of values and nodes; `substitute` replaces attributes that refer
+    to attributes of an enclosing function (inlining).
+    """
+
+    def __init__(
+        self,
+        values: dict[Value, Value | None] | None = None,
+        *,
+        rename: Callable[[str], str] = str,
+        rename_node: Callable[[str], str] = str,
+        substitute: Callable[[Attribute], Attribute | None] | None = None,
+    ) -> None:
+        self.values: dict[Value, Value | None] = {} if values is None else values
+        self._rename = rename
+        self._rename_node = rename_node
+        self._substitute = substitute
+
+    def value(self, value: Value) -> Value:
+        """A copy of a value's name, type, texts and constant; not linked to anything."""
+        copy = Value(self._rename(value.name), value.type)
+        copy._details = value._read()
+        copy._source = value._source
+        copy.initializer = value.initializer
+        self.values[value] = copy
+        return copy
+
+    def nodes(self, nodes: Iterable[Node]) -> list[Node]:
+        """Copies of nodes, wired among themselves as the originals are; in no graph yet."""
+        nodes = list(nodes)
+        for node in nodes:
+            for output in node.outputs:
+                if output is not None and output not in self.values:
+                    self.value(output)
+        return [self._node(node) for node in nodes]
+
+    def graph(self, graph: Graph) -> Graph:
+        """A copy of a whole graph with everything in it."""
+        copy = Graph(graph.name)
+        copy.doc_string, copy.metadata, copy._source = graph.doc_string, graph.metadata, graph._source
+        for value in graph.values():
+            if value not in self.values:
+                self.value(value)
+        copy.inputs = tuple(self._known(v) for v in graph.inputs)
+        copy.initializers = [self._known(v) for v in graph.initializers]
+        copy.declared = tuple(self._known(v) for v in graph.declared)
+        for value in (*copy.inputs, *copy.initializers, *copy.declared):
+            value.graph = copy
+        copy.quantization_annotations = tuple(
+            QuantizationAnnotation(
+                self._known(a.value), tuple((key, self._known(v)) for key, v in a.parameters), a.source
+            )
+            for a in graph.quantization_annotations
+        )
+        for node in graph.nodes:
+            InsertNode(copy, self._node(node)).apply()
+        SetGraphOutputs(copy, tuple(self._known(v) for v in graph.outputs)).apply()
+        return copy
+
+    def function(self, function: Function) -> Function:
+        """A copy of a function."""
+        copy = Function(function.name, function.domain, function.overload, self.graph(function.body))
+        for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
+            setattr(copy, slot, getattr(function, slot))
+        return copy
+
+    def _known(self, value: Value) -> Value:
+        found = self.values.get(value, value)
+        return value if found is None else found
+
+    def _node(self, node: Node) -> Node:
+        copy = Node(
+            node.op_type,
+            tuple(None if v is None else self.values.get(v, v) for v in node.inputs),
+            tuple(None if v is None else self.values[v] for v in node.outputs),
+            name=self._rename_node(node.name),
+            domain=node.domain,
+            overload=node.overload,
+        )
+        if node._attributes is None and self._substitute is None:
+            copy._attributes = None
+        else:
+            copy._attributes = self._attributes(node)
+            for body in copy.bodies:
+                body.owner = copy
+        copy._details, copy._source, copy._decoder = node._details, node._source, node._decoder
+        return copy
+
+    def _attributes(self, node: Node) -> dict[str, Attribute]:
+        copies = {}
+        for name, attribute in node.attributes.items():
+            kept: Attribute | None = attribute
+            if attribute.reference and self._substitute is not None:
+                kept = self._substitute(attribute)
+            elif attribute.graphs:
+                kept = replace(attribute, value=self._bodies(attribute))
+            if kept is not None:
+                copies[name] = kept
+        return copies
+
+    def _bodies(self, attribute: Attribute) -> Any:
+        graphs = tuple(self.graph(body) for body in attribute.graphs)
+        return graphs[0] if attribute.kind is AttributeKind.GRAPH else graphs

@@ -1,0 +1,97 @@
+"""Setting and removing attributes, with values checked against their kind and, where known, the signature."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from model import schemas
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.document import Transaction
+from model.errors import ModelError
+from model.graph import Function, Node
+from model.steps import SetAttribute
+
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def set_attribute(edit: Transaction, node: Node, name: str, value: Any, kind: AttributeKind | None = None) -> None:
+    """Give a node an attribute from a Python value (or an Attribute), keeping its place, text and unknown fields.
+
+    Without `kind`, the present attribute's kind or the signature's is meant, then the value's own.
+    """
+    if not name:
+        raise ModelError("An attribute needs a name", "The name is empty.", node)
+    old = node.attributes.get(name)
+    if isinstance(value, Attribute):
+        edit.do(SetAttribute(node, name, value))
+        return
+    if kind is None:
+        kind = expected_kind(node, name) or (old.kind if old is not None else None)
+    attribute = _checked(node, name, value, kind)
+    if old is not None:
+        attribute = Attribute(name, attribute.kind, attribute.value, old.doc_string, "", old.source)
+    edit.do(SetAttribute(node, name, attribute))
+
+
+def expected_kind(node: Node, name: str) -> AttributeKind | None:
+    """The kind the signature gives an attribute, or None when nobody says."""
+    if node.graph is None:
+        return None
+    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    formal = schema.attributes.get(name) if schema is not None else None
+    return formal.kind if formal is not None else None
+
+
+def _checked(node: Node, name: str, value: Any, kind: AttributeKind | None) -> Attribute:
+    try:
+        attribute = make_attribute(name, value, kind)
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"{name} of {node.title} cannot be set", str(error), node) from error
+    numbers = attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
+    for number in numbers:
+        if isinstance(number, int) and number not in _INT64:
+            raise ModelError(f"{number} does not fit {name}", "Integers in ONNX have 64 bits.", node)
+        if isinstance(number, float) and math.isfinite(number) and abs(number) > _LARGEST_FLOAT:
+            raise ModelError(f"{number} does not fit {name}", "Floats in attributes have 32 bits.", node)
+    return attribute
+
+
+_LARGEST_FLOAT = 3.4028235677973366e38  # rounds to the largest float32
+
+
+def remove_attribute(edit: Transaction, node: Node, name: str) -> None:
+    """Take an attribute away; its default is in force then."""
+    if name not in node.attributes:
+        raise ModelError(f"{node.title} has no attribute {name}", f"It has: {_names(node)}.", node)
+    edit.do(SetAttribute(node, name, None))
+
+
+def _names(node: Node) -> str:
+    return ", ".join(node.attributes) or "none"
+
+
+def rename_attribute(edit: Transaction, node: Node, old: str, new: str) -> None:
+    """Change an attribute's name, keeping value and place."""
+    attribute = node.attributes.get(old)
+    if attribute is None:
+        raise ModelError(f"{node.title} has no attribute {old}", f"It has: {_names(node)}.", node)
+    if not new or new in node.attributes:
+        raise ModelError(f"{new or 'An empty name'} cannot be the new name", "The name is taken or empty.", node)
+    index = list(node.attributes).index(old)
+    edit.do(SetAttribute(node, old, None))
+    edit.do(SetAttribute(node, new, Attribute(new, attribute.kind, attribute.value, attribute.doc_string), index))
+
+
+def refer_to_function_attribute(edit: Transaction, node: Node, name: str, reference: str) -> None:
+    """Let an attribute take its value from an attribute of the function the node is in."""
+    owner = node.graph.root.owner if node.graph is not None else None
+    if not isinstance(owner, Function):
+        raise ModelError(f"{node.title} is not in a function", "Only inside a function can an attribute refer to one.")
+    kind = expected_kind(node, name) or (node.attributes[name].kind if name in node.attributes else None)
+    defaults = {a.name: a.kind for a in owner.attribute_defaults}
+    if reference not in defaults and reference not in owner.attributes:
+        have = ", ".join((*owner.attributes, *defaults)) or "none"
+        raise ModelError(f"{owner.name} has no attribute {reference}", f"It has: {have}.", node)
+    kind = kind or defaults.get(reference, AttributeKind.UNDEFINED)
+    edit.do(SetAttribute(node, name, Attribute(name, kind, None, reference=reference)))

@@ -1,0 +1,215 @@
+"""Constants: adding, replacing, converting, and moving between initializer, Constant node and attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from model.attributes import Attribute, AttributeKind
+from model.document import Transaction
+from model.edits.nodes import replace_uses
+from model.edits.values import rename_value
+from model.errors import ModelError
+from model.graph import Graph, Node, Value
+from model.queries.scope import names_taken, node_names, unique_name
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
+from model.tensors import ArrayTensor, SparseTensor, Tensor
+from model.types import ElementType, Shape, TensorType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor, name: str = "") -> Value:
+    """Add a constant to a graph under a free name."""
+    value = Value(unique_name(name or tensor.name or "constant", names_taken(graph)))
+    edit.do(SetInitializer(graph, value, tensor))
+    return value
+
+
+def remove_initializer(edit: Transaction, value: Value) -> None:
+    """Take a constant away; refused while something uses it and it is not a graph input too."""
+    graph = _graph_of(value)
+    if value.uses and not value.is_input:
+        raise ModelError(f"{value.name} is used", "Disconnect it first, or make it a graph input.", value)
+    edit.do(SetInitializer(graph, value, None))
+
+
+def _graph_of(value: Value) -> Graph:
+    if value.initializer is None or value.graph is None:
+        raise ModelError(f"{value.name} is not an initializer", "", value)
+    return value.graph
+
+
+def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -> None:
+    """Replace the values of an initializer; its declared type follows when it would be wrong."""
+    graph = _graph_of(value)
+    edit.do(SetInitializer(graph, value, tensor))
+    declared = value.type
+    if isinstance(declared, TensorType) and isinstance(tensor, Tensor):
+        dims = declared.shape.dims if declared.shape is not None else tensor.shape
+        fits = len(dims) == len(tensor.shape) and all(
+            not isinstance(d, int) or d == n for d, n in zip(dims, tensor.shape, strict=True)
+        )
+        if declared.element_type != tensor.element_type or not fits:
+            edit.do(SetField(value, "type", TensorType(tensor.element_type, Shape(tensor.shape), declared.denotation)))
+
+
+def rename_initializer(edit: Transaction, value: Value, name: str) -> None:
+    """Rename a constant; as any value, every use follows."""
+    _graph_of(value)
+    rename_value(edit, value, name)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionReport:
+    """What a change of element type did to the values."""
+
+    total: int
+    changed: int  # no longer equal after conversion
+    overflowed: int  # became infinite, NaN or the nearest end of the range
+    largest_error: float
+
+
+def convert(
+    tensor: Tensor, element_type: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
+) -> tuple[ArrayTensor, ConversionReport]:
+    """The tensor in another element type, with what was lost.
+
+    `cast` is exec's ONNX cast, handed in since model knows no kernels. Reads the values: not on the GUI thread
+    for large tensors.
+    """
+    import numpy as np
+
+    old = tensor.numpy()
+    with np.errstate(all="ignore"):
+        new = cast(old, element_type)
+        report = _report(old, new)
+    copy = ArrayTensor(
+        new, element_type, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata)
+    )
+    return copy, report
+
+
+def _report(old: NDArray[Any], new: NDArray[Any]) -> ConversionReport:
+    import numpy as np
+
+    if old.dtype == object or new.dtype == object:
+        changed = int(np.count_nonzero(old.astype(str) != new.astype(str)))
+        return ConversionReport(old.size, changed, 0, 0.0)
+    wide = np.complex128 if old.dtype.kind == "c" or new.dtype.kind == "c" else np.float64
+    before, after = old.astype(wide).reshape(-1), new.astype(wide).reshape(-1)
+    same = (before == after) | (np.isnan(before) & np.isnan(after))
+    error = np.abs(before - after)
+    finite = np.isfinite(error)
+    overflowed = int(np.count_nonzero(np.isfinite(before) & ~np.isfinite(after)))
+    ends = np.isfinite(after) & ~same & (np.abs(after) < np.abs(before) / 2)
+    return ConversionReport(
+        old.size,
+        int(old.size - np.count_nonzero(same)),
+        overflowed + int(np.count_nonzero(ends)),
+        float(error[finite].max()) if finite.any() else 0.0,
+    )
+
+
+def reshape(edit: Transaction, value: Value, shape: tuple[int, ...]) -> None:
+    """Give an initializer another shape of the same number of elements."""
+    graph = _graph_of(value)
+    tensor = value.initializer
+    if not isinstance(tensor, Tensor):
+        raise ModelError(f"{value.name} is sparse", "Make it dense to change its shape.", value)
+    array = tensor.numpy()
+    try:
+        array = array.reshape(shape)
+    except ValueError:
+        raise ModelError(
+            f"{value.name} cannot have the shape {list(shape)}",
+            f"It has {tensor.size} elements in the shape {list(tensor.shape)}.",
+            value,
+        ) from None
+    kind = tensor.element_type
+    assert isinstance(kind, ElementType)
+    copy = ArrayTensor(array, kind, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata))
+    edit.do(SetInitializer(graph, value, copy))
+    if value.type is not None:
+        edit.do(SetField(value, "type", TensorType(kind, Shape(copy.shape))))
+
+
+def constant_to_initializer(edit: Transaction, node: Node) -> Value:
+    """Turn a Constant node into an initializer of the same name."""
+    tensor = constant_tensor(node)
+    output = node.outputs[0] if node.outputs else None
+    graph = node.graph
+    if tensor is None or output is None or graph is None:
+        raise ModelError(f"{node.title} is not a Constant with a known value", "", node)
+    if any(output is v for v in graph.outputs):
+        raise ModelError(
+            f"{output.name} is a graph output", "An initializer that is returned as it is needs a node; keep it.", node
+        )
+    value = Value(output.name, output.type)
+    edit.do(RemoveNode(node))
+    edit.do(SetInitializer(graph, value, tensor))
+    replace_uses(edit, output, value)
+    if output in graph.declared:
+        edit.do(SetField(graph, "declared", tuple(value if v is output else v for v in graph.declared)))
+    return value
+
+
+def initializer_to_constant(edit: Transaction, value: Value) -> Node:
+    """Turn an initializer into a Constant node at the front of its graph."""
+    graph = _graph_of(value)
+    if value.is_input:
+        raise ModelError(f"{value.name} is a graph input", "Remove it from the inputs first.", value)
+    tensor = value.initializer
+    assert tensor is not None
+    sparse = isinstance(tensor, SparseTensor)
+    attribute = (
+        Attribute("sparse_value", AttributeKind.SPARSE_TENSOR, tensor)
+        if sparse
+        else Attribute("value", AttributeKind.TENSOR, tensor)
+    )
+    output = Value(value.name, value.type)
+    node = Node(
+        "Constant",
+        (),
+        (output,),
+        name=unique_name(f"Constant_{value.name}", node_names(graph)),
+        attributes={attribute.name: attribute},
+    )
+    edit.do(SetInitializer(graph, value, None))
+    edit.do(InsertNode(graph, node, graph.nodes.first))
+    replace_uses(edit, value, output)
+    if value in graph.declared:
+        edit.do(SetField(graph, "declared", tuple(output if v is value else v for v in graph.declared)))
+    return node
+
+
+def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
+    """The value of a Constant node whichever attribute holds it; None for other nodes and references."""
+    import numpy as np
+
+    if node.op_type != "Constant" or node.domain != "":
+        return None
+    for name, attribute in node.attributes.items():
+        value: Any = attribute.value
+        if attribute.reference:
+            return None
+        match name:
+            case "value" | "sparse_value":
+                return value if isinstance(value, (Tensor, SparseTensor)) else None
+            case "value_float" | "value_floats":
+                return ArrayTensor(np.asarray(value, np.float32))
+            case "value_int" | "value_ints":
+                return ArrayTensor(np.asarray(value, np.int64))
+            case "value_string" | "value_strings":
+                return ArrayTensor(np.asarray(value, object))
+    return None
+
+
+def set_constant_tensor(edit: Transaction, node: Node, tensor: Tensor) -> None:
+    """Replace the value of a Constant node; whatever attribute held it gives way to `value`."""
+    for name in list(node.attributes):
+        if name.startswith("value") or name == "sparse_value":
+            edit.do(SetAttribute(node, name, None))
+    edit.do(SetAttribute(node, "value", Attribute("value", AttributeKind.TENSOR, tensor)))

@@ -1,0 +1,156 @@
+"""Graph inputs and outputs: adding, removing, ordering, and their dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from model.document import Transaction
+from model.edits.values import set_type
+from model.errors import ModelError
+from model.graph import Graph, Value
+from model.queries.scope import is_visible, names_taken, unique_name
+from model.steps import SetGraphInputs, SetGraphOutputs, SetInitializer
+from model.types import Dimension, Shape, TensorType, Type
+
+
+def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:  # noqa: A002
+    """Add a graph input with a free name."""
+    value = Value(unique_name(name, names_taken(graph)), type)
+    edit.do(SetGraphInputs(graph, (*graph.inputs, value)))
+    return value
+
+
+def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
+    """Remove a graph input. Refused while nodes use it and it has no initializer to take its place."""
+    if value not in graph.inputs:
+        raise ModelError(f"{value.name} is not an input of {graph.name or 'the graph'}", "", value)
+    if value.uses and value.initializer is None:
+        raise ModelError(
+            f"Input {value.name} is used", "Disconnect it first, or give it an initializer as its constant.", value
+        )
+    edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not value)))
+
+
+def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
+    """Make a value an output of the graph."""
+    if value in graph.outputs:
+        raise ModelError(f"{value.name} is an output already", "", value)
+    if not is_visible(value, graph):
+        raise ModelError(f"{value.name} is not visible here", "A graph returns values of its own or around it.", value)
+    edit.do(SetGraphOutputs(graph, (*graph.outputs, value)))
+
+
+def remove_output(edit: Transaction, graph: Graph, value: Value) -> None:
+    """Let the graph no longer return a value; the value stays."""
+    if value not in graph.outputs:
+        raise ModelError(f"{value.name} is not an output of {graph.name or 'the graph'}", "", value)
+    edit.do(SetGraphOutputs(graph, tuple(v for v in graph.outputs if v is not value)))
+
+
+def reorder_inputs(edit: Transaction, graph: Graph, order: Sequence[Value]) -> None:
+    """Put the inputs in a new order; `order` holds exactly the present ones."""
+    if len(order) != len(graph.inputs) or set(order) != set(graph.inputs):
+        raise ModelError("The new order must hold every input once", f"There are {len(graph.inputs)} inputs.", graph)
+    edit.do(SetGraphInputs(graph, tuple(order)))
+
+
+def reorder_outputs(edit: Transaction, graph: Graph, order: Sequence[Value]) -> None:
+    """Put the outputs in a new order; `order` holds exactly the present ones."""
+    if sorted(map(id, order)) != sorted(map(id, graph.outputs)):
+        raise ModelError("The new order must hold every output once", f"There are {len(graph.outputs)}.", graph)
+    edit.do(SetGraphOutputs(graph, tuple(order)))
+
+
+def set_dimension(edit: Transaction, value: Value, axis: int, dimension: Dimension) -> None:
+    """Change one dimension of a tensor's declared shape: a number, a symbol, or None for unknown."""
+    kind = value.type
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        raise ModelError(f"{value.name} has no declared shape", "Declare its type with a shape first.", value)
+    dims = kind.shape.dims
+    if not -len(dims) <= axis < len(dims):
+        raise ModelError(f"{value.name} has no axis {axis}", f"Its shape is {kind.shape}.", value)
+    check_dimension(dimension, value)
+    axis %= len(dims)
+    changed = (*dims[:axis], dimension, *dims[axis + 1 :])
+    set_type(edit, value, replace(kind, shape=Shape(changed, kind.shape.denotations)))
+
+
+def check_dimension(dimension: Dimension, place: object = None) -> None:
+    """Refuse a dimension that cannot be written: negative, over 64 bits, or an empty symbol."""
+    if isinstance(dimension, int) and not 0 <= dimension < 1 << 63:
+        raise ModelError(f"{dimension} cannot be a dimension", "A dimension is 0 or more and fits 64 bits.", place)
+    if isinstance(dimension, str) and not dimension.strip():
+        raise ModelError("A dimension symbol is empty", "Write a name, a number, or ? for unknown.", place)
+
+
+def set_batch(edit: Transaction, graph: Graph, batch: Dimension, *, axis: int = 0) -> int:
+    """Set the batch dimension of every input and output of a graph, and wherever its old symbol stands.
+
+    Values that declared the old number or symbol on that axis inside the graph follow; inputs that are
+    initializers and scalars are left alone. Returns how many values changed.
+    """
+    check_dimension(batch, graph)
+    old = {_dimension(v, axis) for v in _fed(graph)} - {None}
+    changed = 0
+    for value in (*_fed(graph), *graph.outputs):
+        if _rank(value) > axis and _dimension(value, axis) != batch:
+            set_dimension(edit, value, axis, batch)
+            changed += 1
+    symbols = {d for d in old if isinstance(d, str)}
+    changed += substitute_dimensions(edit, graph, dict.fromkeys(symbols, batch))
+    for value in list(graph.declared):
+        if _rank(value) > axis and _dimension(value, axis) in old and _dimension(value, axis) != batch:
+            set_dimension(edit, value, axis, batch)
+            changed += 1
+    return changed
+
+
+def substitute_dimensions(edit: Transaction, graph: Graph, values: Mapping[str, Dimension]) -> int:
+    """Replace symbols in every declared shape of the graph and its bodies; returns how many values changed."""
+    changed = 0
+    for level in graph.walk():
+        for value in list(level.values()):
+            kind = value.type
+            if not isinstance(kind, TensorType) or kind.shape is None:
+                continue
+            dims = tuple(values.get(d, d) if isinstance(d, str) else d for d in kind.shape.dims)
+            if dims != kind.shape.dims:
+                set_type(edit, value, replace(kind, shape=Shape(dims, kind.shape.denotations)))
+                changed += 1
+    return changed
+
+
+def _fed(graph: Graph) -> list[Value]:
+    return [v for v in graph.inputs if v.initializer is None]
+
+
+def _rank(value: Value) -> int:
+    return value.type.shape.rank if isinstance(value.type, TensorType) and value.type.shape is not None else 0
+
+
+def _dimension(value: Value, axis: int) -> Dimension:
+    kind = value.type
+    if isinstance(kind, TensorType) and kind.shape is not None and axis < kind.shape.rank:
+        return kind.shape.dims[axis]
+    return None
+
+
+def input_to_initializer_only(edit: Transaction, graph: Graph, value: Value) -> None:
+    """Turn an input that has an initializer as its default into a plain constant."""
+    if value.initializer is None:
+        raise ModelError(f"{value.name} has no initializer", "Give it one to make it a constant.", value)
+    remove_input(edit, graph, value)
+
+
+def initializer_to_input(edit: Transaction, graph: Graph, value: Value, *, keep_default: bool = False) -> None:
+    """Make a constant a graph input of its type; with `keep_default` its values stay as what is used by default."""
+    tensor = value.initializer
+    if tensor is None:
+        raise ModelError(f"{value.name} is not an initializer", "", value)
+    if value.type is None:
+        set_type(edit, value, TensorType(tensor.element_type, Shape(tuple(tensor.shape))))
+    if value not in graph.inputs:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, value)))
+    if not keep_default:
+        edit.do(SetInitializer(graph, value, None))

@@ -1,0 +1,306 @@
+"""Adding, removing, duplicating and changing nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from model import schemas
+from model.attributes import Attribute, make_attribute
+from model.clone import Cloner
+from model.document import Transaction
+from model.edits.values import connect, ensure_order
+from model.errors import ModelError
+from model.graph import Graph, Node, NodeDeviceConfiguration, Value
+from model.queries.scope import names_taken, node_names, unique_name
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+)
+from model.types import TensorType
+
+
+def add_node(
+    edit: Transaction,
+    graph: Graph,
+    op_type: str,
+    inputs: Sequence[Value | None] = (),
+    *,
+    domain: str = "",
+    overload: str = "",
+    attributes: Mapping[str, Any] | None = None,
+    name: str = "",
+    outputs: int | None = None,
+    before: Node | None = None,
+) -> Node:
+    """Add a node with fresh outputs, as many inputs prepared (left out) as its signature requires.
+
+    `attributes` are Attributes or plain Python values. A domain that is not imported yet is imported at its
+    newest version. `before` None puts it at the end, or after the producers of its inputs.
+    """
+    if not op_type:
+        raise ModelError("A node needs an operator type", "The operator type is empty.")
+    schema = _signature(edit, graph, op_type, domain)
+    function = edit.model.function(domain, op_type, overload)
+    count = len(function.body.outputs) if function else max(schema.min_outputs, 1) if schema else 1
+    needed = len(function.body.inputs) if function else schema.min_inputs if schema else 0
+    taken = names_taken(graph)
+    node_name = unique_name(name or op_type, node_names(graph))
+    values = []
+    for index in range(count if outputs is None else outputs):
+        value = Value(unique_name(f"{node_name}_output_{index}", taken))
+        taken.add(value.name)
+        values.append(value)
+    padded = (*inputs, *([None] * (needed - len(inputs))))
+    node = Node(
+        op_type,
+        padded,
+        tuple(values),
+        name=node_name,
+        domain=domain,
+        overload=overload,
+        attributes={k: v if isinstance(v, Attribute) else make_attribute(k, v) for k, v in (attributes or {}).items()},
+    )
+    edit.do(InsertNode(graph, node, before))
+    for used in inputs:
+        if used is not None:
+            ensure_order(edit, used, node)
+    return node
+
+
+def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> schemas.Schema | None:
+    """The operator's signature under the graph's imports, importing its domain first when nobody did."""
+    imports = graph.opset_imports
+    if domain not in imports and edit.model.function(domain, op_type) is None:
+        owner = graph.root.owner
+        target = owner if hasattr(owner, "opset_imports") else edit.model
+        version = schemas.newest_opset(domain)
+        edit.do(SetField(target, "opset_imports", {**imports, domain: version}))  # type: ignore[arg-type]
+        imports = graph.opset_imports
+    return schemas.find(op_type, imports.get(domain, 1), domain)
+
+
+def delete(edit: Transaction, nodes: Collection[Node], *, with_initializers: bool = True) -> None:
+    """Remove nodes, and initializers that only they used. Consumers left keep the name, now undefined."""
+    used = {value for node in nodes for value in node.inputs if value is not None}
+    for node in nodes:
+        edit.do(RemoveNode(node))
+    if with_initializers:
+        _drop_unused_initializers(edit, used)
+
+
+def _drop_unused_initializers(edit: Transaction, candidates: Collection[Value]) -> None:
+    for value in candidates:
+        if value.initializer is not None and not value.uses and not value.is_input and value.graph is not None:
+            edit.do(SetInitializer(value.graph, value, None))
+
+
+def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
+    """Remove nodes, joining what fed the first data input of each to what used its first output."""
+    for node in nodes:
+        source = bridge_source(node)
+        if source is None:
+            raise ModelError(
+                f"{node.title} cannot be bridged",
+                "It has no input that could take the place of its output.",
+                node,
+            )
+        target = node.outputs[0] if node.outputs else None
+        edit.do(RemoveNode(node))
+        if target is not None:
+            _replace(edit, target, source)
+        _drop_unused_initializers(edit, {v for v in node.inputs if v is not None})
+
+
+def bridge_source(node: Node) -> Value | None:
+    """The input that stands for the output when the node goes: the first of the same type that is no constant."""
+    candidates = [v for v in node.inputs if v is not None and v.initializer is None]
+    output = node.outputs[0] if node.outputs else None
+    wanted = output.type if output is not None else None
+    if isinstance(wanted, TensorType):
+        for value in candidates:
+            if isinstance(value.type, TensorType) and value.type.element_type == wanted.element_type:
+                return value
+    return candidates[0] if candidates else None
+
+
+def _replace(edit: Transaction, old: Value, new: Value) -> None:
+    """Let every use of `old` refer to `new`; a graph output keeps its name where that is possible."""
+    returns = old.is_output
+    replace_uses(edit, old, new)
+    internal = new.producer is not None and new.initializer is None
+    if returns and internal and sum(isinstance(user, Graph) for user, _ in new.uses) == 1:
+        edit.do(SetField(new, "name", old.name))
+
+
+def replace_uses(edit: Transaction, old: Value, new: Value) -> None:
+    """Let everything that uses one value use another, graph outputs included."""
+    for user, index in list(old.uses):
+        if isinstance(user, Node):
+            edit.do(SetInput(user, index, new))
+        else:
+            outputs = (*user.outputs[:index], new, *user.outputs[index + 1 :])
+            edit.do(SetGraphOutputs(user, outputs))
+
+
+def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
+    """Copy nodes next to themselves: same inputs from outside, fresh outputs, wired among themselves alike."""
+    if not nodes:
+        return []
+    graph = next(iter(nodes)).graph
+    assert graph is not None
+    ordered = [node for node in graph.nodes if node in set(nodes)]
+    cloner = fresh_names(graph)
+    copies = cloner.nodes(ordered)
+    after = ordered[-1].next
+    for copy in copies:
+        edit.do(InsertNode(graph, copy, after))
+    return copies
+
+
+def fresh_names(graph: Graph) -> Cloner:
+    """A Cloner whose copies get names that are free in the tree of graphs around `graph`."""
+    taken, taken_nodes = names_taken(graph), node_names(graph)
+
+    def rename(name: str) -> str:
+        name = unique_name(name, taken)
+        taken.add(name)
+        return name
+
+    def rename_node(name: str) -> str:
+        name = unique_name(name, taken_nodes) if name else name
+        taken_nodes.add(name)
+        return name
+
+    return Cloner(rename=rename, rename_node=rename_node)
+
+
+def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "", overload: str = "") -> None:
+    """Turn a node into another operator, keeping the inputs, outputs and attributes its signature knows."""
+    assert node.graph is not None
+    if not op_type:
+        raise ModelError("A node needs an operator type", "The operator type is empty.", node)
+    schema = _signature(edit, node.graph, op_type, domain)
+    edit.do(SetField(node, "op_type", op_type))
+    edit.do(SetField(node, "domain", domain))
+    edit.do(SetField(node, "overload", overload))
+    if schema is None:
+        return
+    for name, attribute in list(node.attributes.items()):
+        known = schema.attributes.get(name)
+        if known is None or known.kind is not attribute.kind:
+            edit.do(SetAttribute(node, name, None))
+    inputs = node.inputs[: schema.max_inputs]
+    edit.do(SetInputs(node, (*inputs, *([None] * (schema.min_inputs - len(inputs))))))
+    _fit_outputs(edit, node, schema)
+
+
+def _fit_outputs(edit: Transaction, node: Node, schema: schemas.Schema) -> None:
+    outputs = node.outputs
+    while len(outputs) > schema.max_outputs and (outputs[-1] is None or not outputs[-1].uses):
+        outputs = outputs[:-1]
+    if len(outputs) < schema.min_outputs:
+        assert node.graph is not None
+        taken = names_taken(node.graph)
+        for index in range(len(outputs), schema.min_outputs):
+            name = unique_name(f"{node.title}_output_{index}", taken)
+            taken.add(name)
+            outputs = (*outputs, Value(name))
+    if outputs != node.outputs:
+        edit.do(SetOutputs(node, outputs))
+
+
+def set_output_count(edit: Transaction, node: Node, count: int) -> None:
+    """Give a node more or fewer outputs (Split, optional outputs); refuses to drop one that is used."""
+    assert node.graph is not None
+    for value in node.outputs[count:]:
+        if value is not None and value.uses:
+            raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose it while others use it.", value)
+    taken = names_taken(node.graph)
+    outputs = node.outputs[:count]
+    for index in range(len(outputs), count):
+        name = unique_name(f"{node.title}_output_{index}", taken)
+        taken.add(name)
+        outputs = (*outputs, Value(name))
+    edit.do(SetOutputs(node, outputs))
+
+
+def insert_on_edge(
+    edit: Transaction,
+    value: Value,
+    op_type: str,
+    *,
+    users: Collection[tuple[Node | Graph, int]] | None = None,
+    domain: str = "",
+    attributes: Mapping[str, Any] | None = None,
+) -> Node:
+    """Put a node between a value and those who use it (all, or the given ones).
+
+    A graph output keeps its name: the value feeding the new node gets a fresh one.
+    """
+    graph = value.graph
+    assert graph is not None
+    uses = list(value.uses if users is None else users)
+    first = next((user for user, _ in uses if isinstance(user, Node) and user.graph is graph), None)
+    node = add_node(edit, graph, op_type, [value], domain=domain, attributes=attributes, before=first)
+    output = node.outputs[0]
+    assert output is not None
+    for user, index in uses:
+        if isinstance(user, Node):
+            connect(edit, user, index, output)
+        else:
+            edit.do(SetGraphOutputs(user, (*user.outputs[:index], output, *user.outputs[index + 1 :])))
+    returned = any(isinstance(user, Graph) and user is graph for user, _ in uses)
+    if returned and value.producer is not None:
+        name = value.name
+        edit.do(SetField(value, "name", unique_name(name, names_taken(graph))))
+        edit.do(SetField(output, "name", name))
+        edit.do(SetField(output, "type", value.type))
+    return node
+
+
+def rename_node(edit: Transaction, node: Node, name: str) -> None:
+    """Change a node's name; refused when another node of the same graph tree has it."""
+    assert node.graph is not None
+    if name and name != node.name and name in node_names(node.graph):
+        raise ModelError(f"There is a node named {name} already", "Node names are unique in a model.", node)
+    edit.do(SetField(node, "name", name))
+
+
+def set_device_configurations(
+    edit: Transaction, node: Node, configurations: tuple[NodeDeviceConfiguration, ...]
+) -> None:
+    """Replace how a node is spread over devices; each must name a configuration of the model, once."""
+    known = {c.name for c in edit.model.configurations}
+    named = [c.configuration_id for c in configurations]
+    for identifier in named:
+        if identifier not in known:
+            have = ", ".join(sorted(known)) or "none"
+            raise ModelError(f"No device configuration {identifier!r}", f"The model has: {have}.", node)
+    if len(set(named)) < len(named):
+        raise ModelError("A device configuration is given twice", ", ".join(named), node)
+    edit.do(SetField(node, "device_configurations", configurations))
+
+
+def move_before(edit: Transaction, node: Node, before: Node | None) -> None:
+    """Change a node's place in the list of its graph; what runs when follows the wires, not this order."""
+    graph = node.graph
+    assert graph is not None
+    if before is not node and before is not node.next:
+        edit.do(RemoveNode(node))
+        edit.do(InsertNode(graph, node, before))
+
+
+def remove_graph_input_if_unused(edit: Transaction, value: Value) -> None:
+    """Drop a graph input nobody uses any more."""
+    graph = value.graph
+    if graph is not None and value.is_input and not value.uses:
+        edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not value)))

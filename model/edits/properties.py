@@ -1,0 +1,129 @@
+"""What a model says about itself: versions, producer, opset imports, texts, metadata, devices, training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.document import Transaction
+from model.errors import ModelError
+from model.graph import DeviceConfiguration, Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.steps import SetField
+
+_INT64_MAX = (1 << 63) - 1
+
+
+def set_ir_version(edit: Transaction, version: int) -> None:
+    """Change the IR version the file claims; contents are not converted."""
+    if not 1 <= version <= _INT64_MAX:
+        raise ModelError(f"{version} is not an IR version", "IR versions are 1 and up.", edit.model)
+    edit.do(SetField(edit.model, "ir_version", version))
+
+
+def set_opset(edit: Transaction, target: Model | Function, domain: str, version: int | None) -> None:
+    """Import a domain at a version, or (None) no longer import it. Nodes are not converted; see model.passes."""
+    domain = "" if domain == "ai.onnx" else domain
+    imports = dict(target.opset_imports)
+    if version is None:
+        imports.pop(domain, None)
+    elif 1 <= version <= _INT64_MAX:
+        imports[domain] = version
+    else:
+        raise ModelError(f"{version} is not an opset version", "Opset versions are 1 and up.", target)
+    edit.do(SetField(target, "opset_imports", imports))
+
+
+def set_text(edit: Transaction, target: Model | Graph | Function | Node | Value, field: str, text: str) -> None:
+    """Set a text field: doc_string of anything, and a model's producer_name, producer_version, domain."""
+    edit.do(SetField(target, field, text))
+
+
+def set_model_version(edit: Transaction, version: int) -> None:
+    """Set the model's own version number."""
+    if not -_INT64_MAX - 1 <= version <= _INT64_MAX:
+        raise ModelError(f"{version} is not a model version", "It must fit 64 bits.", edit.model)
+    edit.do(SetField(edit.model, "model_version", version))
+
+
+def set_metadata(
+    edit: Transaction, target: Model | Graph | Function | Node | Value, key: str, text: str | None
+) -> None:
+    """Set or (None) remove one entry of metadata_props at any level."""
+    if not key:
+        raise ModelError("A metadata entry needs a key", "The key is empty.", target)
+    entries = dict(target.metadata)
+    if text is None:
+        entries.pop(key, None)
+    else:
+        entries[key] = text
+    edit.do(SetField(target, "metadata", entries))
+
+
+def rename_metadata(edit: Transaction, target: Model | Graph | Function | Node | Value, old: str, new: str) -> None:
+    """Change a key, keeping its place among the others."""
+    if new != old and (not new or new in target.metadata):
+        raise ModelError(f"{new or 'An empty key'} cannot be the new key", "It is taken or empty.", target)
+    entries = {new if key == old else key: text for key, text in target.metadata.items()}
+    edit.do(SetField(target, "metadata", entries))
+
+
+def set_configurations(edit: Transaction, configurations: tuple[DeviceConfiguration, ...]) -> None:
+    """Replace the model's device configurations; names are unique and device lists as long as they claim."""
+    names = [c.name for c in configurations]
+    if len(set(names)) < len(names):
+        raise ModelError("Two device configurations share a name", ", ".join(sorted(names)), edit.model)
+    for configuration in configurations:
+        if configuration.devices and len(configuration.devices) != configuration.num_devices:
+            raise ModelError(
+                f"{configuration.name} names {len(configuration.devices)} devices",
+                f"It says it has {configuration.num_devices}.",
+                edit.model,
+            )
+    edit.do(SetField(edit.model, "configurations", configurations))
+
+
+def set_quantization_annotations(
+    edit: Transaction, graph: Graph, annotations: tuple[QuantizationAnnotation, ...]
+) -> None:
+    """Replace which values hold the quantisation parameters of which; at most one annotation a value."""
+    values = [a.value for a in annotations]
+    if len(set(values)) < len(values):
+        raise ModelError("A value is annotated twice", "Join its parameters into one annotation.", graph)
+    edit.do(SetField(graph, "quantization_annotations", annotations))
+
+
+def add_training(edit: Transaction, training: TrainingInfo) -> None:
+    """Add an initialization or training step to the model."""
+    edit.do(SetField(edit.model, "training_info", (*edit.model.training_info, training)))
+
+
+def remove_training(edit: Transaction, training: TrainingInfo) -> None:
+    """Take a training step away."""
+    kept = tuple(t for t in edit.model.training_info if t is not training)
+    edit.do(SetField(edit.model, "training_info", kept))
+
+
+def set_bindings(
+    edit: Transaction,
+    training: TrainingInfo,
+    *,
+    initialization: Mapping[str, str] | None = None,
+    update: Mapping[str, str] | None = None,
+) -> None:
+    """Say which outputs of the training graphs set which initializers; refuses names that are not there."""
+    model = edit.model
+    targets = {v.name for v in model.graph.initializers}
+    if training.algorithm is not None:
+        targets |= {v.name for v in training.algorithm.initializers}
+    for field, binding, graph in (
+        ("initialization_binding", initialization, training.initialization),
+        ("update_binding", update, training.algorithm),
+    ):
+        if binding is None:
+            continue
+        outputs = {v.name for v in graph.outputs} if graph is not None else set()
+        for key, output in binding.items():
+            if key not in targets:
+                raise ModelError(f"No initializer {key!r}", "A binding sets an initializer of the model.", training)
+            if output not in outputs:
+                raise ModelError(f"No output {output!r}", "A binding takes an output of its training graph.", training)
+        edit.do(SetField(training, field, tuple(binding.items())))

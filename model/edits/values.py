@@ -1,0 +1,184 @@
+"""Wires: connecting, disconnecting, renaming and typing values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model import schemas
+from model.document import Transaction
+from model.errors import ModelError
+from model.graph import Graph, Node, NodeDeviceConfiguration, Value
+from model.queries.scope import ancestor_in, is_visible, makes_cycle, upstream
+from model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
+from model.types import Type
+
+
+def why_not_connect(node: Node, value: Value) -> str:
+    """Why `value` must not feed `node`, in words; empty when it may. For refusing and for showing while dragging."""
+    if node.graph is None or not is_visible(value, node.graph):
+        return f"{value.name} is not visible here: a node sees values of its own graph and of the graphs around it."
+    if makes_cycle(node, value):
+        return f"{value.name} depends on {node.title}, so this would be a cycle."
+    return ""
+
+
+def type_mismatch(node: Node, index: int, value: Value) -> str:
+    """Why the declared type of `value` does not fit this input, in words; empty when it does or is unknown."""
+    graph = node.graph
+    if graph is None or value.type is None:
+        return ""
+    schema = schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
+    parameter = schema.input(index) if schema is not None else None
+    if parameter is None or parameter.allows(value.type):
+        return ""
+    return f"{node.op_type} takes {', '.join(sorted(parameter.types))} here; {value.name} is {value.type}."
+
+
+def connect(edit: Transaction, node: Node, index: int, value: Value) -> None:
+    """Connect input `index` of a node to a value, growing the list where the operator takes more inputs.
+
+    Refuses cycles and values the node cannot see. Nodes are moved where the file's order would be broken.
+    """
+    reason = why_not_connect(node, value)
+    if reason:
+        raise ModelError(f"{value.name} cannot be connected to {node.title}", reason, node)
+    count = len(node.inputs)
+    if index < count:
+        edit.do(SetInput(node, index, value))
+    else:
+        _require_room(node, index)
+        edit.do(SetInputs(node, (*node.inputs, *([None] * (index - count)), value)))
+    ensure_order(edit, value, node)
+
+
+def _require_room(node: Node, index: int) -> None:
+    assert node.graph is not None
+    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    if schema is not None and schema.is_signature_known and index >= schema.max_inputs:
+        raise ModelError(
+            f"{node.title} has no input {index}", f"{node.op_type} takes at most {schema.max_inputs} inputs.", node
+        )
+
+
+def disconnect(edit: Transaction, node: Node, index: int) -> None:
+    """Leave an input out; one of a variadic list, or a trailing one, goes away altogether."""
+    assert node.graph is not None
+    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    parameter = schema.input(index) if schema is not None else None
+    remaining: tuple[Value | None, ...]
+    if parameter is not None and parameter.option == "variadic":
+        remaining = (*node.inputs[:index], *node.inputs[index + 1 :])
+    else:
+        remaining = (*node.inputs[:index], None, *node.inputs[index + 1 :])
+        fewest = schema.min_inputs if schema is not None else 0
+        while len(remaining) > fewest and remaining[-1] is None:
+            remaining = remaining[:-1]
+    edit.do(SetInputs(node, remaining))
+
+
+def ensure_order(edit: Transaction, value: Value, node: Node) -> None:
+    """Keep the file's order legal after `node` came to use `value`: move the producer and what it needs before it."""
+    producer, graph = value.producer, value.graph
+    if producer is None or graph is None:
+        return
+    anchor = ancestor_in(node, graph)
+    if anchor is None or anchor is producer or not _comes_after(producer, anchor):
+        return
+    needed = upstream([producer], graph)
+    moving = []
+    after = anchor.next
+    while after is not None:
+        if after in needed:
+            moving.append(after)
+        after = after.next
+    for moved in moving:
+        edit.do(RemoveNode(moved))
+        edit.do(InsertNode(graph, moved, anchor))
+
+
+def _comes_after(node: Node, anchor: Node) -> bool:
+    """Whether `node` stands later in the list; looks both ways at once, so near neighbours are found quickly."""
+    forward, backward = anchor.next, anchor.previous
+    while forward is not None or backward is not None:
+        if forward is node:
+            return True
+        if backward is node:
+            return False
+        forward = forward.next if forward is not None else None
+        backward = backward.previous if backward is not None else None
+    return False
+
+
+def rename_value(edit: Transaction, value: Value, name: str) -> None:
+    """Change a value's name; every use follows by itself, texts that name it (bindings, sharding) are adapted."""
+    old, graph = value.name, value.graph
+    if name == old:
+        return
+    if not name:
+        raise ModelError("A value needs a name", "An empty name means that an optional value is left out.", value)
+    if graph is not None:
+        other = _holder(graph, name)
+        if other is not None:
+            raise ModelError(
+                f"There is a value named {name} already",
+                f"{_where(other)} has it; a name stands for one value in a graph and its bodies.",
+                other,
+            )
+    edit.do(SetField(value, "name", name))
+    _rename_in_sharding(edit, value, old, name)
+    _rename_in_bindings(edit, value, old, name)
+
+
+def _holder(graph: Graph, name: str) -> Value | None:
+    for level in graph.root.walk():
+        for value in level.values():
+            if value.name == name:
+                return value
+    return None
+
+
+def _where(value: Value) -> str:
+    if value.producer is not None:
+        return f"An output of {value.producer.title}"
+    return "An initializer" if value.initializer is not None else "A graph input"
+
+
+def _rename_in_sharding(edit: Transaction, value: Value, old: str, name: str) -> None:
+    nodes = {user for user, _ in value.uses if isinstance(user, Node)}
+    if value.producer is not None:
+        nodes.add(value.producer)
+    for node in nodes:
+        configurations = tuple(_with_name(c, old, name) for c in node.device_configurations)
+        if configurations != node.device_configurations:
+            edit.do(SetField(node, "device_configurations", configurations))
+
+
+def _with_name(configuration: NodeDeviceConfiguration, old: str, name: str) -> NodeDeviceConfiguration:
+    specs = tuple(replace(s, tensor_name=name) if s.tensor_name == old else s for s in configuration.sharding)
+    return configuration if specs == configuration.sharding else replace(configuration, sharding=specs)
+
+
+def _rename_in_bindings(edit: Transaction, value: Value, old: str, name: str) -> None:
+    graph, model = value.graph, edit.model
+    for training in model.training_info:
+        keys = graph in (model.graph, training.algorithm)
+        for field, source in (
+            ("initialization_binding", training.initialization),
+            ("update_binding", training.algorithm),
+        ):
+            binding: tuple[tuple[str, str], ...] = getattr(training, field)
+            changed = tuple(
+                (name if keys and key == old else key, name if graph is source and target == old else target)
+                for key, target in binding
+            )
+            if changed != binding:
+                edit.do(SetField(training, field, changed))
+
+
+def set_type(edit: Transaction, value: Value, type: Type | None) -> None:  # noqa: A002
+    """Declare a value's type, or (None) take the declaration back."""
+    edit.do(SetField(value, "type", type))
+    graph = value.graph
+    listed = graph is None or any(value in values for values in (graph.inputs, graph.outputs, graph.declared))
+    if graph is not None and type is not None and not listed:
+        edit.do(SetField(graph, "declared", (*graph.declared, value)))
