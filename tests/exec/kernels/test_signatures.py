@@ -67,13 +67,18 @@ def check_attributes(kernel: Kernel, schema: OpSchema) -> None:
         elif attribute.default_value.type == AttributeProto.UNDEFINED:
             assert default is None, f"{kernel}: {name} has no default, not {default!r}"
         else:
-            wanted = helper.get_attribute_value(attribute.default_value)
-            wanted = wanted.decode() if isinstance(wanted, bytes) else wanted
-            wanted = tuple(wanted) if isinstance(wanted, list) else wanted
+            wanted = plain_value(attribute.default_value)
             if isinstance(wanted, float):
                 assert np.float32(default) == np.float32(wanted), f"{kernel}: {name} defaults to {default}"
             else:
                 assert (type(default), default) == (type(wanted), wanted), f"{kernel}: {name} defaults to {default!r}"
+
+
+def plain_value(attribute: AttributeProto) -> Any:
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, list):
+        return tuple(v.decode() if isinstance(v, bytes) else v for v in value)
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def test_versions_registered_are_versions_of_the_specification() -> None:

@@ -1,0 +1,1 @@
+"""The operators of the specification's folder math, by topic."""

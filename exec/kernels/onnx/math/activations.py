@@ -1,0 +1,331 @@
+"""Activation functions; the `fill_` functions work on flat wide pieces and serve other kernels too."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import pi, sqrt
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.errors import KernelError
+from exec.kernels.onnx.math.functions import exact_erf, tanh_erf
+from exec.kernels.registry import kernel
+from exec.kernels.shared.blocks import apply, elementwise, temporary
+from exec.kernels.shared.broadcast import unidirectional
+from exec.kernels.shared.dtypes import FLOAT64, compute_dtype, narrow, widen
+
+_LOWEST, _HIGHEST = -3.4028234663852886e38, 3.4028234663852886e38  # of float32, as the attributes' defaults
+
+
+# --- rectifiers and clips --------------------------------------------------------------------------------------
+
+
+def fill_relu(x: Array, target: Array) -> None:
+    """max(x, 0)."""
+    np.maximum(x, x.dtype.type(0), out=target)
+
+
+@kernel("Relu", since=1)
+def relu_1(x: Array) -> Array:
+    """max(x, 0)."""
+    return elementwise(fill_relu, x)
+
+
+@kernel("LeakyRelu", since=1)
+def leaky_relu_1(x: Array, *, alpha: float = 0.009999999776482582) -> Array:
+    """`x` where it is not negative, alpha·x where it is."""
+
+    def fill(x: Array, target: Array) -> None:
+        if 0 <= alpha <= 1:
+            np.multiply(x, alpha, target)
+            np.maximum(x, target, out=target)
+            return
+        negative = temporary("leaky", x)
+        np.minimum(x, 0, out=negative)
+        np.multiply(negative, alpha, negative)
+        np.maximum(x, 0, out=target)
+        np.add(target, negative, target)
+
+    return elementwise(fill, x)
+
+
+@kernel("ThresholdedRelu", since=10)
+def thresholded_relu_10(x: Array, *, alpha: float = 1.0) -> Array:
+    """`x` where it is above alpha, else 0."""
+
+    def fill(x: Array, target: Array) -> None:
+        target.fill(0)
+        np.copyto(target, x, where=np.greater(x, alpha))
+
+    return elementwise(fill, x)
+
+
+def _prelu(x: Array, slope: Array) -> Array:
+    wide, factor = widen(x), widen(slope)
+    negative = np.asarray(np.minimum(wide, 0))
+    np.multiply(negative, unidirectional(factor, x.shape), out=negative)
+    result = np.asarray(np.maximum(wide, 0))
+    np.add(result, negative, out=result)
+    return narrow(result, x.dtype)
+
+
+@kernel("PRelu", since=1)
+def prelu_1(x: Array, slope: Array) -> Array:
+    """The slope has one element or one per channel (axis 1)."""
+    if slope.size == 1:
+        slope = slope.reshape(())
+    elif slope.ndim == 1 and x.ndim > 1:
+        slope = slope.reshape(slope.shape + (1,) * (x.ndim - 2))
+    return _prelu(x, slope)
+
+
+@kernel("PRelu", since=7)
+def prelu_7(x: Array, slope: Array) -> Array:
+    """`x` where it is not negative, slope·x where it is; the slope is broadcast to the shape of `x`."""
+    return _prelu(x, slope)
+
+
+@kernel("Clip", since=1)
+def clip_1(x: Array, *, max: float | None = None, min: float | None = None) -> Array:  # noqa: A002
+    """Bounds as attributes, both optional."""
+    return clip_6(x, max=_HIGHEST if max is None else max, min=_LOWEST if min is None else min)
+
+
+@kernel("Clip", since=6)
+def clip_6(x: Array, *, max: float = _HIGHEST, min: float = _LOWEST) -> Array:  # noqa: A002
+    """Bounds as attributes; the defaults mean no bound, in double as well."""
+    bound = compute_dtype(x.dtype).type
+    low = None if min <= _LOWEST else np.asarray(bound(min))
+    high = None if max >= _HIGHEST else np.asarray(bound(max))
+    return _clip(x, low, high)
+
+
+@kernel("Clip", since=11)
+def clip_11(x: Array, min: Array | None = None, max: Array | None = None) -> Array:  # noqa: A002
+    """min(max, max(min, x)) with scalar bounds; where they cross the upper one wins."""
+    for name, bound in (("min", min), ("max", max)):
+        if bound is not None and bound.size != 1:
+            msg = f"{name} has shape {list(bound.shape)}; expected a scalar"
+            raise KernelError(msg)
+    return _clip(x, min, max)
+
+
+def _clip(x: Array, low: Array | None, high: Array | None) -> Array:
+    lower = None if low is None else widen(low).reshape(())
+    upper = None if high is None else widen(high).reshape(())
+
+    def fill(x: Array, target: Array) -> None:
+        np.clip(x, lower, upper, out=target)
+
+    return x if lower is None and upper is None else elementwise(fill, x)
+
+
+# --- exponential units -----------------------------------------------------------------------------------------
+
+
+def _exponential_unit(alpha: float, gamma: float, x: Array, target: Array) -> None:
+    """gamma·(max(x, 0) + alpha·(exp(min(x, 0)) - 1))."""
+    positive = temporary("unit", x)
+    np.minimum(x, 0, out=target)
+    np.expm1(target, target)
+    np.multiply(target, alpha * gamma, target)
+    np.maximum(x, 0, out=positive)
+    if gamma != 1:
+        np.multiply(positive, gamma, positive)
+    np.add(target, positive, target)
+
+
+@kernel("Elu", since=1)
+def elu_1(x: Array, *, alpha: float = 1.0) -> Array:
+    """`x` where it is not negative, alpha·(exp(x) - 1) where it is."""
+    return elementwise(partial(_exponential_unit, alpha, 1.0), x)
+
+
+@kernel("Selu", since=1)
+def selu_1(x: Array, *, alpha: float = 1.673200011253357, gamma: float = 1.0506999492645264) -> Array:
+    """The scaled exponential unit with the constants of opset 1."""
+    return selu_6(x, alpha=alpha, gamma=gamma)
+
+
+@kernel("Selu", since=6)
+def selu_6(x: Array, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Array:
+    """gamma·x where x is positive, gamma·alpha·(exp(x) - 1) elsewhere."""
+    return elementwise(partial(_exponential_unit, alpha, gamma), x)
+
+
+@kernel("Celu", since=12)
+def celu_12(x: Array, *, alpha: float = 1.0) -> Array:
+    """max(0, x) + min(0, alpha·(exp(x/alpha) - 1))."""
+
+    def fill(x: Array, target: Array) -> None:
+        positive = temporary("celu", x)
+        np.divide(x, alpha, target)
+        np.expm1(target, target)
+        np.multiply(target, alpha, target)
+        np.minimum(target, 0, out=target)
+        np.maximum(x, 0, out=positive)
+        np.add(target, positive, target)
+
+    return elementwise(fill, x)
+
+
+# --- sigmoids --------------------------------------------------------------------------------------------------
+
+
+def fill_sigmoid(x: Array, target: Array, alpha: float = 1.0) -> None:
+    """1 / (1 + exp(-alpha·x)); exp overflows to infinity where the result is 0."""
+    np.multiply(x, -alpha, target)
+    np.exp(target, target)
+    np.add(target, 1, target)
+    np.reciprocal(target, target)
+
+
+@kernel("Sigmoid", since=1)
+def sigmoid_1(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    return elementwise(fill_sigmoid, x)
+
+
+@kernel("Tanh", since=1)
+def tanh_1(x: Array) -> Array:
+    """The hyperbolic tangent."""
+    return apply(np.tanh, x)
+
+
+@kernel("HardSigmoid", since=1)
+def hard_sigmoid_1(x: Array, *, alpha: float = 0.20000000298023224, beta: float = 0.5) -> Array:
+    """alpha·x + beta, clipped to [0, 1]."""
+
+    def fill(x: Array, target: Array) -> None:
+        np.multiply(x, alpha, target)
+        np.add(target, beta, target)
+        np.clip(target, 0, 1, out=target)
+
+    return elementwise(fill, x)
+
+
+@kernel("HardSwish", since=14)
+def hard_swish_14(x: Array) -> Array:
+    """x·max(0, min(1, x/6 + 1/2))."""
+
+    def fill(x: Array, target: Array) -> None:
+        np.add(x, 3, target)
+        np.clip(target, 0, 6, out=target)
+        np.multiply(target, x, target)
+        np.multiply(target, 1 / 6, target)
+
+    return elementwise(fill, x)
+
+
+@kernel("Softplus", since=1)
+def softplus_1(x: Array) -> Array:
+    """log(exp(x) + 1), written so that it neither overflows nor loses small results."""
+
+    def fill(x: Array, target: Array) -> None:
+        positive = temporary("softplus", x)
+        np.absolute(x, target)
+        np.negative(target, target)
+        np.exp(target, target)
+        np.log1p(target, target)
+        np.maximum(x, 0, out=positive)
+        np.add(target, positive, target)
+
+    return elementwise(fill, x)
+
+
+@kernel("Softsign", since=1)
+def softsign_1(x: Array) -> Array:
+    """x / (1 + |x|)."""
+
+    def fill(x: Array, target: Array) -> None:
+        np.absolute(x, target)
+        np.add(target, 1, target)
+        np.divide(x, target, target)
+
+    return elementwise(fill, x)
+
+
+@kernel("Mish", since=18)
+def mish_18(x: Array) -> Array:
+    """x·tanh(softplus(x)), which is x·n/(n + 2) with n = e·(e + 2) and e = exp(x)."""
+
+    def fill(x: Array, target: Array) -> None:
+        other = temporary("mish", x)
+        # From 20 on the quotient is 1 to the last digit even in double, and e² must not overflow.
+        np.minimum(x, 20, out=target)
+        np.exp(target, target)
+        np.add(target, 2, other)
+        np.multiply(target, other, target)
+        np.add(target, 2, other)
+        np.divide(target, other, target)
+        np.multiply(target, x, target)
+
+    return elementwise(fill, x)
+
+
+def fill_swish(x: Array, target: Array, alpha: float = 1.0) -> None:
+    """x·sigmoid(alpha·x)."""
+    np.multiply(x, -alpha, target)
+    np.exp(target, target)
+    np.add(target, 1, target)
+    np.divide(x, target, target)
+
+
+@kernel("Swish", since=24)
+def swish_24(x: Array, *, alpha: float = 1.0) -> Array:
+    """x·sigmoid(alpha·x)."""
+    return elementwise(partial(fill_swish, alpha=alpha), x)
+
+
+@kernel("SwiGLU", since=28)
+def swiglu_28(a: Array, b: Array, *, alpha: float = 1.0) -> Array:
+    """swish(a)·b of two tensors of one shape."""
+    if a.shape != b.shape:
+        msg = f"inputs A {list(a.shape)} and B {list(b.shape)} differ in shape"
+        raise KernelError(msg)
+
+    def fill(gate: Array, linear: Array, target: Array) -> None:
+        fill_swish(gate, target, alpha)
+        np.multiply(target, linear, target)
+
+    return elementwise(fill, a, b)
+
+
+# --- Gelu ------------------------------------------------------------------------------------------------------
+
+
+def fill_gelu(x: Array, target: Array) -> None:
+    """x·(1 + erf(x/√2)) / 2."""
+    if x.dtype == FLOAT64:
+        np.multiply(x, sqrt(0.5), target)
+        exact_erf(target, target)
+    else:
+        tanh_erf(x, target, sqrt(0.5))
+    _gate_half(x, target)
+
+
+def fill_gelu_tanh(x: Array, target: Array) -> None:
+    """x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2."""
+    np.square(x, target)
+    np.multiply(target, 0.044715 * sqrt(2 / pi), target)
+    np.add(target, sqrt(2 / pi), target)
+    np.multiply(target, x, target)
+    np.tanh(target, target)
+    _gate_half(x, target)
+
+
+def _gate_half(x: Array, target: Array) -> None:
+    np.add(target, 1, target)
+    np.multiply(target, x, target)
+    np.multiply(target, 0.5, target)
+
+
+@kernel("Gelu", since=20)
+def gelu_20(x: Array, *, approximate: str = "none") -> Array:
+    """x·Φ(x) with the normal distribution function Φ, or its approximation by tanh."""
+    fills = {"none": fill_gelu, "tanh": fill_gelu_tanh}
+    if approximate not in fills:
+        msg = f"attribute approximate is {approximate!r}; expected none or tanh"
+        raise KernelError(msg)
+    return elementwise(fills[approximate], x)

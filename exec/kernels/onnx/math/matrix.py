@@ -1,0 +1,340 @@
+"""Matrix products and determinants: MatMul, Gemm, MatMulInteger, QLinearMatMul, Einsum, Det."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, check_size, empty
+from exec.errors import KernelError
+from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.broadcast import unidirectional
+from exec.kernels.shared.dtypes import (
+    FLOAT32,
+    FLOAT64,
+    cast,
+    compute_dtype,
+    integer_limits,
+    is_float,
+    is_float8,
+    narrow,
+    widen,
+)
+from exec.threads import parallel_for, split, threads
+
+#: Multiply-adds below which a stack of products is not worth sharing among threads.
+_PARALLEL_WORK = 1 << 21
+
+
+def product(a: Array, b: Array) -> Array:
+    """a @ b of two arrays of one float32 or float64 type with numpy's rules for ranks, by BLAS throughout."""
+    shape = _product_shape(a, b)
+    result = empty(shape, a.dtype)
+    if a.ndim > 2 and b.ndim == 2:
+        # One large product instead of many small ones.
+        np.matmul(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]))
+        return result
+    a, b = _for_blas(a), _for_blas(b)
+    stack = shape[0] if len(shape) > 2 and a.ndim == b.ndim == len(shape) else 1
+    workers = min(threads(), stack)
+    if workers > 1 and result.size * a.shape[-1] >= _PARALLEL_WORK:
+        parts = split(stack, workers)
+
+        def run(index: int) -> None:
+            here = slice(*parts[index])
+            np.matmul(a[here] if a.shape[0] > 1 else a, b[here] if b.shape[0] > 1 else b, result[here])
+
+        parallel_for(run, len(parts))
+    else:
+        np.matmul(a, b, result)
+    return result
+
+
+def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
+    """Shape of a @ b; KernelError when the shapes do not fit."""
+    fits = a.ndim and b.ndim and a.shape[-1] == b.shape[-2 if b.ndim > 1 else 0]
+    try:
+        leading = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        fits = False
+    if not fits:
+        msg = f"shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied as matrices"
+        raise KernelError(msg)
+    return leading + (a.shape[-2:-1] if a.ndim > 1 else ()) + (b.shape[-1:] if b.ndim > 1 else ())
+
+
+def _for_blas(x: Array) -> Array:
+    """`x`, copied if its matrices have rows and columns that are both strided, which BLAS cannot read."""
+    if x.ndim < 2 or x.itemsize in x.strides[-2:]:
+        return x
+    return np.ascontiguousarray(x)
+
+
+def _integer_product(a: Array, b: Array) -> Array:
+    """a @ b of 32- and 64-bit integers in their type; through BLAS in double where that is exact."""
+    depth = max(a.shape[-1], 1) if a.ndim else 1
+    if a.size and b.size and depth * _largest(a) * _largest(b) < 1 << 53:
+        return product(a.astype(FLOAT64), b.astype(FLOAT64)).astype(a.dtype)
+    check_size(_product_shape(a, b), a.dtype)
+    return np.asarray(np.matmul(a, b, dtype=a.dtype))
+
+
+def _largest(x: Array) -> int:
+    """The largest magnitude as a Python int."""
+    return max(abs(int(x.min())), abs(int(x.max())))
+
+
+@kernel("MatMul", since=1)
+def matmul_1(a: Array, b: Array) -> Array:
+    """The matrix product with numpy's rules for vectors and stacks."""
+    if a.dtype.kind in "iu":
+        return _integer_product(a, b)
+    return narrow(product(widen(a), widen(b)), a.dtype)
+
+
+@prepares(matmul_1)
+def prepare_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
+    """Weights in float16 or bfloat16 are widened once."""
+    wide = [None if c is None or not is_float(c.dtype) else widen(c) for c in constants]
+    if all(w is None or w is c for w, c in zip(wide, constants, strict=True)):
+        return None
+
+    def run(a: Array, b: Array) -> Array:
+        left, right = (w if w is not None else widen(x) for w, x in zip(wide, (a, b), strict=True))
+        return narrow(product(left, right), a.dtype)
+
+    return run
+
+
+# --- Gemm ------------------------------------------------------------------------------------------------------
+
+
+@kernel("Gemm", since=11)
+def gemm_11(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,  # noqa: N803 - the specification's name
+    transB: int = 0,  # noqa: N803
+) -> Array:
+    """alpha·A·B + beta·C with A and B optionally transposed and C broadcast to the product."""
+    if a.ndim != 2 or b.ndim != 2:
+        msg = f"A has shape {list(a.shape)} and B {list(b.shape)}; expected two matrices"
+        raise KernelError(msg)
+    left = a.T if transA else a
+    right = b.T if transB else b
+    if a.dtype.kind in "iu":
+        return _integer_gemm(left, right, c, alpha, beta)
+    result = product(widen(left), widen(right))
+    if alpha != 1:
+        np.multiply(result, alpha, out=result)
+    if c is not None and beta != 0:
+        addend = unidirectional(widen(c), result.shape)
+        np.add(result, addend if beta == 1 else addend * result.dtype.type(beta), out=result)
+    return narrow(result, a.dtype)
+
+
+def _integer_gemm(a: Array, b: Array, c: Array | None, alpha: float, beta: float) -> Array:
+    result = _integer_product(a, b)
+    if alpha != 1:
+        result = (result * FLOAT64.type(alpha)).astype(result.dtype)
+    if c is not None and beta != 0:
+        addend = unidirectional(c, result.shape)
+        result += addend if beta == 1 else (addend * FLOAT64.type(beta)).astype(result.dtype)
+    return result
+
+
+@kernel("Gemm", since=7)
+def gemm_7(
+    a: Array,
+    b: Array,
+    c: Array,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+) -> Array:
+    """C is required."""
+    return gemm_11(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@kernel("Gemm", since=1)
+def gemm_1(
+    a: Array,
+    b: Array,
+    c: Array,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    broadcast: int = 0,  # noqa: ARG001 - what fits without it needs no permission
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+) -> Array:
+    """C is broadcast where `broadcast` says so; one that fits is never refused."""
+    return gemm_11(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@prepares(gemm_11, gemm_7, gemm_1)
+def prepare_gemm(constants: tuple[Array | None, ...], **attributes: Any) -> Callable[..., Array] | None:
+    """Weights in float16 or bfloat16 are widened once."""
+    weight = constants[1] if len(constants) > 1 else None
+    if weight is None or not is_float(weight.dtype) or compute_dtype(weight.dtype) == weight.dtype:
+        return None
+    wide = widen(weight)
+    attributes.pop("broadcast", None)
+
+    def run(a: Array, b: Array, c: Array | None = None) -> Array:
+        return narrow(gemm_11(widen(a), wide, c, **attributes), b.dtype)
+
+    return run
+
+
+# --- quantized products ----------------------------------------------------------------------------------------
+
+
+def integer_product(a: Array, b: Array) -> Array:
+    """a @ b, exact, as float32 or float64 holding integers; `a` and `b` are float32 arrays of whole numbers.
+
+    A float32 sum of n products is exact while n·max|a|·max|b| < 2²⁴; longer ones are added up in parts, and
+    where the parts would be too short the product is one of doubles.
+    """
+    shape = _product_shape(a, b)
+    depth = a.shape[-1]
+    if not (a.size and b.size):
+        return empty(shape, FLOAT32) if 0 in shape else np.zeros(shape, FLOAT32)
+    exact = (1 << 24) // max(1, _largest(a) * _largest(b))
+    if exact >= depth:
+        return product(a, b)
+    if exact < 128 or a.ndim < 2 or b.ndim < 2:
+        return product(a.astype(FLOAT64), b.astype(FLOAT64))
+    result = np.zeros(shape, FLOAT64)
+    for start in range(0, depth, exact):
+        part = slice(start, start + exact)
+        result += product(a[..., part], b[..., part, :])
+    return result
+
+
+def centred(x: Array, zero_point: Array | None, rows: bool = False) -> Array:
+    """x - zero_point in float32, where it is exact for all types of 8 bits and fewer."""
+    wide = x.astype(FLOAT32)
+    if zero_point is not None and zero_point.any():
+        np.subtract(wide, _along(zero_point, rows).astype(FLOAT32), out=wide)
+    return wide
+
+
+def _along(value: Array, rows: bool) -> Array:
+    """A zero point or scale so that it broadcasts over the rows (per row) or columns (per column) of a matrix."""
+    if value.size == 1:
+        return value.reshape(())
+    return value.reshape(-1, 1) if rows and value.ndim == 1 else value
+
+
+@kernel("MatMulInteger", since=10)
+def matmul_integer_10(
+    a: Array, b: Array, a_zero_point: Array | None = None, b_zero_point: Array | None = None
+) -> Array:
+    """The product of 8-bit integers less their zero points, in int32."""
+    return _to_int32(integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point)))
+
+
+def _to_int32(x: Array) -> Array:
+    """Whole numbers as int32; sums beyond 32 bits wrap."""
+    return x.astype(np.int32) if x.dtype == FLOAT32 else x.astype(np.int64).astype(np.int32)
+
+
+@prepares(matmul_integer_10)
+def prepare_matmul_integer(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
+    """A constant B is converted once."""
+    b = constants[1]
+    b_zero_point = constants[3] if len(constants) > 3 else None
+    if b is None or (len(constants) > 3 and b_zero_point is None):
+        return None
+    right = centred(b, b_zero_point)
+
+    def run(a: Array, _b: Array, a_zero_point: Array | None = None, _zero: Array | None = None) -> Array:
+        return _to_int32(integer_product(centred(a, a_zero_point, rows=True), right))
+
+    return run
+
+
+@kernel("QLinearMatMul", since=10)
+def qlinear_matmul_10(
+    a: Array,
+    a_scale: Array,
+    a_zero_point: Array,
+    b: Array,
+    b_scale: Array,
+    b_zero_point: Array,
+    y_scale: Array,
+    y_zero_point: Array,
+) -> Array:
+    """The product of two quantized matrices, quantized: rounded half to even, saturated."""
+    total = integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point))
+    factor = widen(_along(a_scale, rows=True)) * widen(_along(b_scale, rows=False))
+    factor = np.asarray(factor / widen(_along(y_scale, rows=True)))
+    result = np.asarray(total * factor.astype(total.dtype, copy=False))
+    zero_point = _along(y_zero_point, rows=True)
+    dtype = y_zero_point.dtype
+    if is_float8(dtype):
+        return cast(np.asarray(result + zero_point.astype(FLOAT32)), dtype)
+    np.rint(result, out=result)
+    np.add(result, zero_point.astype(result.dtype), out=result)
+    return np.asarray(np.clip(result, *integer_limits(dtype), out=result).astype(dtype))
+
+
+# --- Einsum and Det --------------------------------------------------------------------------------------------
+
+
+@kernel("Einsum", since=12)
+def einsum_12(*inputs: Array, equation: str) -> Array:
+    """The sum of products an equation such as ``bij,bjk->bik`` describes."""
+    dtype = inputs[0].dtype if inputs else FLOAT32
+    check_size(_einsum_shape(equation, inputs), dtype)
+    try:
+        result = np.einsum(equation.replace(" ", ""), *(widen(x) for x in inputs), optimize=len(inputs) > 1)
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        msg = f"equation {equation!r} cannot be computed: {error}"
+        raise KernelError(msg) from None
+    return narrow(np.asarray(result), dtype) if is_float(dtype) else np.asarray(result).astype(dtype, copy=False)
+
+
+def _einsum_shape(equation: str, inputs: tuple[Array, ...]) -> tuple[int, ...]:
+    """The output's shape, or an upper bound of it for what einsum will refuse."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    ellipsis: tuple[int, ...] = ()
+    terms = left.split(",")
+    if len(terms) != len(inputs):
+        msg = f"equation {equation!r} has {len(terms)} terms for {len(inputs)} inputs"
+        raise KernelError(msg)
+    for term, x in zip(terms, inputs, strict=True):
+        before, dots, after = term.partition("...")
+        if len(before) + len(after) > x.ndim or (not dots and len(before) != x.ndim):
+            msg = f"term {term!r} of equation {equation!r} does not fit an input of shape {list(x.shape)}"
+            raise KernelError(msg)
+        letters = before + after
+        dims = x.shape[: len(before)] + x.shape[x.ndim - len(after) :]
+        middle = x.shape[len(before) : x.ndim - len(after)]
+        ellipsis = middle if len(middle) > len(ellipsis) or prod(middle) > prod(ellipsis) else ellipsis
+        for letter, size in zip(letters, dims, strict=True):
+            sizes[letter] = max(size, sizes.get(letter, 0))
+            counts[letter] = counts.get(letter, 0) + 1
+    output = right.replace("...", "") if arrow else "".join(c for c in counts if counts[c] == 1)
+    return ellipsis + tuple(sizes.get(c, 1) for c in output)
+
+
+@kernel("Det", since=11)
+def det_11(x: Array) -> Array:
+    """The determinants of the matrices in the last two axes."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        msg = f"input has shape {list(x.shape)}; expected square matrices in the last two axes"
+        raise KernelError(msg)
+    return narrow(np.asarray(np.linalg.det(widen(x))), x.dtype)

@@ -1,0 +1,126 @@
+"""TopK, and the running sums and products CumSum and CumProd."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exec.arrays import Array, check_size
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import normal_axis, scalar_int
+from exec.kernels.shared.dtypes import is_float, narrow, widen
+
+
+@kernel("TopK", since=1)
+def top_k_1(x: Array, *, axis: int = -1, k: int) -> tuple[Array, Array]:
+    """The k largest elements along an axis and their positions."""
+    return _top_k(x, k, axis, largest=True)
+
+
+@kernel("TopK", since=10)
+def top_k_10(x: Array, k: Array, *, axis: int = -1) -> tuple[Array, Array]:
+    """`k` is an input."""
+    return _top_k(x, scalar_int(k, "K"), axis, largest=True)
+
+
+@kernel("TopK", since=11)
+def top_k_11(
+    x: Array,
+    k: Array,
+    *,
+    axis: int = -1,
+    largest: int = 1,
+    sorted: int = 1,  # noqa: A002, ARG001 - sorted is one of the orders sorted=0 allows
+) -> tuple[Array, Array]:
+    """The k largest or smallest elements in order, of equal ones those at lower positions first; NaN is largest."""
+    return _top_k(x, scalar_int(k, "K"), axis, largest=bool(largest))
+
+
+def _top_k(x: Array, k: int, axis: int, *, largest: bool) -> tuple[Array, Array]:
+    axis = normal_axis(axis, x.ndim)
+    length = x.shape[axis]
+    if not 0 <= k <= length:
+        msg = f"K is {k}; expected within [0, {length}] for an axis of that length"
+        raise KernelError(msg)
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    check_size(shape, np.int64)
+    rows = np.moveaxis(x, axis, -1)
+    if x.size == 0 or k == 0:
+        return np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    keys = _order_keys(rows, largest)
+    if keys.dtype == np.uint32 and length < 1 << 32:
+        indices = _smallest_of_pairs(keys, k)
+    else:
+        indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    values = np.take_along_axis(rows, indices, axis=-1)
+    return np.ascontiguousarray(np.moveaxis(values, -1, axis)), np.ascontiguousarray(np.moveaxis(indices, -1, axis))
+
+
+def _smallest_of_pairs(keys: Array, k: int) -> Array:
+    """Positions of the k smallest keys, in order: key and position in one number make ties impossible."""
+    pairs = keys.astype(np.uint64)
+    np.left_shift(pairs, 32, out=pairs)
+    np.bitwise_or(pairs, np.arange(keys.shape[-1], dtype=np.uint64), out=pairs)
+    if k < keys.shape[-1]:
+        pairs = np.partition(pairs, k - 1, axis=-1)[..., :k]
+    pairs = np.sort(pairs, axis=-1)
+    return np.bitwise_and(pairs, np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def _order_keys(x: Array, largest: bool) -> Array:
+    """Unsigned integers in the order of the elements, reversed for `largest`; uint32, or uint64 for wide types."""
+    if is_float(x.dtype):
+        keys = _float_keys(widen(x))
+    elif x.dtype.kind == "i":
+        unsigned = np.uint64 if x.itemsize == 8 else np.uint32
+        same_width = x.astype(np.int64 if x.itemsize == 8 else np.int32, order="C")
+        keys = np.bitwise_xor(same_width.view(unsigned), unsigned(1 << (8 * same_width.itemsize - 1)))
+    else:
+        keys = x.astype(np.uint64 if x.itemsize == 8 else np.uint32)
+    return np.asarray(np.invert(keys) if largest else keys)
+
+
+def _float_keys(x: Array) -> Array:
+    """The bits of positive floats are in order; those of negative ones run backwards and belong below them."""
+    signed, unsigned, top = (np.int64, np.uint64, 63) if x.itemsize == 8 else (np.int32, np.uint32, 31)
+    # Adding zero makes minus zero equal to zero.
+    bits = np.ascontiguousarray(x + 0).view(signed)
+    negative = np.right_shift(bits, top)  # all ones or all zeros
+    ordered = np.bitwise_xor(bits, np.bitwise_or(negative, np.iinfo(signed).min))
+    keys: Array = np.asarray(ordered).view(unsigned)
+    keys[np.isnan(x)] = np.iinfo(unsigned).max
+    return keys
+
+
+# --- running sums and products ---------------------------------------------------------------------------------
+
+
+def _accumulate(ufunc: np.ufunc, x: Array, axis: Array, exclusive: int, reverse: int) -> Array:
+    place = normal_axis(scalar_int(axis, "axis"), x.ndim)
+    source = widen(x)
+    if reverse:
+        source = np.flip(source, place)
+    if exclusive:
+        first = (slice(None),) * place
+        result = np.empty_like(source)
+        result[(*first, slice(0, 1))] = ufunc.identity
+        ufunc.accumulate(
+            source[(*first, slice(0, -1))], axis=place, dtype=source.dtype, out=result[(*first, slice(1, None))]
+        )
+    else:
+        result = ufunc.accumulate(source, axis=place, dtype=source.dtype)
+    if reverse:
+        result = np.ascontiguousarray(np.flip(result, place))
+    return narrow(result, x.dtype)
+
+
+@kernel("CumSum", since=11)
+def cum_sum_11(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
+    """Running sums along an axis, from the other end with `reverse`, without the element itself with `exclusive`."""
+    return _accumulate(np.add, x, axis, exclusive, reverse)
+
+
+@kernel("CumProd", since=26)
+def cum_prod_26(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
+    """Running products along an axis, with the options of CumSum."""
+    return _accumulate(np.multiply, x, axis, exclusive, reverse)

@@ -1,0 +1,182 @@
+"""Fourier transforms, windows and the mel filter bank: DFT, STFT, HannWindow …, MelWeightMatrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exec.arrays import Array, check_size
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import normal_axis, scalar_int
+from exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
+
+
+def _complex_of(x: Array) -> Array:
+    """The signal as it is if real (last axis 1), as complex numbers if complex (last axis 2)."""
+    wide = np.ascontiguousarray(widen(x))
+    if not x.ndim or x.shape[-1] not in (1, 2):
+        msg = f"input has shape {list(x.shape)}; expected a last axis of 1 (real) or 2 (complex)"
+        raise KernelError(msg)
+    if x.shape[-1] == 1:
+        return wide[..., 0]
+    return wide.view(np.complex64 if wide.itemsize == 4 else np.complex128)[..., 0]
+
+
+def _pair_of(values: Array, dtype: np.dtype[np.generic]) -> Array:
+    """Complex numbers as real and imaginary part in a last axis, in the real type `dtype`."""
+    pairs = np.stack((values.real, values.imag), axis=-1)
+    return narrow(pairs, dtype)
+
+
+def _resized(signal: Array, length: int, axis: int) -> Array:
+    """The signal cut or padded with zeros to a length along an axis."""
+    have = signal.shape[axis]
+    if length <= have:
+        return signal[(slice(None),) * axis + (slice(0, length),)]
+    missing = [(0, 0)] * signal.ndim
+    missing[axis] = (0, length - have)
+    check_size((*signal.shape[:axis], length, *signal.shape[axis + 1 :]), signal.dtype)
+    return np.pad(signal, missing)
+
+
+def _dft(x: Array, dft_length: Array | None, axis: int, inverse: int, onesided: int) -> Array:
+    signal = _complex_of(x)
+    if axis in (-1, x.ndim - 1):
+        msg = f"axis {axis} holds the real and imaginary parts; expected another one for rank {x.ndim}"
+        raise KernelError(msg)
+    axis = normal_axis(axis, x.ndim)
+    half_spectrum = bool(inverse and onesided)
+    default = 2 * (signal.shape[axis] - 1) if half_spectrum else signal.shape[axis]
+    length = default if dft_length is None else scalar_int(dft_length, "dft_length")
+    if length < 1:
+        msg = f"dft_length is {length}; expected at least 1"
+        raise KernelError(msg)
+    check_size((*signal.shape[:axis], length, *signal.shape[axis + 1 :]), np.complex64)
+    if half_spectrum:
+        # The other half is the conjugate of this one; the result is real.
+        real = np.fft.irfft(_resized(signal, length // 2 + 1, axis), n=length, axis=axis)
+        return narrow(real[..., np.newaxis], x.dtype)
+    signal = _resized(signal, length, axis)
+    if inverse:
+        return _pair_of(np.fft.ifft(signal, axis=axis), x.dtype)
+    if not onesided:
+        return _pair_of(np.fft.fft(signal, axis=axis), x.dtype)
+    if np.iscomplexobj(signal):
+        whole = np.fft.fft(signal, axis=axis)
+        return _pair_of(whole[(slice(None),) * axis + (slice(0, length // 2 + 1),)], x.dtype)
+    return _pair_of(np.fft.rfft(signal, axis=axis), x.dtype)
+
+
+@kernel("DFT", since=17)
+def dft_17(x: Array, dft_length: Array | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0) -> Array:
+    """The discrete Fourier transform along an axis; `axis` is an attribute."""
+    return _dft(x, dft_length, axis, inverse, onesided)
+
+
+@kernel("DFT", since=20)
+def dft_20(
+    x: Array, dft_length: Array | None = None, axis: Array | None = None, *, inverse: int = 0, onesided: int = 0
+) -> Array:
+    """`axis` is an input, the last but one axis without it."""
+    return _dft(x, dft_length, -2 if axis is None else scalar_int(axis, "axis"), inverse, onesided)
+
+
+@kernel("STFT", since=17)
+def stft_17(
+    signal: Array,
+    frame_step: Array,
+    window: Array | None = None,
+    frame_length: Array | None = None,
+    *,
+    onesided: int = 1,
+) -> Array:
+    """Fourier transforms of overlapping frames: [batch, signal, 1 or 2] to [batch, frames, bins, 2]."""
+    if signal.ndim != 3:
+        msg = f"signal has shape {list(signal.shape)}; expected [batch, length, 1 or 2]"
+        raise KernelError(msg)
+    values = _complex_of(signal)
+    step = scalar_int(frame_step, "frame_step")
+    if frame_length is not None:
+        length = scalar_int(frame_length, "frame_length")
+    elif window is not None:
+        length = window.shape[0]
+    else:
+        msg = "neither window nor frame_length is given; one of them must tell the length of a frame"
+        raise KernelError(msg)
+    if step < 1 or not 1 <= length <= values.shape[1]:
+        msg = f"frames of {length} every {step} do not fit a signal of {values.shape[1]}"
+        raise KernelError(msg)
+    frames = np.lib.stride_tricks.sliding_window_view(values, length, axis=1)[:, ::step]
+    check_size(frames.shape, np.complex64)
+    if window is not None:
+        frames = frames * widen(window)
+    if onesided and not np.iscomplexobj(frames):
+        return _pair_of(np.fft.rfft(frames, axis=-1), signal.dtype)
+    spectrum = np.fft.fft(frames, axis=-1)
+    return _pair_of(spectrum[..., : length // 2 + 1] if onesided else spectrum, signal.dtype)
+
+
+# --- windows and mel bands -------------------------------------------------------------------------------------
+
+
+def _cosine_window(size: Array, output_datatype: int, periodic: int, weights: tuple[float, ...]) -> Array:
+    """The sum of weights[k]·cos(2πkn/N), N one less than the size for a symmetric window."""
+    count = scalar_int(size, "size")
+    if count < 0:
+        msg = f"size is {count}; expected at least 0"
+        raise KernelError(msg)
+    angle = np.multiply(_counting(count), 2 * np.pi / max(1, count if periodic else count - 1))
+    result = sum(weight * np.cos(k * angle) for k, weight in enumerate(weights))
+    return cast(np.asarray(result, np.float64), dtype_of(output_datatype))
+
+
+def _counting(count: int) -> Array:
+    check_size((count,), np.float64)
+    return np.arange(count, dtype=np.float64)
+
+
+@kernel("HannWindow", since=17)
+def hann_window_17(size: Array, *, output_datatype: int = 1, periodic: int = 1) -> Array:
+    """The Hann window."""
+    return _cosine_window(size, output_datatype, periodic, (0.5, -0.5))
+
+
+@kernel("HammingWindow", since=17)
+def hamming_window_17(size: Array, *, output_datatype: int = 1, periodic: int = 1) -> Array:
+    """The Hamming window, with the exact weights 25/46 and 21/46."""
+    return _cosine_window(size, output_datatype, periodic, (25 / 46, -21 / 46))
+
+
+@kernel("BlackmanWindow", since=17)
+def blackman_window_17(size: Array, *, output_datatype: int = 1, periodic: int = 1) -> Array:
+    """The Blackman window."""
+    return _cosine_window(size, output_datatype, periodic, (0.42, -0.5, 0.08))
+
+
+@kernel("MelWeightMatrix", since=17)
+def mel_weight_matrix_17(
+    num_mel_bins: Array,
+    dft_length: Array,
+    sample_rate: Array,
+    lower_edge_hertz: Array,
+    upper_edge_hertz: Array,
+    *,
+    output_datatype: int = 1,
+) -> Array:
+    """Triangular filters [dft_length // 2 + 1, num_mel_bins] that turn a spectrum into mel bands."""
+    bands, length = scalar_int(num_mel_bins, "num_mel_bins"), scalar_int(dft_length, "dft_length")
+    rate = scalar_int(sample_rate, "sample_rate")
+    if bands < 1 or length < 1 or rate < 1:
+        msg = f"num_mel_bins {bands}, dft_length {length} and sample_rate {rate} must be at least 1"
+        raise KernelError(msg)
+    check_size((length // 2 + 1, bands + 2), np.float64)
+    low, high = (2595 * np.log10(1 + float(e.reshape(-1)[0]) / 700) for e in (lower_edge_hertz, upper_edge_hertz))
+    mels = low + np.arange(bands + 2) * ((high - low) / (bands + 2))
+    hertz = 700 * (np.power(10, mels / 2595) - 1)
+    bins = np.floor((length + 1) * hertz / rate).astype(np.int64)
+    lower, centre, upper = bins[:-2], bins[1:-1], bins[2:]
+    place = np.arange(length // 2 + 1)[:, np.newaxis]
+    rising = (place - lower) / np.maximum(centre - lower, 1)
+    falling = (upper - place) / np.maximum(upper - centre, 1)
+    weights[place == centre] = 1  # where edges and centre fall on one bin there are no sides
+    return cast(weights, dtype_of(output_datatype))

@@ -1,0 +1,105 @@
+"""Softmax, LogSoftmax and Hardmax: along one axis from opset 13 on, over everything from the axis on before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.blocks import PARALLEL, PIECE, spread
+from exec.kernels.shared.dtypes import compute_dtype
+
+
+def softmax_rows(x: Array, target: Array) -> None:
+    """Fill `target` with the softmax along axis 1 of a wide array [outer, n, …]; the two may be one array."""
+    np.subtract(x, x.max(axis=1, keepdims=True), target)
+    np.exp(target, target)
+    np.divide(target, _sums(target), target)
+
+
+def log_softmax_rows(x: Array, target: Array) -> None:
+    """Fill `target` with the logarithm of the softmax along axis 1."""
+    np.subtract(x, x.max(axis=1, keepdims=True), target)
+    np.subtract(target, np.log(_sums(np.exp(target))), target)
+
+
+def _sums(x: Array) -> Array:
+    """Sums along axis 1, kept as an axis; rows of moderate length are quickest as a product with ones."""
+    if x.ndim == 2 and x.shape[1] <= 4096:
+        return np.asarray(np.matmul(x, np.ones((x.shape[1], 1), x.dtype)))
+    return np.asarray(x.sum(axis=1, keepdims=True))
+
+
+def _hardmax_rows(x: Array, target: Array) -> None:
+    first = np.argmax(x, axis=1, keepdims=True)
+    target.fill(0)
+    np.put_along_axis(target, first, 1, axis=1)
+
+
+def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], None]) -> Array:
+    """Run `fill` over pieces of the outer axes that stay in the cache."""
+    result = empty(x.shape, x.dtype)
+    if not result.size:
+        return result
+    axis = normal_axis(axis, max(x.ndim, 1)) if not (flatten and axis == x.ndim) else axis
+    outer = prod(x.shape[:axis])
+    shape: tuple[int, ...] = (outer, x.size // outer)
+    inner = prod(x.shape[axis + 1 :])
+    if not flatten and inner > 1:
+        shape = (outer, x.shape[axis], inner)
+    source, target = x.reshape(shape), result.reshape(shape)
+    wide = compute_dtype(x.dtype)
+    step = max(1, PIECE * outer // x.size)
+
+    def run(start: int, stop: int) -> None:
+        for begin in range(start, stop, step):
+            rows = slice(begin, min(begin + step, stop))
+            if wide == x.dtype:
+                fill(source[rows], target[rows])
+            else:
+                piece = source[rows].astype(wide)
+                fill(piece, piece)
+                target[rows] = piece
+
+    spread(run, outer, max(2, PARALLEL * outer // x.size))
+    return result
+
+
+@kernel("Softmax", since=1)
+def softmax_1(x: Array, *, axis: int = 1) -> Array:
+    """Softmax over all axes from `axis` on as if they were one."""
+    return _by_rows(x, axis, True, softmax_rows)
+
+
+@kernel("Softmax", since=13)
+def softmax_13(x: Array, *, axis: int = -1) -> Array:
+    """Softmax along one axis."""
+    return _by_rows(x, axis, False, softmax_rows)
+
+
+@kernel("LogSoftmax", since=1)
+def log_softmax_1(x: Array, *, axis: int = 1) -> Array:
+    """Logarithm of the softmax over all axes from `axis` on as if they were one."""
+    return _by_rows(x, axis, True, log_softmax_rows)
+
+
+@kernel("LogSoftmax", since=13)
+def log_softmax_13(x: Array, *, axis: int = -1) -> Array:
+    """Logarithm of the softmax along one axis."""
+    return _by_rows(x, axis, False, log_softmax_rows)
+
+
+@kernel("Hardmax", since=1)
+def hardmax_1(x: Array, *, axis: int = 1) -> Array:
+    """1 at the first maximum over all axes from `axis` on as if they were one, else 0."""
+    return _by_rows(x, axis, True, _hardmax_rows)
+
+
+@kernel("Hardmax", since=13)
+def hardmax_13(x: Array, *, axis: int = -1) -> Array:
+    """1 at the first maximum along one axis, else 0."""
+    return _by_rows(x, axis, False, _hardmax_rows)

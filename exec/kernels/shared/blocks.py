@@ -1,0 +1,74 @@
+"""Elementwise work of several passes, done piece by piece so that the pieces stay in the second-level cache.
+
+A pass over an array larger than the cache costs memory bandwidth, several passes over a piece of it do not. The
+same pieces are what threads share, and where float16 and bfloat16 become float32 without a whole wide copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.kernels.shared.dtypes import compute_dtype
+from exec.kernels.shared.scratch import scratch
+from exec.threads import parallel_for, split, threads
+
+#: Elements of one piece: three of them in float32 fill a tenth of a usual second-level cache.
+PIECE = 1 << 14
+#: Smaller arrays are not worth handing to another thread.
+PARALLEL = 1 << 17
+
+#: Fills the last argument from the ones before; all are flat, contiguous and of one wide type. Sources may not be
+#: written to, the target may be used for intermediate results.
+Fill = Callable[..., None]
+
+
+def elementwise(fill: Fill, *inputs: Array) -> Array:
+    """The array of the inputs' common shape and type that `fill` computes; float16 and shorter in float32.
+
+    ``fill(source, …, target)`` is called for flat pieces, on several threads when the array is large.
+    """
+    shape, dtype = inputs[0].shape, inputs[0].dtype
+    result = empty(shape, dtype)
+    wide = compute_dtype(dtype)
+    sources = [a.reshape(-1) for a in inputs]
+    target = result.reshape(-1)
+
+    def run(start: int, stop: int) -> None:
+        for begin in range(start, stop, PIECE):
+            end = min(begin + PIECE, stop)
+            if wide == dtype:
+                fill(*(s[begin:end] for s in sources), target[begin:end])
+            else:
+                piece = scratch("elementwise", (end - begin,), wide)
+                fill(*(s[begin:end].astype(wide) for s in sources), piece)
+                target[begin:end] = piece
+
+    spread(run, target.size)
+    return result
+
+
+def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL) -> None:
+    """Call run(start, stop) for parts of range(size) on the threads there are; once if size < `parallel`."""
+    workers = threads() if size >= parallel else 1
+    if workers == 1:
+        run(0, size)
+        return
+    parts = split(size, workers)
+    parallel_for(lambda index: run(*parts[index]), len(parts))
+
+
+def apply(ufunc: np.ufunc, x: Array) -> Array:
+    """One numpy function of one argument, in the wide type where the type of `x` is a short one."""
+    if x.size < PARALLEL and x.dtype.char in "fdbhilqBHILQ":
+        result = np.empty(x.shape, x.dtype)
+        ufunc(x, result)
+        return result
+    return elementwise(ufunc, x)
+
+
+def temporary(slot: str, like: Array) -> Array:
+    """Working memory of the size and type of a piece, for use inside a `fill`."""
+    return scratch(slot, like.shape, like.dtype)

@@ -1,0 +1,61 @@
+"""Broadcasting: numpy's rules from opset 7 on, the attributes `broadcast` and `axis` before."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from exec.arrays import Array, check_size, empty
+from exec.errors import KernelError
+
+
+def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
+    """The common shape; KernelError names the shapes that do not fit. Allocates nothing."""
+    try:
+        # numpy.broadcast takes at most 64 arguments.
+        shapes = [a.shape for a in inputs]
+        return np.broadcast_shapes(*shapes) if len(inputs) > 2 else np.broadcast(*inputs).shape
+    except ValueError:
+        given = " and ".join(str(list(a.shape)) for a in inputs)
+        msg = f"shapes {given} cannot be broadcast together"
+        raise KernelError(msg) from None
+
+
+def binary(ufunc: np.ufunc, a: Array, b: Array, dtype: DTypeLike | None = None) -> Array:
+    """ufunc(a, b) in the type of `a`, or in `dtype`; held against the memory limit before it is allocated."""
+    kind = a.dtype if dtype is None else np.dtype(dtype)
+    if a.shape == b.shape:
+        result = np.empty(a.shape, kind)
+    else:
+        result = empty(broadcast_shape(a, b), kind)
+    ufunc(a, b, out=result)
+    return result
+
+
+def legacy_operand(a: Array, b: Array, broadcast: int, axis: int | None) -> Array:
+    """`b` as a view that numpy broadcasts over `a` the way `broadcast` and `axis` of opsets 1 to 6 ask for.
+
+    With broadcast=1 b has one element, or its dimensions are those of `a` from `axis` on (the last ones without
+    `axis`). With broadcast=0 the shapes should be equal; whatever numpy can do with them is accepted, since files
+    exist whose operator set number is older than their nodes.
+    """
+    if not broadcast or a.shape == b.shape:
+        return b
+    if b.size == 1 and b.ndim <= a.ndim:
+        return b.reshape(())
+    start = a.ndim - b.ndim if axis is None else axis + (a.ndim if axis < 0 else 0)
+    stop = start + b.ndim
+    if start < 0 or stop > a.ndim:
+        msg = f"a second input of shape {list(b.shape)} does not fit {list(a.shape)} from axis {start} on"
+        raise KernelError(msg)
+    return b.reshape((1,) * start + b.shape + (1,) * (a.ndim - stop))
+
+
+def unidirectional(x: Array, shape: tuple[int, ...]) -> Array:
+    """A view of `x` broadcast to exactly `shape`; KernelError when that is impossible."""
+    check_size(shape, x.dtype)
+    try:
+        return np.broadcast_to(x, shape)
+    except ValueError:
+        msg = f"shape {list(x.shape)} cannot be broadcast to {list(shape)}"
+        raise KernelError(msg) from None
