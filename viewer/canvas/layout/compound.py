@@ -1,0 +1,253 @@
+"""Containers in containers: every nesting level is laid out flat, from the innermost outwards.
+
+An edge that crosses a container's border is cut there. Inside, the piece ends in a point on the border, which is
+a node without extent in the first or last rank; outside, that point is a port of the container. So no
+piece ever has to find its way between nodes of another level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from model.progress import Progress
+from viewer.canvas.layout import flat, packing, routes
+from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets
+from viewer.canvas.layout.request import Spacing
+
+
+@dataclass(slots=True)
+class Graph:
+    """A checked request in the orientation of the algorithm: ranks go down."""
+
+    width: Real
+    height: Real
+    source: Index
+    target: Index
+    source_ports: Real  # [E] NaN where free
+    target_ports: Real
+    first: Mask
+    last: Mask
+    parent: Index
+    seed: Real | None
+    spacing: Spacing
+    inset: tuple[float, float, float, float]  # left, top, right, bottom, inside containers
+
+
+@dataclass(slots=True)
+class Placed:
+    """Absolute coordinates of everything."""
+
+    x: Real
+    y: Real
+    width: Real
+    height: Real
+    rank: Index
+    lines: routes.Polylines
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """Parts of edges in the coordinates of the container they run in."""
+
+    edge: list[Index] = field(default_factory=list)
+    key: list[Index] = field(default_factory=list)
+    container: list[Index] = field(default_factory=list)
+    lines: list[routes.Polylines] = field(default_factory=list)
+
+    def joined(self, left: Real, top: Real, edges: int) -> routes.Polylines:
+        """Whole edges; `left` and `top` are the containers' corners, the last one the sheet's."""
+        edge = np.concatenate(self.edge)
+        container = np.concatenate(self.container)
+        points = np.concatenate([lines.points for lines in self.lines])
+        counts = np.concatenate([np.diff(lines.starts) for lines in self.lines])
+        starts = np.zeros(len(edge) + 1, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        points = points + np.repeat(np.stack([left[container], top[container]], 1), counts, axis=0)
+        whole = routes.join(edge, np.concatenate(self.key), routes.Polylines(points, starts), edges)
+        return routes.straighten(whole)
+
+
+class Nesting:
+    """Solves one graph; used once."""
+
+    def __init__(self, graph: Graph, progress: Progress) -> None:
+        self.graph, self.progress = graph, progress
+        n = len(graph.width)
+        self.depth = _depths(graph.parent)
+        self.is_container = np.zeros(n, bool)
+        self.is_container[graph.parent[graph.parent >= 0]] = True
+        self.width, self.height = graph.width.copy(), graph.height.copy()
+        self.x, self.y = np.zeros(n), np.zeros(n)
+        self.rank = np.zeros(n, np.int64)
+        self.pieces = _Pieces()
+        # the ends of every edge, lifted to the level that is being solved
+        self.head, self.tail = graph.source.copy(), graph.target.copy()
+        self.head_port, self.tail_port = graph.source_ports.copy(), graph.target_ports.copy()
+        self.value, _ = dense(graph.source, np.nan_to_num(graph.source_ports, nan=-1.0))
+        self.meet = _meeting_depth(graph.source, graph.target, graph.parent, self.depth)
+        within = self.meet < 0  # an edge between a container and something inside it
+        self.meet[within] = -1 - self.meet[within]
+        self.meets = ~within
+
+    def solve(self) -> Placed:
+        """Lay every level out, innermost first, then put containers in their places."""
+        deepest = int(self.depth.max())
+        by_depth = np.argsort(self.depth, kind="stable")
+        levels = offsets(self.depth, deepest + 1)
+        for level in range(deepest, -1, -1):
+            self._level(level, np.sort(by_depth[levels[level] : levels[level + 1]]))
+        parent = self.graph.parent
+        for level in range(1, deepest + 1):
+            nodes = by_depth[levels[level] : levels[level + 1]]
+            self.x[nodes] += self.x[parent[nodes]]
+            self.y[nodes] += self.y[parent[nodes]]
+        left, top = np.append(self.x, 0.0), np.append(self.y, 0.0)
+        lines = self.pieces.joined(left, top, len(self.graph.source))
+        return Placed(self.x, self.y, self.width, self.height, self.rank, lines)
+
+    def _level(self, level: int, nodes: Index) -> None:
+        graph = self.graph
+        out = np.flatnonzero((self.depth[self.head] == level) & (self.meet < level))
+        into = np.flatnonzero((self.depth[self.tail] == level) & (self.meet < level))
+        across = np.flatnonzero((self.meet == level) & self.meets)
+        local = np.full(len(graph.width), -1)
+        local[nodes] = np.arange(len(nodes))
+        n = len(nodes)
+        # one point per container, direction and value
+        out_home, into_home = graph.parent[self.head[out]], graph.parent[self.tail[into]]
+        home = np.concatenate([out_home, into_home])
+        leaving = np.concatenate([np.ones(len(out), np.int64), np.zeros(len(into), np.int64)])
+        points, count = dense(home, leaving, self.value[np.concatenate([out, into])])
+        point_home = np.zeros(count, np.int64)
+        point_home[points] = home
+        point_leaves = np.zeros(count, bool)
+        point_leaves[points] = leaving == 1
+        tie_to = np.zeros(len(graph.width), np.int64)
+        tie_to[point_home[::-1]] = np.arange(count)[::-1] + n
+
+        borders = np.zeros(count)
+        middle = np.zeros(len(home))
+        out_point, into_point = points[: len(out)] + n, points[len(out) :] + n
+        problem = flat.Problem(
+            width=np.concatenate([self.width[nodes], borders]),
+            height=np.concatenate([self.height[nodes], borders]),
+            source=np.concatenate([local[self.head[across]], local[self.head[out]], into_point]),
+            target=np.concatenate([local[self.tail[across]], out_point, local[self.tail[into]]]),
+            source_ports=np.concatenate(
+                [self.head_port[across], self.head_port[out], middle[: len(into)]]
+            ),
+            target_ports=np.concatenate(
+                [self.tail_port[across], middle[: len(out)], self.tail_port[into]]
+            ),
+            first=np.concatenate([graph.first[nodes], ~point_leaves]),
+            last=np.concatenate([graph.last[nodes], point_leaves]),
+            border=np.concatenate([np.zeros(n, bool), np.ones(count, bool)]),
+            ties=(np.arange(count) + n, tie_to[point_home]),
+            seed=self._seed(nodes, out, into, points, count),
+            spacing=graph.spacing,
+        )
+        edges = np.concatenate([across, out, into])
+        solution = flat.solve(problem, self.progress)
+        container = np.concatenate([graph.parent[nodes], point_home])
+        self._adopt(level, nodes, solution, container, problem)
+        key = np.concatenate(
+            [np.zeros(len(across), np.int64), np.full(len(out), -1 - level), np.full(len(into), 1 + level)]
+        )
+        runs_in = container[problem.source]
+        self.pieces.edge.append(edges)
+        self.pieces.key.append(key)
+        self.pieces.container.append(runs_in)
+        self.pieces.lines.append(self._to_borders(solution.lines, runs_in, key))
+        self._lift(out, self.head, self.head_port, solution.x[out_point])
+        self._lift(into, self.tail, self.tail_port, solution.x[into_point])
+
+    def _seed(self, nodes: Index, out: Index, into: Index, points: Index, count: int) -> Real | None:
+        if self.graph.seed is None:
+            return None
+        borders = np.zeros(count)
+        borders[points] = self.graph.seed[np.concatenate([self.head[out], self.tail[into]])]
+        return np.concatenate([self.graph.seed[nodes], borders])
+
+    def _adopt(
+        self, level: int, nodes: Index, solution: flat.Solution, container: Index, problem: flat.Problem
+    ) -> None:
+        """Pack the parts of every container and give the container its size."""
+        inset = self.graph.inset if level else (0.0, 0.0, 0.0, 0.0)
+        parts = len(solution.extent)
+        home = np.zeros(parts, np.int64)
+        home[solution.part] = container
+        bordered = np.zeros(parts, bool)
+        bordered[solution.part[problem.border]] = True
+        corner = np.zeros((parts, 2))
+        by_home = np.argsort(home, kind="stable")
+        bounds = np.flatnonzero(np.concatenate([[True], np.diff(home[by_home]) != 0, [True]]))
+        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            mine = by_home[begin:end]
+            main = np.flatnonzero(bordered[mine])
+            place, width, height = packing.pack(
+                solution.extent[mine], self.graph.spacing.component, int(main[0]) if len(main) else -1
+            )
+            corner[mine] = place + inset[:2]
+            if level:
+                owner = int(home[mine[0]])
+                wanted = width + inset[0] + inset[2]
+                spare = max(0.0, (self.width[owner] - wanted) / 2)
+                corner[mine, 0] += spare
+                self.width[owner] = max(self.width[owner], wanted)
+                self.height[owner] = height + inset[1] + inset[3]
+        shift = corner[solution.part]
+        solution.x += shift[:, 0]
+        solution.y += shift[:, 1]
+        of_point = solution.part[problem.source][solution.lines.owners()]
+        solution.lines.points += corner[of_point]
+        self.x[nodes], self.y[nodes] = solution.x[: len(nodes)], solution.y[: len(nodes)]
+        self.rank[nodes] = solution.rank[: len(nodes)]
+
+    def _to_borders(self, lines: routes.Polylines, container: Index, key: Index) -> routes.Polylines:
+        """Stretch pieces that end in border points to the container's very border."""
+        first = lines.starts[:-1][key > 0]
+        lines.points[first, 1] = 0.0
+        leaves = key < 0
+        last = lines.starts[1:][leaves] - 1
+        lines.points[last, 1] = self.height[container[leaves]]
+        return lines
+
+    def _lift(self, edges: Index, end: Index, port: Real, x: Real) -> None:
+        end[edges] = self.graph.parent[end[edges]]
+        port[edges] = x
+
+
+def _depths(parent: Index) -> Index:
+    depth = np.zeros(len(parent), np.int64)
+    above = parent.copy()
+    for _ in range(len(parent) + 1):
+        nested = above >= 0
+        if not nested.any():
+            return depth
+        depth[nested] += 1
+        above[nested] = parent[above[nested]]
+    msg = "parents must form a forest; found a node that contains itself"
+    raise ValueError(msg)
+
+
+def _meeting_depth(source: Index, target: Index, parent: Index, depth: Index) -> Index:
+    """[E] the depth at which both ends' ancestors are siblings; -1 - depth where one end contains the other."""
+    a, b = source.copy(), target.copy()
+    while True:
+        deeper = depth[a] > depth[b]
+        a[deeper] = parent[a[deeper]]
+        other = depth[b] > depth[a]
+        b[other] = parent[b[other]]
+        if not deeper.any() and not other.any():
+            break
+    while True:
+        apart = (parent[a] != parent[b]) & (a != b)
+        if not apart.any():
+            break
+        a[apart], b[apart] = parent[a[apart]], parent[b[apart]]
+    result = depth[a].copy()
+    within = (a == b) & (source != target)
+    result[within] = -1 - result[within]
+    return result

@@ -1,0 +1,365 @@
+"""One level of a graph, laid out from top to bottom: ranks, order, coordinates, lanes, routes.
+
+All connected parts go through the phases together, stacked rank under rank, since the phases work on all ranks
+at once; afterwards each part has its own coordinates and the caller packs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.progress import Progress
+from viewer.canvas.layout import coordinates, lanes, layered, ordering, ranks, routes
+from viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, offsets, spans
+from viewer.canvas.layout.request import Spacing
+
+_LOOP = 14.0  # px a self-loop swings out beside its node
+_ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
+_MOST_ROOM = 160.0  # px that a gap grows at most
+
+
+@dataclass(slots=True)
+class Problem:
+    """N nodes and E edges; ports are px from the left border of the node, NaN where free."""
+
+    width: Real
+    height: Real
+    source: Index
+    target: Index
+    source_ports: Real
+    target_ports: Real
+    first: Mask  # [N] wanted in the first rank
+    last: Mask
+    border: Mask  # [N] points on the border of a container: alone in the first or last rank, without extent
+    ties: tuple[Index, Index]  # pairs of nodes that stay in one part without an edge
+    seed: Real | None  # [N] keys of a known order along the ranks
+    spacing: Spacing
+
+
+@dataclass(slots=True)
+class Solution:
+    """Coordinates from the left top corner of each part."""
+
+    x: Real  # [N] left
+    y: Real  # [N] top
+    rank: Index  # [N] within the part
+    part: Index  # [N]
+    extent: Real  # [parts, 2] width, height
+    lines: routes.Polylines  # [E]
+    bands: list[Real]  # per part: [ranks, 2] top and bottom of every rank
+
+
+def solve(problem: Problem, progress: Progress) -> Solution:
+    """Lay one level out; parts come in model order of their first nodes."""
+    n = len(problem.width)
+    unique = _Unique(problem)
+    back = ranks.back_edges(n, unique.source, unique.target)
+    loop = unique.source == unique.target
+    back |= loop
+    part, rank = _ranked(problem, unique, back, progress)
+    parts = int(part.max()) + 1
+    heights = np.zeros(parts, np.int64)
+    np.maximum.at(heights, part, rank + 1)
+    base = np.cumsum(heights) - heights
+    stacked = rank + base[part]
+    total = int(heights.sum())
+    progress.report(2, 10)
+
+    ports = layered.fixed_ports(
+        problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports
+    )
+    backwards = stacked[unique.target] <= stacked[unique.source]
+    graph = layered.build(stacked, total, unique.source, unique.target, unique.value, ports, backwards)
+    known = np.arange(n, dtype=np.float64) if problem.seed is None else problem.seed
+    seed = ordering.first_order(graph, known)
+    order = ordering.arrange(graph, seed, progress, keep=problem.seed is not None)
+    progress.report(6, 10)
+
+    looped = np.zeros(n, bool)
+    looped[unique.source[loop]] = True
+    side = _lane_sides(graph, unique, order)
+    _spread(problem, unique, graph, order, ports, side, loop)
+    extent = _extent(problem, graph, looped)
+    part_of = np.concatenate([part, part[unique.owner[graph.dummy_trunk]]])
+    x = coordinates.place(graph, order, part_of, extent, progress)
+    progress.report(9, 10)
+    drawing = _Drawing(problem, unique, graph, ports, x, stacked, side, loop, part, base, heights)
+    return drawing.solution(rank, progress)
+
+
+class _Unique:
+    """Edges without duplicates, and the values they carry: a value leaves a node at one port."""
+
+    def __init__(self, problem: Problem) -> None:
+        source, target = problem.source, problem.target
+        e = len(source)
+        free_source, free_target = np.isnan(problem.source_ports), np.isnan(problem.target_ports)
+        middle = problem.width / 2
+        source_ports = np.where(free_source, middle[source], problem.source_ports)
+        target_ports = np.where(free_target, middle[target], problem.target_ports)
+        self.of_edge, count = dense(source, source_ports, target, target_ports)
+        pick = np.zeros(count, np.int64)
+        pick[self.of_edge[::-1]] = np.arange(e)[::-1]
+        by_model = np.argsort(pick)
+        turned = np.empty(count, np.int64)
+        turned[by_model] = np.arange(count)
+        self.of_edge = turned[self.of_edge]
+        pick = pick[by_model]
+        self.source, self.target = source[pick], target[pick]
+        self.source_ports, self.target_ports = source_ports[pick], target_ports[pick]
+        self.free_source = _all_free(free_source[pick], self.source, len(middle))
+        self.free_target = _all_free(free_target[pick], self.target, len(middle))
+        self.value, values = dense(self.source, source_ports[pick])
+        self.owner = np.zeros(values, np.int64)
+        self.owner[self.value] = self.source
+        self.values_of = np.bincount(self.owner, minlength=len(problem.width))
+
+
+def _all_free(free: Mask, node: Index, n: int) -> Mask:
+    """[E] ends to distribute: those of nodes that have no given port on that side."""
+    fixed = np.zeros(n, bool)
+    fixed[node[~free]] = True
+    return free & ~fixed[node]
+
+
+def _ranked(problem: Problem, unique: _Unique, back: Mask, progress: Progress) -> tuple[Index, Index]:
+    """The part of every node and its rank within the part."""
+    n = len(problem.width)
+    keep = unique.source != unique.target
+    source = np.where(back, unique.target, unique.source)[keep]
+    target = np.where(back, unique.source, unique.target)[keep]
+    rank = ranks.rank(n, source, target, unique.values_of, progress)
+    label = components(n, np.append(source, problem.ties[0]), np.append(target, problem.ties[1]))
+    part = np.unique(label, return_inverse=True)[1]
+    parts = int(part.max()) + 1
+    has_pred = np.zeros(n, bool)
+    has_pred[target] = True
+    has_succ = np.zeros(n, bool)
+    has_succ[source] = True
+    for _ in range(2):  # first with borders where the others put them, then with room made for them
+        inner = ~problem.border
+        low = np.full(parts, np.iinfo(np.int64).max)
+        high = np.full(parts, np.iinfo(np.int64).min)
+        np.minimum.at(low, part[inner], rank[inner])
+        np.maximum.at(high, part[inner], rank[inner])
+        empty = low > high
+        low[empty], high[empty] = 1, 0
+        first = problem.first & ~has_pred
+        last = problem.last & ~has_succ
+        rank = np.where(first, low[part] - problem.border, rank)
+        rank = np.where(last, high[part] + problem.border, rank)
+    low = np.full(parts, np.iinfo(np.int64).max)
+    np.minimum.at(low, part, rank)
+    return part, rank - low[part]
+
+
+def _lane_sides(graph: layered.Layered, unique: _Unique, order: Index) -> Mask:
+    """[values] whether the value's lane runs on the left: where its ends are nearer."""
+    n = graph.nodes
+    starts = offsets(graph.rank, graph.ranks)
+    where = np.empty(graph.vertices)
+    at = np.arange(graph.vertices) - starts[:-1][graph.rank[order]]
+    where[order] = (at + 0.5) / np.diff(starts)[graph.rank[order]]
+    values = len(unique.owner)
+    lane = graph.lane
+    total = np.bincount(unique.value[lane], where[:n][unique.target[lane]], values)
+    count = np.maximum(np.bincount(unique.value[lane], minlength=values), 1)
+    return np.asarray(total / count + where[:n][unique.owner] < 1.0)
+
+
+def _spread(
+    problem: Problem,
+    unique: _Unique,
+    graph: layered.Layered,
+    order: Index,
+    ports: layered.Ports,
+    side: Mask,
+    loop: Mask,
+) -> None:
+    """Distribute ends without given ports along their node's border, in the order in which they arrive."""
+    slot = np.empty(graph.vertices, np.int64)
+    slot[order] = np.arange(graph.vertices)
+    s = graph.segments
+    outside = np.where(side[unique.value], -1, graph.vertices)
+    outside[loop] = graph.vertices + 1
+    inside = ~graph.lane
+    towards = np.where(graph.lane, outside, slot[s.lower[graph.first_segment]])
+    _distribute(problem.width, unique.source, towards, ports.source_offset, unique.free_source)
+    s.upper_offset[graph.first_segment[inside]] = ports.source_offset[inside]
+    towards = np.where(graph.lane, outside, slot[s.upper[graph.last_segment]])
+    _distribute(problem.width, unique.target, towards, ports.target_offset, unique.free_target)
+    s.lower_offset[graph.last_segment[inside]] = ports.target_offset[inside]
+
+
+def _distribute(width: Real, node: Index, towards: Index, offset: Real, free: Mask) -> None:
+    """Ends that go to the same vertex share a place; the others stand 16 px apart or closer."""
+    node, towards = node[free], towards[free]
+    key, _ = dense(node, towards)
+    if not len(key):
+        return
+    first = np.full(len(width), len(key), np.int64)
+    last = np.zeros(len(width), np.int64)
+    np.minimum.at(first, node, key)
+    np.maximum.at(last, node, key)
+    count = (last - first + 1)[node]
+    pitch = np.minimum(16.0, 0.8 * width[node] / count)
+    offset[free] = (key - first[node] - (count - 1) / 2) * pitch
+
+
+def _extent(problem: Problem, graph: layered.Layered, looped: Mask) -> coordinates.Extent:
+    half = np.zeros(graph.vertices)
+    half[: graph.nodes] = problem.width / 2
+    right = half.copy()
+    right[: graph.nodes][looped] += _LOOP
+    solid = np.zeros(graph.vertices, bool)
+    solid[: graph.nodes] = ~problem.border
+    return coordinates.Extent(half, right, solid, problem.spacing.node, problem.spacing.edge)
+
+
+class _Drawing:
+    """From coordinates along the ranks to rectangles and routes."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        unique: _Unique,
+        graph: layered.Layered,
+        ports: layered.Ports,
+        x: Real,
+        stacked: Index,
+        side: Mask,
+        loop: Mask,
+        part: Index,
+        base: Index,
+        heights: Index,
+    ) -> None:
+        self.problem, self.unique, self.graph, self.ports = problem, unique, graph, ports
+        self.x, self.stacked, self.side, self.loop = x, stacked, side, loop
+        self.part, self.base, self.heights = part, base, heights
+        n = graph.nodes
+        self.middle = x[:n]
+        self.lane_x = self._lanes()
+        self._bands()
+        self.y = (self.top + self.bottom)[stacked] / 2 - problem.height / 2
+
+    def _lanes(self) -> Real:
+        """[values] x of every value's lane; 0 where it has none."""
+        graph, unique = self.graph, self.unique
+        n = graph.nodes
+        left = np.full(graph.ranks, np.inf)
+        right = np.full(graph.ranks, -np.inf)
+        half = np.zeros(graph.vertices)
+        half[:n] = self.problem.width / 2
+        np.minimum.at(left, graph.rank, self.x - half)
+        np.maximum.at(right, graph.rank, self.x + half)
+        lane = np.flatnonzero(graph.lane & ~self.loop)
+        result = np.zeros(len(unique.owner))
+        if not len(lane):
+            return result
+        s, t = self.stacked[unique.source[lane]], self.stacked[unique.target[lane]]
+        first = np.where(t > s, s + 1, t)
+        last = np.where(t > s, t - 1, s)
+        values, number = np.unique(unique.value[lane], return_inverse=True)
+        begin = np.full(len(values), graph.ranks, np.int64)
+        end = np.zeros(len(values), np.int64)
+        np.minimum.at(begin, number, first)
+        np.maximum.at(end, number, last)
+        found = lanes.assign(begin, end, self.side[values], left, right, self.problem.spacing.edge)
+        result[values] = found.x
+        return result
+
+    def _bands(self) -> None:
+        """Top and bottom of every rank; a gap grows with how far the edges in it swing sideways."""
+        graph = self.graph
+        height = np.zeros(graph.ranks)
+        np.maximum.at(height, self.stacked, self.problem.height)
+        s = graph.segments
+        swing = np.abs((self.x[s.upper] + s.upper_offset) - (self.x[s.lower] + s.lower_offset))
+        widest = np.zeros(graph.ranks)
+        np.maximum.at(widest, graph.rank[s.upper], swing)
+        lane = np.flatnonzero(graph.lane & ~self.loop)
+        u = self.unique
+        at = self.lane_x[u.value[lane]]
+        source, target = u.source[lane], u.target[lane]
+        forward = self.stacked[target] > self.stacked[source]
+        np.maximum.at(widest, self.stacked[source], np.abs(at - self.middle[source]))
+        above = np.maximum(self.stacked[target] - 1, 0)
+        np.maximum.at(widest, above, np.where(forward, np.abs(at - self.middle[target]), 0))
+        gap = self.problem.spacing.rank + np.minimum(_ROOM * widest, _MOST_ROOM)
+        gap[np.cumsum(self.heights) - 1] = 0
+        bottom = np.cumsum(height + gap) - gap
+        top = bottom - height
+        origin = np.repeat(top[self.base], self.heights)
+        self.top, self.bottom = top - origin, bottom - origin
+
+    def solution(self, rank: Index, progress: Progress) -> Solution:
+        """Everything moved so that each part begins at 0, 0."""
+        n = self.graph.nodes
+        lines = routes.straighten(self._anchors())
+        progress.check()
+        x = self.middle - self.problem.width / 2
+        parts = len(self.base)
+        low = np.full((parts, 2), np.inf)
+        high = np.full((parts, 2), -np.inf)
+        of_point = self.part[self.unique.source][lines.owners()]
+        for axis, start, size in ((0, x, self.problem.width), (1, self.y, self.problem.height)):
+            np.minimum.at(low[:, axis], self.part, start)
+            np.maximum.at(high[:, axis], self.part, start + size)
+            np.minimum.at(low[:, axis], of_point, lines.points[:, axis])
+            np.maximum.at(high[:, axis], of_point, lines.points[:, axis])
+        assert n == len(x)
+        lines.points -= low[of_point]
+        bands = np.stack([self.top, self.bottom], 1) - np.repeat(low[:, 1], self.heights)[:, None]
+        return Solution(
+            x=x - low[self.part, 0],
+            y=self.y - low[self.part, 1],
+            rank=rank,
+            part=self.part,
+            extent=high - low,
+            lines=lines.take(self.unique.of_edge),
+            bands=np.split(bands, self.base[1:]),
+        )
+
+    def _anchors(self) -> routes.Polylines:
+        u, graph = self.unique, self.graph
+        edges = np.arange(len(u.source))
+        start_x = self.middle[u.source] + self.ports.source_offset
+        end_x = self.middle[u.target] + self.ports.target_offset
+        start_y = self.y[u.source] + self.problem.height[u.source]
+        end_y = self.y[u.target]
+        rs, rt = self.stacked[u.source], self.stacked[u.target]
+        near = ~self.loop
+        far = np.iinfo(np.int32).max
+        zero = np.zeros(len(edges), np.int64)
+
+        def part(which: Mask, key: int, x: Real, y: Real) -> tuple[Index, Index, Real]:
+            chosen = edges[which]
+            return chosen, zero[chosen] + key, np.stack([x[which], y[which]], 1)
+
+        everyone = np.ones(len(edges), bool)
+        parts = [
+            part(everyone, -2, start_x, start_y),
+            part(near, -1, start_x, self.bottom[rs]),
+            part(near, far - 1, end_x, self.top[rt]),
+            part(everyone, far, end_x, end_y),
+        ]
+        counts = graph.trunk_count
+        owner = np.repeat(edges, counts)
+        dummies = spans(graph.trunk_start, counts)
+        step = spans(np.zeros(len(edges), np.int64), counts)
+        r = graph.rank[dummies]
+        parts.append((owner, 2 * step, np.stack([self.x[dummies], self.top[r]], 1)))
+        parts.append((owner, 2 * step + 1, np.stack([self.x[dummies], self.bottom[r]], 1)))
+        lane_x = self.lane_x[u.value]
+        forward = graph.lane & (rt > rs)
+        parts.append(part(forward, 0, lane_x, self.top[np.minimum(rs + 1, graph.ranks - 1)]))
+        parts.append(part(forward, 1, lane_x, self.bottom[np.maximum(rt - 1, 0)]))
+        backward = graph.lane & near & (rt <= rs)
+        parts.append(part(backward, 0, lane_x, self.bottom[rs]))
+        parts.append(part(backward, 1, lane_x, self.top[rt]))
+        beside = self.middle[u.source] + self.problem.width[u.source] / 2 + _LOOP / 2
+        parts.append(part(self.loop, 0, beside, start_y))
+        parts.append(part(self.loop, 1, beside, end_y))
+        return routes.from_parts(parts, len(edges))

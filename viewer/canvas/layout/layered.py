@@ -1,0 +1,156 @@
+"""The layered graph: nodes and dummies in ranks, joined by segments that go from one rank to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
+
+#: Edges longer than this many ranks leave the ranks for a lane when the graph is too large for their dummies.
+LANE_SPANS = (256, 64, 32, 16)
+
+
+@dataclass(slots=True)
+class Segments:
+    """S pieces of edges, each from a vertex to one in the next rank."""
+
+    upper: Index  # [S] vertex
+    lower: Index  # [S]
+    upper_port: Index  # [S] which of the vertex's ports, counted from the left
+    lower_port: Index
+    upper_offset: Real  # [S] px from the vertex's reference point
+    lower_offset: Real
+    weight: Index  # [S] how many edges run here
+
+
+@dataclass(slots=True)
+class Layered:
+    """N nodes, then dummies; V vertices together. A dummy is a trunk: all edges of one value share it."""
+
+    nodes: int
+    ranks: int
+    rank: Index  # [V]
+    segments: Segments
+    trunk_start: Index  # [E] the first dummy of the edge's trunk
+    trunk_count: Index  # [E] how many dummies of it this edge passes
+    lane: Mask  # [E] edges that go through a side lane
+    last_segment: Index  # [E] the segment that arrives at the target, -1 for lanes
+    first_segment: Index  # [E] the segment that leaves the source, -1 for lanes
+    dummy_trunk: Index  # [D] which trunk each dummy belongs to
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices there are."""
+        return len(self.rank)
+
+
+def build(
+    rank: Index, ranks: int, source: Index, target: Index, value: Index, ports: Ports, lanes: Mask
+) -> Layered:
+    """Put dummies where edges pass ranks. `value` [E] numbers (source, port); `lanes` [E] are kept out."""
+    n = len(rank)
+    span = rank[target] - rank[source]
+    lane = lanes | (span > _longest(rank, source, target, value, span, lanes, n))
+    inside = ~lane
+    values = int(value.max()) + 1 if len(value) else 0
+    reach = np.ones(values, np.int64)
+    np.maximum.at(reach, value[inside], span[inside])
+    first_dummy = offsets(np.repeat(np.arange(values), reach - 1), values) + n
+    owner = np.zeros(values, np.int64)
+    owner[value] = source
+    trunk = np.repeat(np.arange(values), reach - 1)
+    step = spans(np.zeros(values, np.int64), reach - 1)
+    dummy_rank = rank[owner[trunk]] + 1 + step
+    dummies = np.arange(len(trunk)) + n
+
+    # how many edges of a value go at least as far as each of its dummies
+    arrivals = np.zeros(len(trunk) + values, np.int64)
+    cell = first_dummy[:-1] - n + np.arange(values)
+    np.add.at(arrivals, cell[value[inside]] + span[inside] - 1, 1)
+    total = np.cumsum(arrivals[::-1])[::-1]
+    after = np.append(total, 0)[cell + reach]
+    running = total - np.repeat(after, reach)
+    at = cell[trunk] + 1 + step
+
+    edges = np.flatnonzero(inside)
+    previous = np.where(step == 0, owner[trunk], dummies - 1)
+    far = span[edges] > 1
+    leave = np.where(far, first_dummy[value[edges]] + span[edges] - 2, source[edges])
+    in_trunk = np.ones(len(edges), np.int64)
+    port = ports.source_index
+    value_port = np.zeros(values, np.int64)
+    value_port[value] = port
+    value_offset = np.zeros(values)
+    value_offset[value] = ports.source_offset
+    t = len(trunk)
+    segments = Segments(
+        upper=np.concatenate([previous, leave]),
+        lower=np.concatenate([dummies, target[edges]]),
+        upper_port=np.concatenate([np.where(step == 0, value_port[trunk], 0), np.where(far, 0, port[edges])]),
+        lower_port=np.concatenate([np.zeros(t, np.int64), ports.target_index[edges]]),
+        upper_offset=np.concatenate(
+            [np.where(step == 0, value_offset[trunk], 0.0), np.where(far, 0.0, ports.source_offset[edges])]
+        ),
+        lower_offset=np.concatenate([np.zeros(t), ports.target_offset[edges]]),
+        weight=np.concatenate([running[at] if t else np.zeros(0, np.int64), in_trunk]),
+    )
+    last = np.full(len(source), -1)
+    last[edges] = t + np.arange(len(edges))
+    first = last.copy()
+    first[edges[far]] = first_dummy[value[edges[far]]] - n
+    return Layered(
+        nodes=n,
+        ranks=ranks,
+        rank=np.concatenate([rank, dummy_rank]),
+        segments=segments,
+        trunk_start=first_dummy[value] if len(value) else np.zeros(0, np.int64),
+        trunk_count=np.where(inside, span - 1, 0),
+        lane=lane,
+        last_segment=last,
+        first_segment=first,
+        dummy_trunk=trunk,
+    )
+
+
+def _longest(
+    rank: Index, source: Index, target: Index, value: Index, span: Index, lanes: Mask, n: int
+) -> int:
+    """The longest span that still gets dummies: as long as their number stays in proportion to the graph."""
+    budget = 2 * n + 4000
+    for limit in (1 << 60, *LANE_SPANS):
+        kept = (span <= limit) & ~lanes
+        if not kept.any():
+            return limit
+        reach = np.ones(int(value.max()) + 1, np.int64)
+        np.maximum.at(reach, value[kept], span[kept])
+        if int((reach - 1).sum()) <= budget and int(span[kept].sum()) <= 4 * budget:
+            return limit
+    return LANE_SPANS[-1]
+
+
+@dataclass(slots=True)
+class Ports:
+    """Where edges touch their nodes: the rank of the port among the node's, and px from the node's middle."""
+
+    source_index: Index  # [E]
+    target_index: Index
+    source_offset: Real
+    target_offset: Real
+
+
+def fixed_ports(
+    width: Real, source: Index, target: Index, source_ports: Real, target_ports: Real
+) -> Ports:
+    """Ports where they were asked for."""
+    source_index, source_offset = _fixed(width, source, source_ports)
+    target_index, target_offset = _fixed(width, target, target_ports)
+    return Ports(source_index, target_index, source_offset, target_offset)
+
+
+def _fixed(width: Real, node: Index, ports: Real) -> tuple[Index, Real]:
+    number, _ = dense(node, ports)
+    first = np.full(len(width), len(node), np.int64)
+    np.minimum.at(first, node, number)
+    return number - first[node], ports - width[node] / 2

@@ -1,0 +1,100 @@
+"""Edges as splines: upright through ranks, swinging only in the gaps between them, where no node lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from viewer.canvas.layout.arrays import Index, Real, offsets, spans
+
+
+_BOW = 24.0  # px between the ends of a turn and its control points; it reaches three quarters of that
+
+
+@dataclass(slots=True)
+class Polylines:
+    """R anchor lists in one array. At the height of a rank every one of them is upright."""
+
+    points: Real  # [P, 2]
+    starts: Index  # [R + 1]
+
+    def owners(self) -> Index:
+        """[P] which list each point belongs to."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def take(self, which: Index) -> Polylines:
+        """Some of the lists, in this order, repeats allowed."""
+        counts = np.diff(self.starts)[which]
+        starts = np.zeros(len(which) + 1, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        return Polylines(self.points[spans(self.starts[which], counts)], starts)
+
+
+def from_parts(parts: list[tuple[Index, Index, Real]], lists: int) -> Polylines:
+    """Gather points given as (list, key, xy) and sort each list by key."""
+    owner = np.concatenate([p[0] for p in parts])
+    key = np.concatenate([p[1] for p in parts])
+    points = np.concatenate([p[2] for p in parts])
+    order = np.lexsort((key, owner))
+    return Polylines(points[order], offsets(owner, lists))
+
+
+def straighten(lines: Polylines) -> Polylines:
+    """Drop points in the middle of upright runs and repeated points."""
+    points = lines.points
+    n = len(points)
+    if n < 3:
+        return lines
+    owner = lines.owners()
+    inner = np.zeros(n, bool)
+    inner[1:-1] = (owner[1:-1] == owner[:-2]) & (owner[1:-1] == owner[2:])
+    x, y = points[:, 0], points[:, 1]
+    straight = np.zeros(n, bool)
+    still = np.abs(np.diff(x)) < 0.01
+    straight[1:-1] = still[:-1] & still[1:]
+    step = np.diff(y)
+    straight[1:-1] &= step[:-1] * step[1:] >= 0
+    keep = ~(inner & straight)
+    return Polylines(points[keep], offsets(owner[keep], len(lines.starts) - 1))
+
+
+def join(owner: Index, key: Index, pieces: Polylines, lists: int) -> Polylines:
+    """String pieces together: piece i belongs to list `owner[i]`, in the order of `key`; equal joints merge."""
+    order = np.lexsort((key, owner))
+    pieces = pieces.take(order)
+    of_point = np.repeat(owner[order], np.diff(pieces.starts))
+    points = pieces.points
+    keep = np.ones(len(points), bool)
+    if len(points):
+        keep[1:] = (of_point[1:] != of_point[:-1]) | (np.abs(points[1:] - points[:-1]).max(1) > 0.01)
+    # A list that is one point twice keeps both: a spline needs two anchors.
+    kept = np.bincount(of_point[keep], minlength=lists)
+    last = np.zeros(lists, np.int64)
+    last[of_point] = np.arange(len(points))
+    keep[last[(kept == 1)]] = True
+    return Polylines(points[keep], offsets(of_point[keep], lists))
+
+
+def splines(lines: Polylines) -> tuple[Real, Index]:
+    """Cubic control points [P', 2] through the anchors, upright at each, and where each route starts."""
+    counts = np.diff(lines.starts)
+    sizes = np.where(counts > 0, 3 * counts - 2, 0)
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    owner = lines.owners()
+    at = starts[owner] + 3 * (np.arange(len(owner)) - lines.starts[owner])
+    result = np.empty((int(starts[-1]), 2))
+    result[at] = lines.points
+    going = np.flatnonzero(owner[:-1] == owner[1:]) if len(owner) else np.zeros(0, np.int64)
+    a, b = lines.points[going], lines.points[going + 1]
+    middle = (a[:, 1] + b[:, 1]) / 2
+    # A route that turns round does so in a bow, on the side it was going to.
+    turn = (a[:, 1] == b[:, 1]) & (a[:, 0] != b[:, 0])
+    upward = np.zeros(len(going), bool)
+    behind = going > lines.starts[owner[going]]
+    upward[behind] = lines.points[going[behind] - 1, 1] > a[behind, 1]
+    middle += np.where(turn, np.where(upward, -_BOW, _BOW), 0)
+    result[at[going] + 1] = np.stack([a[:, 0], middle], 1)
+    result[at[going] + 2] = np.stack([b[:, 0], middle], 1)
+    return result, starts
