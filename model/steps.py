@@ -94,9 +94,9 @@ class InsertNode:
             msg = f"{node!r} is already in a graph"
             raise ValueError(msg)
         self.graph.nodes._insert(node, self.before)
-        for value in node.outputs:
+        for index, value in enumerate(node.outputs):
             if value is not None:
-                value.graph = self.graph
+                value.graph, value.producer, value.index = self.graph, node, index
         _attach(node)
         return RemoveNode(node)
 

@@ -125,7 +125,10 @@ def _refuse_clashes(replacements: list[Replacement]) -> None:
 
 
 def regenerate_node_names(edit: Transaction, model: Model, *, only_missing: bool = False) -> int:
-    """Name nodes by operator type and number; with `only_missing` only those without a unique name. Returns how many."""
+    """Name nodes by operator type and number; with `only_missing` only those that lack a name of their own.
+
+    Returns how many changed.
+    """
     count = 0
     for root in model.root_graphs():
         seen: set[str] = set()

@@ -1,0 +1,301 @@
+"""Model-local functions: extracting a selection, inlining calls, changing signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+
+from model import schemas
+from model.attributes import Attribute
+from model.clone import Cloner
+from model.document import Transaction
+from model.edits.nodes import fresh_names
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
+from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
+
+
+def boundary(nodes: Collection[Node]) -> tuple[list[Value], list[Value]]:
+    """Values that go into a set of nodes from outside (constants included) and those used outside of it."""
+    inside = set(nodes)
+    inputs: dict[Value, None] = {}
+    outputs: dict[Value, None] = {}
+    for node in nodes:
+        for value in dependencies(node):
+            if value.producer not in inside:
+                inputs[value] = None
+        for made in node.outputs:
+            if made is not None and any(not _is_inside(user, inside) for user, _ in made.uses):
+                outputs[made] = None
+    return list(inputs), list(outputs)
+
+
+def _is_inside(user: Node | Graph, nodes: set[Node]) -> bool:
+    graph = user if isinstance(user, Graph) else user.graph
+    if isinstance(user, Node) and user in nodes:
+        return True
+    while graph is not None:
+        if graph.owner in nodes:
+            return True
+        graph = graph.parent
+    return False
+
+
+def in_graph_order(nodes: Collection[Node]) -> tuple[Graph, list[Node]]:
+    """The one graph all nodes are in, and the nodes in its order; ModelError when there is none or several."""
+    graphs = {node.graph for node in nodes}
+    graph = next(iter(graphs)) if len(graphs) == 1 else None
+    if graph is None:
+        raise ModelError("Select nodes of one graph", f"The selection holds nodes of {len(graphs)} graphs.")
+    chosen = set(nodes)
+    return graph, [node for node in graph.nodes if node in chosen]
+
+
+def refuse_detour(nodes: Collection[Node]) -> None:
+    """Refuse a set that cannot become one node: something outside depends on it and feeds it."""
+    inside = set(nodes)
+    between = (upstream(inside) & downstream(inside)) - inside
+    graph = next(iter(inside)).graph
+    offender = next((n for n in between if n.graph is graph), None)
+    if offender is not None:
+        raise ModelError(
+            "The selection cannot become one node",
+            f"{offender.title} lies between its nodes; select it too.",
+            offender,
+        )
+
+
+def extract_function(edit: Transaction, nodes: Collection[Node], name: str, domain: str = "local") -> Node:
+    """Move nodes into a new function and call it in their place; returns the call."""
+    if not name or edit.model.function(domain, name) is not None:
+        raise ModelError(f"There is a function {domain}::{name} already", "Choose another name.")
+    graph, ordered = in_graph_order(nodes)
+    refuse_detour(ordered)
+    inputs, outputs = boundary(ordered)
+    imports = graph.opset_imports
+    function = _function_of(ordered, inputs, outputs, name, domain)
+    used = {node.domain for g in function.body.walk() for node in g.nodes}
+    function.opset_imports = {d: imports.get(d, schemas.newest_opset(d)) for d in used}
+    edit.do(SetField(edit.model, "functions", (*edit.model.functions, function)))
+    _import(edit, graph, domain)
+    after = ordered[-1].next
+    for node in ordered:
+        edit.do(RemoveNode(node))
+        edit.do(SetOutputs(node, tuple(None if v in outputs else v for v in node.outputs)))
+    call = Node(name, tuple(inputs), tuple(outputs), name=unique_name(name, node_names(graph)), domain=domain)
+    edit.do(InsertNode(graph, call, after))
+    return call
+
+
+def _function_of(nodes: list[Node], inputs: list[Value], outputs: list[Value], name: str, domain: str) -> Function:
+    cloner = Cloner()
+    formal = [cloner.value(value) for value in inputs]
+    for value in formal:
+        value.initializer = None
+    body = Graph(name)
+    body.inputs = tuple(formal)
+    for value in formal:
+        value.graph = body
+    for node in cloner.nodes(nodes):
+        InsertNode(body, node).apply()
+    results = tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)
+    SetGraphOutputs(body, results).apply()
+    return Function(name, domain, body=body)
+
+
+def _import(edit: Transaction, graph: Graph, domain: str) -> None:
+    owner = graph.root.owner
+    target = owner if isinstance(owner, Function) else edit.model
+    if domain not in target.opset_imports:
+        edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: 1}))
+
+
+def add_function(edit: Transaction, name: str, domain: str = "local", overload: str = "") -> Function:
+    """Add an empty function to the model."""
+    if not name or edit.model.function(domain, name, overload) is not None:
+        raise ModelError(f"There is a function {domain}::{name} already", "Choose another name.")
+    function = Function(name, domain, overload)
+    function.opset_imports = dict(edit.model.opset_imports)
+    edit.do(SetField(edit.model, "functions", (*edit.model.functions, function)))
+    return function
+
+
+def remove_function(edit: Transaction, function: Function) -> None:
+    """Take a function out of the model; refused while nodes call it."""
+    call = next(calls_of(edit.model, function), None)
+    if call is not None:
+        raise ModelError(f"{function.name} is called", f"{call.title} calls it; inline or delete the calls.", call)
+    edit.do(SetField(edit.model, "functions", tuple(f for f in edit.model.functions if f is not function)))
+
+
+def calls_of(model: Model, function: Function) -> Iterator[Node]:
+    """Every node that calls a function."""
+    for graph in model.graphs():
+        for node in graph.nodes:
+            if (node.domain, node.op_type, node.overload) == function.key:
+                yield node
+
+
+def set_signature(
+    edit: Transaction,
+    function: Function,
+    *,
+    inputs: tuple[Value, ...] | None = None,
+    outputs: tuple[Value, ...] | None = None,
+    attributes: tuple[str, ...] | None = None,
+    defaults: tuple[Attribute, ...] | None = None,
+) -> None:
+    """Change the formal inputs, outputs and attributes of a function; calls keep what they pass, by position of
+    the values that stay.
+    """
+    calls = list(calls_of(edit.model, function))
+    if inputs is not None:
+        old = function.body.inputs
+        places = [old.index(v) if v in old else None for v in inputs]
+        edit.do(SetGraphInputs(function.body, inputs))
+        for call in calls:
+            passed = tuple(call.inputs[p] if p is not None and p < len(call.inputs) else None for p in places)
+            edit.do(SetInputs(call, passed))
+    if outputs is not None:
+        _set_outputs(edit, function, outputs, calls)
+    if attributes is not None:
+        edit.do(SetField(function, "attributes", attributes))
+    if defaults is not None:
+        edit.do(SetField(function, "attribute_defaults", defaults))
+
+
+def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ...], calls: list[Node]) -> None:
+    old = function.body.outputs
+    places = [old.index(v) if v in old else None for v in outputs]
+    edit.do(SetGraphOutputs(function.body, outputs))
+    for call in calls:
+        assert call.graph is not None
+        taken = names_taken(call.graph)
+        given: list[Value | None] = []
+        for index, place in enumerate(places):
+            if place is not None and place < len(call.outputs):
+                given.append(call.outputs[place])
+            else:
+                value = Value(unique_name(f"{call.title}_output_{index}", taken))
+                taken.add(value.name)
+                given.append(value)
+        edit.do(SetOutputs(call, tuple(given)))
+
+
+def inline_call(edit: Transaction, call: Node) -> list[Node]:
+    """Replace a call by the nodes of its function; attribute references become the call's values or defaults."""
+    graph = call.graph
+    function = edit.model.function(call.domain, call.op_type, call.overload)
+    if function is None or graph is None:
+        raise ModelError(f"{call.title} calls no function of this model", f"Its operator is {call.op_type}.", call)
+    _reconcile_opsets(edit, graph, function, call)
+    outputs = call.outputs
+    before = call.next
+    edit.do(RemoveNode(call))
+    edit.do(SetOutputs(call, tuple(None for _ in outputs)))
+    values: dict[Value, Value | None] = dict(
+        zip(function.body.inputs, (*call.inputs, *([None] * len(function.body.inputs))), strict=False)
+    )
+    passed_through = []
+    for formal, actual in zip(function.body.outputs, outputs, strict=False):
+        if actual is None:
+            continue
+        if formal in values:
+            passed_through.append((formal, actual))
+        else:
+            values[formal] = actual
+    fresh = fresh_names(graph)
+    cloner = Cloner(
+        values,
+        rename=fresh._rename,
+        rename_node=lambda name: fresh._rename_node(f"{call.title}/{name}" if name else ""),
+        substitute=_substitution(function, call),
+    )
+    copies = cloner.nodes(function.body.nodes)
+    copies += [
+        Node("Identity", (values[formal],), (actual,), name=fresh._rename_node(f"{call.title}/Identity"))
+        for formal, actual in passed_through
+    ]
+    for copy in copies:
+        edit.do(InsertNode(graph, copy, before))
+    return copies
+
+
+def _substitution(function: Function, call: Node) -> Callable[[Attribute], Attribute | None]:
+    given: Mapping[str, Attribute] = {a.name: a for a in function.attribute_defaults} | dict(call.attributes)
+
+    def substitute(attribute: Attribute) -> Attribute | None:
+        actual = given.get(attribute.reference)
+        return None if actual is None else replace(actual, name=attribute.name, source=None)
+
+    return substitute
+
+
+def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call: Node) -> None:
+    """Import what the function imports; refuse where an operator means something else at the graph's version."""
+    owner = graph.root.owner
+    target = owner if isinstance(owner, Function) else edit.model
+    used = {(n.domain, n.op_type) for g in function.body.walk() for n in g.nodes}
+    for domain, version in function.opset_imports.items():
+        here = target.opset_imports.get(domain)
+        if here is None:
+            edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: version}))
+            continue
+        for op_domain, op_type in used if here != version else ():
+            if op_domain != domain:
+                continue
+            theirs, ours = schemas.find(op_type, version, domain), schemas.find(op_type, here, domain)
+            if (theirs and theirs.since_version) != (ours and ours.since_version):
+                raise ModelError(
+                    f"{function.name} cannot be inlined",
+                    f"It means {op_type} of opset {version}, the graph imports {here}; convert the model first.",
+                    call,
+                )
+
+
+def inline_all(edit: Transaction) -> int:
+    """Inline every call until none is left and drop the functions; returns how many calls. Refuses recursion."""
+    model = edit.model
+    _refuse_recursion(model)
+    count = 0
+    while True:
+        keys = {f.key for f in model.functions}
+        calls = [
+            node
+            for root in (model.graph, *(g for t in model.training_info for g in (t.initialization, t.algorithm) if g))
+            for graph in root.walk()
+            for node in graph.nodes
+            if (node.domain, node.op_type, node.overload) in keys
+        ]
+        if not calls:
+            break
+        for call in calls:
+            inline_call(edit, call)
+            count += 1
+            if count > _MOST_INLINED:
+                raise ModelError("Inlining would not end well", f"More than {_MOST_INLINED:,} calls were inlined.")
+    edit.do(SetField(model, "functions", ()))
+    return count
+
+
+_MOST_INLINED = 100_000
+
+
+def _refuse_recursion(model: Model) -> None:
+    functions = {f.key: f for f in model.functions}
+    callees = {
+        f.key: {k for g in f.body.walk() for n in g.nodes if (k := (n.domain, n.op_type, n.overload)) in functions}
+        for f in model.functions
+    }
+    finished: set[tuple[str, str, str]] = set()
+    while True:
+        ready = [key for key, called in callees.items() if key not in finished and called <= finished]
+        if not ready:
+            break
+        finished.update(ready)
+    stuck = next((key for key in callees if key not in finished), None)
+    if stuck is not None:
+        raise ModelError(
+            f"Function {stuck[1]} calls itself", "Recursive functions cannot be inlined.", functions[stuck]
+        )

@@ -1,0 +1,287 @@
+"""Parts of models: copy and paste, extracting a part as a model, merging another model in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from model import schemas
+from model.clone import Cloner
+from model.document import Transaction
+from model.edits.functions import boundary, in_graph_order
+from model.edits.nodes import fresh_names
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from model.queries.scope import dependencies, names_taken, upstream, visible_values
+from model.steps import (
+    InsertNode,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+)
+from model.tensors import Tensor
+from model.types import Shape, TensorType
+
+
+@dataclass(slots=True)
+class Fragment:
+    """Nodes on the clipboard: a graph of their own whose inputs are what they took from outside."""
+
+    graph: Graph
+    functions: tuple[Function, ...] = ()
+    opset_imports: Mapping[str, int] = field(default_factory=dict)
+
+
+def copy(nodes: Collection[Node]) -> Fragment:
+    """A self-contained copy of nodes of one graph, with the initializers and functions they use."""
+    graph, ordered = in_graph_order(nodes)
+    inputs, outputs = boundary(ordered)
+    model = graph.model
+    return Fragment(
+        _part(ordered, inputs, outputs),
+        _functions_used(model, ordered) if model is not None else (),
+        dict(graph.opset_imports),
+    )
+
+
+def _part(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+    """A new graph holding copies of nodes; values with a constant come as initializers, the rest as inputs."""
+    cloner = Cloner()
+    part = Graph()
+    formal = []
+    for value in inputs:
+        inner = cloner.value(value)
+        inner.graph = part
+        if value.initializer is not None:
+            inner.initializer = None
+            SetInitializer(part, inner, value.initializer).apply()
+        else:
+            formal.append(inner)
+    part.inputs = tuple(formal)
+    for node in cloner.nodes(nodes):
+        InsertNode(part, node).apply()
+    SetGraphOutputs(part, tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)).apply()
+    part.declared = tuple(
+        v for n in part.nodes for v in n.outputs if v is not None and v.type is not None and v not in part.outputs
+    )
+    return part
+
+
+def _functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
+    functions = {f.key: f for f in model.functions}
+    wanted: dict[tuple[str, str, str], Function] = {}
+    graphs = [g for node in nodes for body in node.bodies for g in body.walk()]
+    pending = [*nodes, *(n for g in graphs for n in g.nodes)]
+    while pending:
+        node = pending.pop()
+        key = (node.domain, node.op_type, node.overload)
+        if key in functions and key not in wanted:
+            wanted[key] = functions[key]
+            pending.extend(n for g in functions[key].body.walk() for n in g.nodes)
+    return tuple(f for f in model.functions if f.key in wanted)
+
+
+def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node | None = None) -> list[Node]:
+    """Insert a fragment. What it took from outside is taken from values of the same name here, or left out.
+
+    Initializers come along under free names, except where the very same tensor is here under its name.
+    """
+    _bring_functions(edit, fragment)
+    _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
+    here = visible_values(graph)
+    cloner = fresh_names(graph)
+    for value in fragment.graph.inputs:
+        cloner.values[value] = here.get(value.name)
+    for value in fragment.graph.initializers:
+        present = here.get(value.name)
+        if present is not None and present.initializer is value.initializer:
+            cloner.values[value] = present
+        else:
+            constant = cloner.value(value)
+            tensor, constant.initializer = constant.initializer, None
+            edit.do(SetInitializer(graph, constant, tensor))
+    copies = cloner.nodes(fragment.graph.nodes)
+    for node in copies:
+        edit.do(InsertNode(graph, node, before))
+    return copies
+
+
+def _bring_functions(edit: Transaction, fragment: Fragment) -> None:
+    model = edit.model
+    missing = [f for f in fragment.functions if model.function(*f.key) is None]
+    if missing:
+        edit.do(SetField(model, "functions", (*model.functions, *(Cloner().function(f) for f in missing))))
+
+
+def _bring_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
+    owner = graph.root.owner
+    target = owner if isinstance(owner, Function) else edit.model
+    missing = {
+        node.domain: imports.get(node.domain, schemas.newest_opset(node.domain))
+        for level in part.walk()
+        for node in level.nodes
+        if node.domain not in target.opset_imports
+    }
+    if missing:
+        edit.do(SetField(target, "opset_imports", {**target.opset_imports, **missing}))
+
+
+def extract(model: Model, nodes: Collection[Node]) -> Model:
+    """A new model of these nodes: what comes in from outside are its inputs, what is used outside its outputs.
+
+    Constants come along (weights stay in the file until someone looks). The model it came from is not changed.
+    """
+    graph, ordered = in_graph_order(nodes)
+    inputs, outputs = boundary(ordered)
+    inside = set(ordered)
+    ends = [v for n in ordered for v in n.outputs if v is not None and not v.uses]
+    if not outputs and not ends:
+        raise ModelError("Nothing would come out", "None of the selected nodes has an output.")
+    return _as_model(model, graph, [n for n in graph.nodes if n in inside], inputs, [*outputs, *ends])
+
+
+def extract_between(model: Model, graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Model:
+    """A new model that computes `outputs` from `inputs`: everything between the two.
+
+    ModelError names graph inputs that would be needed beyond the given ones.
+    """
+    if not outputs:
+        raise ModelError("No outputs were given", "Name the values the new model should compute.")
+    given = set(inputs)
+    nodes: set[Node] = set()
+    pending = [v.producer for v in outputs if v not in given and v.producer is not None]
+    while pending:
+        node = pending.pop()
+        if node in nodes or node.graph is not graph:
+            continue
+        nodes.add(node)
+        for value in dependencies(node):
+            if value not in given and value.producer is not None:
+                pending.append(value.producer)
+    needed, _ = boundary(nodes)
+    extra = [v for v in (*needed, *outputs) if v not in given and v.producer is None and v.initializer is None]
+    if extra:
+        names = ", ".join(dict.fromkeys(v.name for v in extra))
+        raise ModelError("The given inputs do not suffice", f"Also needed: {names}.", extra[0])
+    ordered = [n for n in graph.nodes if n in nodes]
+    used = [v for v in inputs if v in set(needed)]
+    constants = [v for v in needed if v not in given]
+    return _as_model(model, graph, ordered, [*used, *constants], list(outputs))
+
+
+def _as_model(
+    model: Model, graph: Graph, nodes: list[Node], inputs: Sequence[Value], outputs: Sequence[Value]
+) -> Model:
+    part = _part(nodes, inputs, list(dict.fromkeys(v for v in outputs if v.producer in set(nodes))))
+    part.name = f"{graph.name}_part" if graph.name else "part"
+    result = Model(part, ir_version=model.ir_version)
+    result.producer_name = "onnx-workbench"
+    result.functions = tuple(Cloner().function(f) for f in _functions_used(model, nodes))
+    for function in result.functions:
+        function.model = result
+    used = {n.domain for g in result.graphs() for n in g.nodes} | {f.domain for f in result.functions}
+    result.opset_imports = {d: v for d, v in graph.opset_imports.items() if d in used or not d}
+    for value in part.inputs:
+        if value.type is None:
+            value._type = _constant_type(value)
+    result.source = model.source
+    return result
+
+
+def _constant_type(value: Value) -> TensorType | None:
+    tensor = value.initializer
+    return TensorType(tensor.element_type, Shape(tensor.shape)) if isinstance(tensor, Tensor) else None
+
+
+def split_at(model: Model, graph: Graph, values: Sequence[Value]) -> tuple[Model, Model]:
+    """Cut a model in two at values: the first computes them, the second takes them as inputs."""
+    first = extract_between(model, graph, [v for v in graph.inputs if v.initializer is None], values)
+    ahead = upstream([v.producer for v in values if v.producer is not None], graph)
+    rest = [n for n in graph.nodes if n not in ahead]
+    needed = {n for n in ahead if _feeds(n, rest, set(values))}
+    if needed:
+        names = ", ".join(sorted(n.title for n in needed)[:5])
+        raise ModelError("The model cannot be cut here", f"What comes after also uses results of: {names}.")
+    free = [v for v in graph.inputs if v.initializer is None]
+    second = extract_between(model, graph, [*values, *free], graph.outputs)
+    return first, second
+
+
+def _feeds(node: Node, rest: Collection[Node], cut: set[Value]) -> bool:
+    later = set(rest)
+    return any(
+        isinstance(user, Node) and user in later
+        for value in node.outputs
+        if value is not None and value not in cut
+        for user, _ in value.uses
+    )
+
+
+def merge(
+    edit: Transaction,
+    graph: Graph,
+    other: Model,
+    connections: Mapping[str, str] | None = None,
+    *,
+    prefix: str = "",
+) -> list[Node]:
+    """Bring another model's main graph into `graph`.
+
+    `connections` maps names of its inputs to names of values here; None connects by equal names. Inputs that are
+    not connected become inputs here, its outputs become outputs. Names get `prefix` where they clash. Operators
+    that mean something else at the versions imported here are refused by name.
+    """
+    _refuse_other_meaning(graph, other)
+    part = other.graph
+    here = visible_values(graph)
+    links = dict(connections) if connections is not None else {v.name: v.name for v in part.inputs if v.name in here}
+    cloner = _prefixed(graph, prefix)
+    added = []
+    for value in part.inputs:
+        target = here.get(links.get(value.name, ""))
+        if value.name in links and target is None:
+            raise ModelError(f"There is no value {links[value.name]!r} here", f"It was to feed {value.name}.")
+        if target is not None:
+            cloner.values[value] = target
+        elif value.initializer is None:
+            added.append(cloner.value(value))
+    for value in part.initializers:
+        if value not in cloner.values:
+            constant = cloner.value(value)
+            tensor, constant.initializer = constant.initializer, None
+            edit.do(SetInitializer(graph, constant, tensor))
+    if added:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
+    _bring_functions(edit, Fragment(part, other.functions))
+    _bring_imports(edit, graph, other.opset_imports, part)
+    copies = cloner.nodes(part.nodes)
+    for node in copies:
+        edit.do(InsertNode(graph, node))
+    results = [v for v in (cloner.values.get(o) for o in part.outputs) if v is not None and v not in graph.outputs]
+    edit.do(SetGraphOutputs(graph, (*graph.outputs, *results)))
+    return copies
+
+
+def _prefixed(graph: Graph, prefix: str) -> Cloner:
+    taken, fresh = names_taken(graph), fresh_names(graph)
+    return Cloner(
+        rename=lambda name: fresh._rename(prefix + name if prefix and name in taken else name),
+        rename_node=lambda name: fresh._rename_node(prefix + name if name else name),
+    )
+
+
+def _refuse_other_meaning(graph: Graph, other: Model) -> None:
+    imports = graph.opset_imports
+    for level in other.graph.walk():
+        for node in level.nodes:
+            theirs, ours = other.opset_imports.get(node.domain), imports.get(node.domain)
+            if theirs is None or ours is None or theirs == ours:
+                continue
+            a, b = (schemas.find(node.op_type, v, node.domain) for v in (theirs, ours))
+            if (a and a.since_version) != (b and b.since_version):
+                raise ModelError(
+                    f"{node.op_type} means something else here",
+                    f"The other model imports opset {theirs}, this one {ours}; convert one of them first.",
+                    node,
+                )
