@@ -156,9 +156,7 @@ def extract_between(model: Model, graph: Graph, inputs: Collection[Value], outpu
         if node in nodes or node.graph is not graph:
             continue
         nodes.add(node)
-        for value in dependencies(node):
-            if value not in given and value.producer is not None:
-                pending.append(value.producer)
+        pending.extend(v.producer for v in dependencies(node) if v not in given and v.producer is not None)
     needed, _ = boundary(nodes)
     extra = [v for v in (*needed, *outputs) if v not in given and v.producer is None and v.initializer is None]
     if extra:
