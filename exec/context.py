@@ -12,6 +12,7 @@ import numpy as np
 
 from exec.errors import LimitError
 from model.progress import SILENT, Progress
+from model.types import Type
 
 #: What flows along an edge: ndarray, list (sequence), dict (map), SparseArray, or None (empty optional).
 RuntimeValue = Any
@@ -27,6 +28,10 @@ class Body(Protocol):
     @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs, in order."""
+
+    @property
+    def output_types(self) -> tuple[Type | None, ...]:
+        """Declared types of the outputs, None where there is none: what a loop without a turn returns."""
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run once; raises what a node inside raises."""

@@ -123,6 +123,10 @@ class _Body:
     def output_names(self) -> tuple[str, ...]:
         return tuple(o.name for o in self._graph.output)
 
+    @property
+    def output_types(self) -> tuple[types.Type | None, ...]:
+        return tuple(to_type(o.type) if o.type.WhichOneof("value") else None for o in self._graph.output)
+
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         values = self._outer | dict(zip(self.input_names, inputs, strict=False))
         return _run_graph(self._graph, values, self._opsets)
@@ -186,6 +190,15 @@ def to_array(value: Any) -> Any:
 
 
 # --- cases of the onnx package ---------------------------------------------------------------------------------
+
+
+def operators(folder: str, domain: str = "") -> list[str]:
+    """Operators whose newest schema is in a folder of the specification, such as ``math``."""
+    return sorted(
+        s.name
+        for s in onnx.defs.get_all_schemas()
+        if f"defs/{folder}/" in s.file and s.domain == domain and not s.deprecated
+    )
 
 
 @cache

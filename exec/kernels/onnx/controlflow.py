@@ -1,0 +1,223 @@
+"""If, Loop and Scan: subgraphs run by a condition, a count, or along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exec.arrays import Array, check_size, empty, zeros
+from exec.context import Body, RuntimeValue, checkpoint
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import normal_axis, scalar_int
+from model.types import ElementType, TensorType
+
+#: A stack starts with room for this many turns, whatever trip count a model claims, and doubles.
+_FIRST_ROOM = 64
+_NO_LIMIT = 2**63
+
+
+@kernel("If", since=1)
+def if_1(cond: Array, *, else_branch: Body, then_branch: Body) -> tuple[RuntimeValue, ...]:
+    """The outputs of the branch the condition names."""
+    return tuple((then_branch if _truth(cond) else else_branch)([]))
+
+
+@kernel("Loop", since=1)
+def loop_1(
+    m: Array | None = None, cond: Array | None = None, *v_initial: RuntimeValue, body: Body
+) -> tuple[RuntimeValue, ...]:
+    """Final values of the carried variables, then the scan outputs stacked along a new first axis."""
+    trips = _NO_LIMIT if m is None else scalar_int(m, "M")
+    goes_on = cond is None or _truth(cond)
+    # The specification ignores the body's condition when the input is absent; without a trip count as well
+    # that loop could never end, so there it is heeded.
+    heeds_body = cond is not None or m is None
+    carried = list(v_initial)
+    given = np.array(True) if cond is None else cond
+    stacks = [_Stack(trips) for _ in range(len(body.output_names) - 1 - len(carried))]
+    turn = 0
+    while turn < trips and goes_on:
+        checkpoint()
+        given, *results = _outputs(body, [np.array(turn, np.int64), given, *carried])
+        carried = results[: len(carried)]
+        for stack, value in zip(stacks, results[len(carried) :], strict=True):
+            stack.append(value)
+        turn += 1
+        if heeds_body:
+            goes_on = _truth(given)
+    return (*carried, *_stacked(stacks, body, 1 + len(carried)))
+
+
+@kernel("Scan", since=8)
+def scan_8(
+    sequence_lens: Array | None = None,
+    *initial_state_and_scan_inputs: Array,
+    body: Body,
+    directions: Sequence[int] | None = None,
+    num_scan_inputs: int,
+) -> tuple[RuntimeValue, ...]:
+    """Axis 0 is the batch, axis 1 the sequence; scan outputs are filled with zeros past a sequence's end."""
+    state, scanned = _divide(initial_state_and_scan_inputs, num_scan_inputs)
+    if not scanned or any(x.ndim < 2 or x.shape[:2] != scanned[0].shape[:2] for x in scanned):
+        msg = f"scan inputs of shapes {[x.shape for x in scanned]}; expected the same batch and sequence axes"
+        raise KernelError(msg)
+    batch, longest = scanned[0].shape[:2]
+    lengths = [longest] * batch if sequence_lens is None else sequence_lens.tolist()
+    if len(lengths) != batch or any(not 0 <= n <= longest for n in lengths):
+        msg = f"sequence_lens is {lengths}; expected {batch} lengths within [0, {longest}]"
+        raise KernelError(msg)
+    per_entry = []
+    for entry, length in enumerate(lengths):
+        inputs = [x[entry, :length] for x in scanned]
+        axes = [0] * len(inputs)
+        final, stacks = _scan([v[entry] for v in state], inputs, body, axes, directions)
+        outputs = _stacked(stacks, body, len(state))
+        per_entry.append((*final, *(_filled(o, longest) for o in outputs)))
+    return tuple(np.stack(values) for values in zip(*per_entry, strict=True))
+
+
+def _filled(x: Array, length: int) -> Array:
+    if x.shape[0] == length:
+        return x
+    result = zeros((length, *x.shape[1:]), x.dtype)
+    result[: x.shape[0]] = x
+    return result
+
+
+@kernel("Scan", since=9)
+def scan_9(
+    *initial_state_and_scan_inputs: RuntimeValue,
+    body: Body,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
+    scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None,
+) -> tuple[RuntimeValue, ...]:
+    """Any axis may be scanned, forwards or backwards, and stacked, appending or prepending."""
+    state, scanned = _divide(initial_state_and_scan_inputs, num_scan_inputs)
+    axes = _flags(scan_input_axes, num_scan_inputs, "scan_input_axes")
+    axes = [normal_axis(a, x.ndim, "scan_input_axes") for a, x in zip(axes, scanned, strict=True)]
+    final, stacks = _scan(state, scanned, body, axes, scan_input_directions)
+    out_axes = _flags(scan_output_axes, len(stacks), "scan_output_axes")
+    prepend = _flags(scan_output_directions, len(stacks), "scan_output_directions")
+    outputs = []
+    for i, stacked in enumerate(_stacked(stacks, body, len(state))):
+        ordered = stacked[::-1] if prepend[i] else stacked
+        axis = normal_axis(out_axes[i], ordered.ndim, "scan_output_axes")
+        outputs.append(np.moveaxis(ordered, 0, axis))
+    return (*final, *outputs)
+
+
+def _divide(values: Sequence[RuntimeValue], num_scan_inputs: int) -> tuple[list[RuntimeValue], list[Array]]:
+    if not 0 < num_scan_inputs <= len(values):
+        msg = f"num_scan_inputs is {num_scan_inputs} of {len(values)} inputs; expected one or more"
+        raise KernelError(msg)
+    count = len(values) - num_scan_inputs
+    return list(values[:count]), list(values[count:])
+
+
+def _flags(values: Sequence[int] | None, count: int, name: str) -> list[int]:
+    if values is None:
+        return [0] * count
+    if len(values) != count:
+        msg = f"{name} has {len(values)} entries; expected {count}"
+        raise KernelError(msg)
+    return list(values)
+
+
+def _scan(
+    state: list[RuntimeValue],
+    scanned: Sequence[Array],
+    body: Body,
+    axes: Sequence[int],
+    directions: Sequence[int] | None,
+) -> tuple[list[RuntimeValue], list[_Stack]]:
+    """Run the body along the axes; the final state and a stack per scan output."""
+    backwards = _flags(directions, len(scanned), "scan input directions")
+    lengths = {x.shape[a] for x, a in zip(scanned, axes, strict=True)}
+    if len(lengths) != 1:
+        msg = f"scanned axes have lengths {sorted(lengths)}; expected the same"
+        raise KernelError(msg)
+    length = lengths.pop()
+    by_turn = [np.moveaxis(x, a, 0) for x, a in zip(scanned, axes, strict=True)]
+    by_turn = [x[::-1] if back else x for x, back in zip(by_turn, backwards, strict=True)]
+    stacks = [_Stack(length) for _ in range(len(body.output_names) - len(state))]
+    for turn in range(length):
+        checkpoint()
+        results = _outputs(body, [*state, *(x[turn, ...] for x in by_turn)])
+        state = results[: len(state)]
+        for stack, value in zip(stacks, results[len(state) :], strict=True):
+            stack.append(value)
+    return state, stacks
+
+
+def _outputs(body: Body, inputs: list[RuntimeValue]) -> list[RuntimeValue]:
+    if len(inputs) != len(body.input_names):
+        msg = f"the body has {len(body.input_names)} inputs; expected {len(inputs)}"
+        raise KernelError(msg)
+    return body(inputs)
+
+
+def _truth(cond: Array) -> bool:
+    if not isinstance(cond, np.ndarray) or cond.size != 1 or cond.dtype.kind != "b":
+        msg = f"the condition is {cond!r}; expected one boolean"
+        raise KernelError(msg)
+    return bool(cond.reshape(-1)[0])
+
+
+class _Stack:
+    """Tensors of one shape stacked in a buffer that grows by doubling and is held against the memory limit."""
+
+    __slots__ = ("_buffer", "_most", "count")
+
+    def __init__(self, most: int) -> None:
+        self._buffer: Array | None = None
+        self._most = most  # turns there can be at most
+        self.count = 0
+
+    def append(self, value: RuntimeValue) -> None:
+        """Copy one turn's tensor in; KernelError when its type or shape differs from the first."""
+        if not isinstance(value, np.ndarray):
+            msg = f"a scan output is a {type(value).__name__}; expected a tensor"
+            raise KernelError(msg)
+        buffer = self._buffer
+        if buffer is None:
+            buffer = self._buffer = empty((min(self._most, _FIRST_ROOM), *value.shape), value.dtype)
+        if value.shape != buffer.shape[1:] or value.dtype != buffer.dtype:
+            msg = (
+                f"a scan output is {value.dtype} of shape {value.shape} at turn {self.count}; "
+                f"expected {buffer.dtype} of shape {buffer.shape[1:]} as before"
+            )
+            raise KernelError(msg)
+        if self.count == len(buffer):
+            grown = empty((min(self._most, 2 * len(buffer)), *value.shape), value.dtype)
+            grown[: self.count] = buffer
+            buffer = self._buffer = grown
+        buffer[self.count] = value
+        self.count += 1
+
+    def array(self) -> Array | None:
+        """What was stacked; None when there was no turn."""
+        return None if self._buffer is None else self._buffer[: self.count]
+
+
+def _stacked(stacks: Sequence[_Stack], body: Body, first: int) -> list[Array]:
+    """The scan outputs; without a turn, empty ones of the types that the body declares."""
+    arrays = [stack.array() for stack in stacks]
+    return [_declared(body, first + i) if array is None else array for i, array in enumerate(arrays)]
+
+
+def _declared(body: Body, index: int) -> Array:
+    found = body.output_types[index]
+    dtype, dims = ElementType.FLOAT.numpy_dtype, []
+    if isinstance(found, TensorType):
+        if isinstance(found.element_type, ElementType) and found.element_type != ElementType.UNDEFINED:
+            dtype = found.element_type.numpy_dtype
+        if found.shape is not None:
+            # A dimension nobody knows is 0 as well, as in ONNX Runtime.
+            dims = [d if isinstance(d, int) and d > 0 else 0 for d in found.shape.dims]
+    check_size((0, *dims), dtype)
+    return np.empty((0, *dims), dtype)

@@ -1,0 +1,38 @@
+"""Optionals: None where empty, else the value itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.context import RuntimeValue
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from model.types import Type
+
+
+@kernel("Optional", since=15)
+def optional_15(x: RuntimeValue = None, *, type: Type | None = None) -> RuntimeValue:  # noqa: A002, ARG001
+    """The input as an optional; empty without one."""
+    return x
+
+
+@kernel("OptionalGetElement", since=15)
+def optional_get_element_15(x: RuntimeValue) -> RuntimeValue:
+    """What the optional holds; KernelError when it is empty."""
+    if x is None:
+        msg = "the optional is empty; expected a value"
+        raise KernelError(msg)
+    return x
+
+
+@kernel("OptionalHasElement", since=15)
+def optional_has_element_15(x: RuntimeValue) -> Array:
+    """Whether the optional holds a value."""
+    return np.array(x is not None)
+
+
+@kernel("OptionalHasElement", since=18)
+def optional_has_element_18(x: RuntimeValue = None) -> Array:
+    """The input may be absent, which counts as empty."""
+    return np.array(x is not None)

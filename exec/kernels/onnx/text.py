@@ -1,0 +1,83 @@
+"""Operators on strings: arrays of Python `str`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from exec.arrays import Array, check_size, empty, full
+from exec.context import checkpoint
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.regex import compile_pattern
+
+
+@kernel("StringConcat", since=20)
+def string_concat_20(x: Array, y: Array) -> Array:
+    """Texts joined element by element, with broadcasting."""
+    _texts(x), _texts(y)
+    check_size(np.broadcast_shapes(x.shape, y.shape), object)
+    # An object array even for scalars, where the ufunc gives a str.
+    return np.add(x, y, out=np.empty(np.broadcast_shapes(x.shape, y.shape), object))
+
+
+@kernel("StringSplit", since=20)
+def string_split_20(x: Array, *, delimiter: str | None = None, maxsplit: int | None = None) -> tuple[Array, Array]:
+    """The parts of each text along a new last axis, padded with empty ones, and how many there are."""
+    most = -1 if maxsplit is None else maxsplit
+    parts = [text.split(delimiter or None, most) for text in _texts(x)]
+    counts = np.array([len(p) for p in parts], np.int64)
+    width = int(counts.max()) if parts else 0
+    result = full((len(parts), width), "", object)
+    for row, found in zip(result, parts, strict=True):
+        row[: len(found)] = found
+    return result.reshape(*x.shape, width), counts.reshape(x.shape)
+
+
+@kernel("StringNormalizer", since=10)
+def string_normalizer_10(
+    x: Array,
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: int = 0,
+    locale: str | None = None,  # noqa: ARG001 - Python's case mapping is Unicode's own, whatever the locale
+    stopwords: Sequence[str] | None = None,
+) -> Array:
+    """Drop the stop words, then change the case; one empty text when nothing is left."""
+    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
+        msg = f"input of shape {x.shape}; expected [C] or [1, C]"
+        raise KernelError(msg)
+    changes: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
+    change = changes.get(case_change_action)
+    if change is None:
+        msg = f"case_change_action is {case_change_action!r}; expected NONE, LOWER or UPPER"
+        raise KernelError(msg)
+    seen: Callable[[str], str] = str if is_case_sensitive else str.lower
+    stop = {seen(word) for word in stopwords or ()}
+    kept = [change(text) for text in _texts(x) if seen(text) not in stop] or [""]
+    result = empty((len(kept),), object)
+    result[:] = kept
+    return result.reshape(1, -1) if x.ndim == 2 else result
+
+
+@kernel("RegexFullMatch", since=20)
+def regex_full_match_20(x: Array, *, pattern: str | None = None) -> Array:
+    """Whether each whole text matches the RE2 pattern; time grows with the texts' length alone."""
+    if pattern is None:
+        msg = "attribute pattern is missing"
+        raise KernelError(msg)
+    compiled = compile_pattern(pattern)
+    found = []
+    for text in _texts(x):
+        checkpoint()
+        found.append(compiled.full_match(text))
+    return np.array(found, bool).reshape(x.shape)
+
+
+def _texts(x: Array) -> list[str]:
+    if not isinstance(x, np.ndarray) or x.dtype.kind != "O":
+        msg = f"input is {getattr(x, 'dtype', type(x).__name__)}; expected strings"
+        raise KernelError(msg)
+    texts: list[str] = x.reshape(-1).tolist()
+    return texts

@@ -1,0 +1,132 @@
+"""Operators on strings, and the regular expressions they use."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exec.errors import KernelError
+from exec.kernels.shared.regex import Pattern
+from tests.exec.kernels.harness import call, cases, check_case
+
+
+@pytest.mark.parametrize("case", cases(["StringNormalizer", "StringSplit", "StringConcat", "RegexFullMatch"]))
+def test_onnx_case(case: Any) -> None:
+    check_case(case)
+
+
+def texts(*values: str) -> Any:
+    return np.array(values, object)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches", "others"),
+    [
+        ("a*b", ["b", "aab"], ["a", "ba"]),
+        ("a{2,3}?", ["aa", "aaa"], ["a", "aaaa"]),
+        ("a{2,}", ["aa", "aaaaa"], ["a"]),
+        ("x{,2}", ["x{,2}"], ["xx"]),
+        ("(a|b)+c?", ["ab", "bbc"], ["", "cc"]),
+        (".", ["a", "é"], ["\n", ""]),
+        ("(?s).", ["\n"], []),
+        ("(?i)Straße", ["STRAßE", "straße"], ["strasse"]),
+        ("(?i:a)b", ["Ab", "ab"], ["AB"]),
+        ("a(?i)b", ["aB"], ["AB"]),
+        (r"\d+\s\w", ["12 a", "3\t_"], ["1 é", "١ a"]),
+        (r"[^\d]", ["a"], ["1"]),
+        (r"[[:alpha:]-]+", ["a-b"], ["1"]),
+        (r"[]a]", ["]", "a"], ["b"]),
+        (r"[a\]b-d]+", ["a]c"], ["-"]),
+        (r"\p{Lu}\pN\P{L}", ["É1 "], ["e1 ", "É1e"]),
+        (r"\x41\x{1F600}\101\n", ["A😀A\n"], []),
+        (r"\Qa.b\E+", ["a.b", "a.bbb"], ["aXb", "a.ba.b"]),
+        (r"^a$", ["a"], ["a\n"]),
+        (r"(?m)a$\n^b", ["a\nb"], ["ab"]),
+        (r"\bfoo\b bar\B.", ["foo barx"], ["foo bar!"]),
+        (r"(?P<year>\d{4})-(?<month>\d\d)", ["2026-11"], ["26-11"]),
+        ("", [""], ["a"]),
+        ("|a", ["", "a"], ["b"]),
+        ("(a*)*", ["", "aaaa"], ["b"]),
+    ],
+)
+def test_patterns_match_as_in_re2(pattern: str, matches: list[str], others: list[str]) -> None:
+    compiled = Pattern(pattern)
+    assert [t for t in matches if not compiled.full_match(t)] == []
+    assert [t for t in others if compiled.full_match(t)] == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(", ")", "a**", "*a", "[a", "[b-a]", "a{2,1}", "a{1001}", r"(a)\1", "(?=a)", "(?!a)", "(?<=a)", "(?<!a)",
+        "\\", r"\y", "(?P<n", "(?z)", r"\p{Foo}", "[[:nope:]]", "(((a{1000}){1000}){1000})", "(" * 5000 + ")" * 5000,
+        r"\x{110000}", r"\x",
+    ],
+)  # fmt: skip
+def test_what_re2_refuses_is_refused(pattern: str) -> None:
+    with pytest.raises(KernelError):
+        Pattern(pattern)
+
+
+SIMPLE = st.recursive(
+    st.sampled_from(["a", "b", "c", "[ab]", "[^a]", "."]),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map(lambda p: f"(?:{p[0]}|{p[1]})"),
+        inner.map(lambda p: f"(?:{p})*"),
+        inner.map(lambda p: f"(?:{p})?"),
+        inner.map(lambda p: f"(?:{p}){{1,2}}"),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SIMPLE, st.lists(st.text("abc", max_size=6), max_size=5))
+def test_patterns_agree_with_pythons(pattern: str, words: list[str]) -> None:
+    compiled = Pattern(pattern)
+    for word in words:
+        assert compiled.full_match(word) == bool(re.fullmatch(pattern, word))
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "a?" * 30 + "a" * 30 + "b", "(.*)*x"])
+def test_no_pattern_backtracks(pattern: str) -> None:
+    started = time.process_time()
+    assert not Pattern(pattern).full_match("a" * 3000)
+    # A backtracking engine needs longer than the age of the universe; the bound only has to tell them apart.
+    assert time.process_time() - started < 30
+
+
+def test_normalizer_ignores_the_locale() -> None:
+    result = call(
+        "StringNormalizer", [texts("İstanbul", "the", "Élan")], opset=10, stopwords=("THE",),
+        case_change_action="UPPER", locale="no_SUCH",
+    )  # fmt: skip
+    assert result.tolist() == ["İSTANBUL", "ÉLAN"]
+
+
+def test_strings_keep_their_array_type_as_scalars() -> None:
+    result = call("StringConcat", [np.array("a", object), np.array("b", object)], opset=20)
+    assert (result.dtype, result.shape, result[()]) == (np.dtype(object), (), "ab")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("StringConcat", [np.zeros(2), texts("a")], {}),
+        ("StringSplit", [np.zeros(2)], {}),
+        ("StringNormalizer", [texts("a").reshape(1, 1, 1)], {}),
+        ("StringNormalizer", [texts("a")], {"case_change_action": "TITLE"}),
+        ("RegexFullMatch", [texts("a")], {}),
+        ("RegexFullMatch", [np.zeros(2)], {"pattern": "a"}),
+    ],
+)
+def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attributes: Any) -> None:
+    with pytest.raises(KernelError):
+        call(op_type, inputs, opset=20, **attributes)
