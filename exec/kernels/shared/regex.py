@@ -134,8 +134,9 @@ class _Compiler:
         piece: _Piece | None
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             if self._take("\\Q"):
-                *before, piece = [self._literal(c) for c in self._quoted()] or [None]
-                pieces.extend(before)
+                quoted = [self._literal(c) for c in self._quoted()]
+                pieces.extend(quoted[:-1])
+                piece = quoted[-1] if quoted else None
             else:
                 piece = self._one()
             if piece is not None:
