@@ -178,5 +178,7 @@ def mel_weight_matrix_17(
     place = np.arange(length // 2 + 1)[:, np.newaxis]
     rising = (place - lower) / np.maximum(centre - lower, 1)
     falling = (upper - place) / np.maximum(upper - centre, 1)
+    weights = np.where((place >= lower) & (place < centre), rising, 0)
+    weights = np.where((place > centre) & (place < upper), falling, weights)
     weights[place == centre] = 1  # where edges and centre fall on one bin there are no sides
     return cast(weights, dtype_of(output_datatype))

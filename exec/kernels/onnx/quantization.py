@@ -1,0 +1,274 @@
+"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: per tensor, per axis and blocked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, check_size, empty
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.blocks import PIECE, spread
+from exec.kernels.shared.dtypes import (
+    FLOAT32,
+    cast,
+    compute_dtype,
+    decode,
+    dtype_of,
+    integer_limits,
+    is_float,
+    is_integer,
+    is_narrow,
+    widen,
+)
+from exec.kernels.shared.scratch import scratch
+
+UINT8 = np.dtype(np.uint8)
+
+
+def _laid_out(values: Array, x: Array, axis: int, block_size: int, name: str) -> Array:
+    """A scale or zero point as an array that broadcasts over `x`: 0-d, along an axis, or repeated per block."""
+    if values.size == 1 and values.ndim <= 1:
+        return values.reshape(())
+    place = normal_axis(axis, x.ndim)
+    if values.ndim == 1:
+        if values.shape[0] != x.shape[place]:
+            msg = f"{name} has {values.shape[0]} elements; expected 1 or {x.shape[place]}, the length of axis {axis}"
+            raise KernelError(msg)
+        return values.reshape(values.shape + (1,) * (x.ndim - place - 1))
+    blocks = -(-x.shape[place] // block_size) if block_size > 0 else 0
+    if values.shape != (*x.shape[:place], blocks, *x.shape[place + 1 :]):
+        msg = (
+            f"{name} has shape {list(values.shape)}; expected blocks of {block_size} on axis {axis} of {list(x.shape)}"
+        )
+        raise KernelError(msg)
+    check_size(x.shape, values.dtype)
+    repeated = np.repeat(values, min(block_size, x.shape[place]), axis=place)
+    return repeated[(slice(None),) * place + (slice(0, x.shape[place]),)]
+
+
+# --- QuantizeLinear --------------------------------------------------------------------------------------------
+
+
+def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[Any], precision: np.dtype[Any]) -> Array:
+    """saturate(round(x / scale) + zero_point) as integers of `dtype`, the quotient rounded to `precision`.
+
+    `x` is in the wide type to compute in, `scale` and `zero_point` broadcast over it.
+    """
+    low, high = integer_limits(dtype)
+    result = empty(x.shape, dtype)
+    shift = None if zero_point is None or not zero_point.any() else zero_point.astype(x.dtype)
+    container = np.int8 if is_narrow(dtype) else dtype
+
+    def convert(source: Array, target: Array, work: Array) -> None:
+        np.divide(source, scale, out=work)
+        if precision != work.dtype:
+            work[...] = work.astype(precision)
+        np.rint(work, out=work)
+        if shift is not None:
+            np.add(work, shift, out=work)
+        np.clip(work, low, high, out=work)
+        target[...] = work.astype(container)
+
+    if scale.ndim or (shift is not None and shift.ndim):
+        convert(x, result, np.empty(x.shape, x.dtype))
+        return result
+    flat, out = x.reshape(-1), result.reshape(-1)
+
+    def run(start: int, stop: int) -> None:
+        for begin in range(start, stop, PIECE):
+            piece = slice(begin, min(begin + PIECE, stop))
+            convert(flat[piece], out[piece], scratch("quantize", flat[piece].shape, x.dtype))
+
+    spread(run, flat.size)
+    return result
+
+
+def _quantize_linear(
+    x: Array,
+    scale: Array,
+    zero_point: Array | None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Array:
+    scale = _laid_out(scale, x, axis, block_size, "y_scale")
+    zero = None if zero_point is None else _laid_out(zero_point, x, axis, block_size, "y_zero_point")
+    if output_dtype:
+        dtype = dtype_of(output_dtype)
+    else:
+        dtype = zero_point.dtype if zero_point is not None else UINT8
+    rounding = dtype_of(precision) if precision else scale.dtype
+    if is_narrow(rounding) or not is_float(rounding):
+        rounding = FLOAT32  # a scale of float8e8m0 has no division of its own
+    wide = compute_dtype(rounding)
+    source, divisor = x.astype(wide, copy=False), scale.astype(wide)
+    if is_integer(dtype):
+        return quantize(source, divisor, zero, dtype, rounding)
+    quotient = np.asarray(source / divisor)
+    if rounding != wide:
+        quotient = quotient.astype(rounding).astype(wide)
+    if zero is not None:
+        quotient = np.asarray(quotient + zero.astype(wide))
+    return cast(quotient, dtype, saturate=bool(saturate))
+
+
+@kernel("QuantizeLinear", since=10)
+def quantize_linear_10(x: Array, y_scale: Array, y_zero_point: Array | None = None) -> Array:
+    """One scale for the whole tensor."""
+    return _quantize_linear(x, y_scale, y_zero_point)
+
+
+@kernel("QuantizeLinear", since=13)
+def quantize_linear_13(x: Array, y_scale: Array, y_zero_point: Array | None = None, *, axis: int = 1) -> Array:
+    """One scale, or one per position on an axis."""
+    return _quantize_linear(x, y_scale, y_zero_point, axis=axis)
+
+
+@kernel("QuantizeLinear", since=19)
+def quantize_linear_19(
+    x: Array, y_scale: Array, y_zero_point: Array | None = None, *, axis: int = 1, saturate: int = 1
+) -> Array:
+    """To float8 as well."""
+    return _quantize_linear(x, y_scale, y_zero_point, axis=axis, saturate=saturate)
+
+
+@kernel("QuantizeLinear", since=21)
+def quantize_linear_21(
+    x: Array,
+    y_scale: Array,
+    y_zero_point: Array | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    saturate: int = 1,
+) -> Array:
+    """Blocked as well, and to 4-bit types."""
+    return _quantize_linear(
+        x, y_scale, y_zero_point, axis=axis, block_size=block_size, output_dtype=output_dtype, saturate=saturate
+    )
+
+
+@kernel("QuantizeLinear", since=23)
+def quantize_linear_23(
+    x: Array,
+    y_scale: Array,
+    y_zero_point: Array | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Array:
+    """With the precision of the division."""
+    return _quantize_linear(
+        x,
+        y_scale,
+        y_zero_point,
+        axis=axis,
+        block_size=block_size,
+        output_dtype=output_dtype,
+        precision=precision,
+        saturate=saturate,
+    )
+
+
+# --- DequantizeLinear ------------------------------------------------------------------------------------------
+
+
+def dequantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[Any]) -> Array:
+    """(x - zero_point)·scale in `dtype`; `scale`, in the wide type of it, and `zero_point` broadcast over `x`."""
+    result = empty(x.shape, dtype)
+    wide = scale.dtype
+    shift = None if zero_point is None or not widen(zero_point).any() else zero_point.astype(wide)
+
+    def convert(source: Array, target: Array) -> None:
+        work = target if dtype == wide else scratch("dequantize", target.shape, wide)
+        if is_narrow(source.dtype):
+            work[...] = decode(source, wide)
+        else:
+            np.copyto(work, source, casting="unsafe")
+        if shift is not None:
+            np.subtract(work, shift, out=work)
+        np.multiply(work, scale, out=work)
+        if work is not target:
+            target[...] = work
+
+    if scale.ndim or (shift is not None and shift.ndim):
+        convert(x, result)
+        return result
+    flat, out = x.reshape(-1), result.reshape(-1)
+
+    def run(start: int, stop: int) -> None:
+        for begin in range(start, stop, PIECE):
+            piece = slice(begin, min(begin + PIECE, stop))
+            convert(flat[piece], out[piece])
+
+    spread(run, flat.size)
+    return result
+
+
+def _dequantize_linear(
+    x: Array, scale: Array, zero_point: Array | None, axis: int = 1, block_size: int = 0, output_dtype: int = 0
+) -> Array:
+    scale = _laid_out(scale, x, axis, block_size, "x_scale")
+    zero = None if zero_point is None else _laid_out(zero_point, x, axis, block_size, "x_zero_point")
+    dtype = dtype_of(output_dtype) if output_dtype else scale.dtype
+    if is_narrow(dtype):
+        dtype = FLOAT32  # a scale of float8e8m0 names no output type
+    return dequantize(x, scale.astype(compute_dtype(dtype)), zero, dtype)
+
+
+@kernel("DequantizeLinear", since=10)
+def dequantize_linear_10(x: Array, x_scale: Array, x_zero_point: Array | None = None) -> Array:
+    """One scale for the whole tensor."""
+    return _dequantize_linear(x, x_scale, x_zero_point)
+
+
+@kernel("DequantizeLinear", since=13)
+def dequantize_linear_13(x: Array, x_scale: Array, x_zero_point: Array | None = None, *, axis: int = 1) -> Array:
+    """One scale, or one per position on an axis."""
+    return _dequantize_linear(x, x_scale, x_zero_point, axis)
+
+
+@kernel("DequantizeLinear", since=21)
+def dequantize_linear_21(
+    x: Array, x_scale: Array, x_zero_point: Array | None = None, *, axis: int = 1, block_size: int = 0
+) -> Array:
+    """Blocked as well."""
+    return _dequantize_linear(x, x_scale, x_zero_point, axis, block_size)
+
+
+@kernel("DequantizeLinear", since=23)
+def dequantize_linear_23(
+    x: Array,
+    x_scale: Array,
+    x_zero_point: Array | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Array:
+    """The output type may differ from that of the scale."""
+    return _dequantize_linear(x, x_scale, x_zero_point, axis, block_size, output_dtype)
+
+
+# --- DynamicQuantizeLinear -------------------------------------------------------------------------------------
+
+
+@kernel("DynamicQuantizeLinear", since=11)
+def dynamic_quantize_linear_11(x: Array) -> tuple[Array, Array, Array]:
+    """uint8 values, scale and zero point such that 0 and all of `x` are in range; a scale of 1 if all are 0."""
+    low = np.minimum(FLOAT32.type(0), x.min(initial=0))
+    high = np.maximum(FLOAT32.type(0), x.max(initial=0))
+    scale = (high - low) / FLOAT32.type(255) if high > low else FLOAT32.type(1)
+    zero_point = np.asarray(np.clip(np.rint(-low / scale), 0, 255).astype(UINT8))
+    divisor = np.asarray(scale, FLOAT32)
+    return quantize(x, divisor, zero_point, UINT8, FLOAT32), divisor, zero_point

@@ -1,0 +1,167 @@
+"""Reductions over axes, and ArgMax and ArgMin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.kernels.onnx.math.arithmetic import div_7
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import integers, normal_axes, normal_axis
+from exec.kernels.shared.dtypes import FLOAT64, integer_limits, is_float, narrow, widen
+
+#: reduce(x, axes) with x in a wide type and axes ascending; keeps the reduced axes with length 1.
+Reduce = Callable[[Array, tuple[int, ...]], Array]
+
+#: Rows up to this length are added up by BLAS, longer ones pairwise by numpy, which is more exact.
+_LONGEST_ROW = 4096
+
+
+def sum_over(x: Array, axes: tuple[int, ...]) -> Array:
+    """The sum in the type of `x`; of the last axes by a product with ones where that is quicker."""
+    rest = x.ndim - len(axes)
+    length = prod(x.shape[rest:])
+    if (
+        axes == tuple(range(rest, x.ndim))
+        and x.dtype.kind == "f"
+        and 1 < length <= _LONGEST_ROW
+        and x.flags.c_contiguous
+    ):
+        rows = x.reshape(-1, length)
+        sums: Array = np.matmul(rows, np.ones((length, 1), x.dtype))
+        return sums.reshape(x.shape[:rest] + (1,) * len(axes))
+    return np.asarray(np.add.reduce(x, axis=axes, keepdims=True, dtype=x.dtype))
+
+
+def mean_over(x: Array, axes: tuple[int, ...]) -> Array:
+    """The mean; of integers truncated. An empty mean is NaN, or 0 for integers."""
+    count = prod(x.shape[a] for a in axes)
+    total = sum_over(x, axes)
+    if x.dtype.kind == "f":
+        return np.asarray(np.divide(total, count, out=total))
+    return div_7(total, np.asarray(count, x.dtype))
+
+
+def _l1(x: Array, axes: tuple[int, ...]) -> Array:
+    return sum_over(np.abs(x), axes)
+
+
+def _l2(x: Array, axes: tuple[int, ...]) -> Array:
+    return np.asarray(np.sqrt(_sum_square(x if x.dtype.kind == "f" else x.astype(FLOAT64), axes)))
+
+
+def _sum_square(x: Array, axes: tuple[int, ...]) -> Array:
+    return sum_over(np.square(x), axes)
+
+
+def _prod(x: Array, axes: tuple[int, ...]) -> Array:
+    return np.asarray(np.multiply.reduce(x, axis=axes, keepdims=True, dtype=x.dtype))
+
+
+def _max(x: Array, axes: tuple[int, ...]) -> Array:
+    return _extreme(np.maximum, x, axes, 0)
+
+
+def _min(x: Array, axes: tuple[int, ...]) -> Array:
+    return _extreme(np.minimum, x, axes, 1)
+
+
+def _extreme(ufunc: np.ufunc, x: Array, axes: tuple[int, ...], end: int) -> Array:
+    """An empty set gives the type's lowest or highest value, infinity where there is one."""
+    if x.size:
+        return np.asarray(ufunc.reduce(x, axis=axes, keepdims=True))
+    if x.dtype.kind == "b":
+        initial: Any = bool(end)
+    else:
+        initial = (-np.inf, np.inf)[end] if x.dtype.kind == "f" else integer_limits(x.dtype)[end]
+    return np.asarray(ufunc.reduce(x, axis=axes, keepdims=True, initial=initial))
+
+
+def _log_sum(x: Array, axes: tuple[int, ...]) -> Array:
+    return np.asarray(np.log(sum_over(x if x.dtype.kind == "f" else x.astype(FLOAT64), axes)))
+
+
+def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Array:
+    """The largest element is taken out first, so that exp cannot overflow."""
+    wide = x if x.dtype.kind == "f" else x.astype(FLOAT64)
+    top = _max(wide, axes)
+    # Nothing can be taken off an infinity.
+    top = np.where(np.isfinite(top), top, top.dtype.type(0))
+    result = np.asarray(np.exp(wide - top))
+    return np.asarray(np.log(sum_over(result, axes)) + top)
+
+
+def _apply(reduce: Reduce, x: Array, axes: tuple[int, ...], keepdims: int) -> Array:
+    axes = tuple(sorted(normal_axes(axes, x.ndim)))
+    result = reduce(widen(x), axes)
+    if result.dtype != x.dtype:
+        result = narrow(result, x.dtype)
+    return result if keepdims else result.reshape([d for a, d in enumerate(x.shape) if a not in axes])
+
+
+def reduction(x: Array, axes: Array | None, keepdims: int, noop_with_empty_axes: int, reduce: Reduce) -> Array:
+    """Reduce over `axes`; over none of them or all when they are absent or empty, as the attribute says."""
+    chosen = tuple(integers(axes, "axes")) if axes is not None else ()
+    if not chosen and not noop_with_empty_axes:
+        chosen = tuple(range(x.ndim))
+    return _apply(reduce, x, chosen, keepdims)
+
+
+def _register(op_type: str, reduce: Reduce, axes_input_since: int) -> None:
+    """The version with `axes` as an attribute, and the one with an input."""
+
+    def with_attribute(data: Array, *, axes: tuple[int, ...] | None = None, keepdims: int = 1) -> Array:
+        return _apply(reduce, data, axes or tuple(range(data.ndim)), keepdims)
+
+    def with_input(
+        data: Array, axes: Array | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Array:
+        return reduction(data, axes, keepdims, noop_with_empty_axes, reduce)
+
+    kernel(op_type, since=1)(with_attribute)
+    kernel(op_type, since=axes_input_since)(with_input)
+
+
+_register("ReduceSum", sum_over, 13)
+_register("ReduceMean", mean_over, 18)
+_register("ReduceMax", _max, 18)
+_register("ReduceMin", _min, 18)
+_register("ReduceProd", _prod, 18)
+_register("ReduceL1", _l1, 18)
+_register("ReduceL2", _l2, 18)
+_register("ReduceSumSquare", _sum_square, 18)
+_register("ReduceLogSum", _log_sum, 18)
+_register("ReduceLogSumExp", _log_sum_exp, 18)
+
+
+# --- positions of the largest and smallest ---------------------------------------------------------------------
+
+
+def _arg(choose: Callable[..., Any], x: Array, axis: int, keepdims: int, last: int) -> Array:
+    axis = normal_axis(axis, x.ndim)
+    source = widen(x) if is_float(x.dtype) else x
+    if last:
+        result = x.shape[axis] - 1 - choose(np.flip(source, axis), axis=axis)
+    else:
+        result = choose(source, axis=axis)
+    result = np.asarray(result, np.int64)
+    return np.expand_dims(result, axis) if keepdims else result
+
+
+def _register_arg(op_type: str, choose: Callable[..., Any]) -> None:
+    def first(data: Array, *, axis: int = 0, keepdims: int = 1) -> Array:
+        return _arg(choose, data, axis, keepdims, 0)
+
+    def either(data: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
+        return _arg(choose, data, axis, keepdims, select_last_index)
+
+    kernel(op_type, since=1)(first)
+    kernel(op_type, since=12)(either)
+
+
+_register_arg("ArgMax", np.argmax)
+_register_arg("ArgMin", np.argmin)
