@@ -1,1 +1,10 @@
-"""Every rule of the ONNX IR specification and of operator signatures."""
+"""Every rule of the ONNX IR specification and of operator signatures.
+
+`check_model` finds all problems at once; `Checker` keeps them up to date while a document is edited.
+"""
+
+from model.checks.checker import Checker
+from model.checks.models import check_model
+from model.checks.problem import Fix, Problem, Severity
+
+__all__ = ["Checker", "Fix", "Problem", "Severity", "check_model"]

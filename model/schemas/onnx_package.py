@@ -59,7 +59,8 @@ def _convert(raw: Any) -> Schema:
             if name != "consumed_inputs"  # a memory hint of opset 1 without meaning today
         },
         type_constraints={
-            c.type_param_str: (frozenset(c.allowed_type_strs), c.description) for c in raw.type_constraints
+            c.type_param_str: (frozenset(map(_without_spaces, c.allowed_type_strs)), c.description)
+            for c in raw.type_constraints
         },
         doc=(raw.doc or "").strip(),
         deprecated=raw.deprecated,
@@ -78,12 +79,17 @@ def _category(file: str) -> str:
     return rest.partition("/")[0]
 
 
+def _without_spaces(type_string: str) -> str:
+    """``map(int64, tensor(float))`` is written with and without the space."""
+    return type_string.replace(" ", "")
+
+
 def _parameter(raw: Any) -> Parameter:
     options: dict[str, Option] = {"Single": "single", "Optional": "optional", "Variadic": "variadic"}
     return Parameter(
         name=raw.name,
         type_name=raw.type_str,
-        types=frozenset(raw.types),
+        types=frozenset(map(_without_spaces, raw.types)),
         option=options[raw.option.name],
         homogeneous=raw.is_homogeneous,
         min_arity=raw.min_arity,

@@ -1,6 +1,7 @@
-"""Looks signatures up, from the onnx package, from this program's own table of com.microsoft operators, and from operator-set documents
-(ONNXOPSET files) a person opened. The first lookup imports the onnx package (about 0.2 s): do it off the GUI
-thread with `preload`.
+"""Looks signatures up by domain, operator and version.
+
+They come from the onnx package, from this program's own table of com.microsoft operators, and from operator-set
+documents (ONNXOPSET files) a person opened.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def _at(parameters: tuple[Parameter, ...], index: int) -> Parameter | None:
 
 
 def type_text(type: Type | None) -> str | None:  # noqa: A002
-    """A type as signatures write it (``seq(tensor(int64))``), without shapes; None when a part is unknown."""
+    """A type as signatures write it (``seq(tensor(int64))``), without shapes and spaces; None when a part is unknown."""
     match type:
         case TensorType() | SparseTensorType():
             if not isinstance(type.element_type, ElementType) or type.element_type is ElementType.UNDEFINED:
@@ -118,7 +118,7 @@ def type_text(type: Type | None) -> str | None:  # noqa: A002
             value = type_text(type.value)
             if value is None or not isinstance(type.key_type, ElementType):
                 return None
-            return f"map({type.key_type.text}, {value})"
+            return f"map({type.key_type.text},{value})"
         case OpaqueType():
             return f"opaque({type.domain},{type.name})"
         case None:

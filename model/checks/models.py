@@ -1,0 +1,159 @@
+"""Rules about a model as a whole, and the check of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from model import schemas
+from model.checks.graphs import check_graph
+from model.checks.problem import Fix, Problem, error, info, warning
+from model.graph import Function, Graph, Model, TrainingInfo
+from model.steps import SetField
+
+NEWEST_IR_VERSION = 14
+
+
+def check_model(model: Model) -> list[Problem]:
+    """Every rule the model breaks, worst first within each graph's order. Cost: the size of the model."""
+    problems = [p for p in steps_of_check(model) if p is not None]
+    order = {"error": 0, "warning": 1, "info": 2}
+    return sorted(problems, key=lambda p: order[p.severity])
+
+
+def steps_of_check(model: Model) -> Iterator[Problem | None]:
+    """The same as it is found; None now and then lets a caller on the GUI thread stop and go on later."""
+    yield from check_properties(model)
+    for graph in model.graphs():
+        yield from check_graph(graph, model)
+
+
+def check_properties(model: Model) -> Iterator[Problem]:
+    """Rules about versions, imports, functions, devices and training. Cheap."""
+    if model.ir_version < 1:
+        yield error("ir-version", f"The IR version is {model.ir_version}", model, "It must be 1 or more.")
+    elif model.ir_version > NEWEST_IR_VERSION:
+        yield warning(
+            "ir-version", f"IR version {model.ir_version} is newer than known here", model, f"{NEWEST_IR_VERSION} is."
+        )
+    yield from _check_imports(model)
+    yield from _check_functions(model)
+    yield from _check_devices(model)
+    for training in model.training_info:
+        yield from _check_training(model, training)
+
+
+def _check_imports(model: Model) -> Iterator[Problem]:
+    if not model.opset_imports and model.ir_version >= 3:
+        newest = schemas.newest_opset()
+        yield error(
+            "opset-import",
+            "The model imports no operator set",
+            model,
+            "From IR version 3 on it must.",
+            _import_fix(f"Import ai.onnx version {newest}", {"": newest}),
+        )
+    for domain, version in model.opset_imports.items():
+        if version < 1:
+            yield error("opset-version", f"{domain or 'ai.onnx'} is imported at version {version}", model)
+        elif domain in ("", "ai.onnx.ml") and version > schemas.newest_opset(domain):
+            yield warning(
+                "opset-version",
+                f"{domain or 'ai.onnx'} {version} is newer than known here",
+                model,
+                f"The newest known is {schemas.newest_opset(domain)}.",
+            )
+    used = {node.domain for root in (model.graph,) for graph in root.walk() for node in graph.nodes}
+    for domain in model.opset_imports:
+        if domain not in used and domain and not any(f.domain == domain for f in model.functions):
+            imports = {d: v for d, v in model.opset_imports.items() if d != domain}
+            yield info(
+                "unused-import",
+                f"{domain} is imported but not used",
+                model,
+                "",
+                _import_fix(f"No longer import {domain}", imports),
+            )
+
+
+def _import_fix(title: str, imports: dict[str, int]) -> Fix:
+    return Fix(title, lambda edit: edit.do(SetField(edit.model, "opset_imports", imports)))
+
+
+def _check_functions(model: Model) -> Iterator[Problem]:
+    seen: dict[tuple[str, str, str], Function] = {}
+    for function in model.functions:
+        if seen.setdefault(function.key, function) is not function:
+            yield error("duplicate-function", f"Two functions are {function.domain}::{function.name}", function)
+        names = [*function.attributes, *(a.name for a in function.attribute_defaults)]
+        if len(set(names)) < len(names):
+            yield error("function-attribute", f"{function.name} lists an attribute twice", function)
+        if function.domain not in model.opset_imports:
+            domain = function.domain
+            imports = {**model.opset_imports, domain: 1}
+            yield error(
+                "opset-import",
+                f"The domain {domain or 'ai.onnx'} of function {function.name} is not imported",
+                function,
+                "A model must import the domains of its functions.",
+                _import_fix(f"Import {domain}", imports),
+            )
+    yield from _check_recursion(model)
+
+
+def _check_recursion(model: Model) -> Iterator[Problem]:
+    keys = {f.key: f for f in model.functions}
+    calls = {
+        key: {k for g in f.body.walk() for n in g.nodes if (k := (n.domain, n.op_type, n.overload)) in keys}
+        for key, f in keys.items()
+    }
+    finished: set[tuple[str, str, str]] = set()
+    while ready := [k for k, called in calls.items() if k not in finished and called <= finished]:
+        finished.update(ready)
+    for key, function in keys.items():
+        if key not in finished:
+            yield error("recursion", f"Function {function.name} calls itself", function, "Functions must not recurse.")
+
+
+def _check_devices(model: Model) -> Iterator[Problem]:
+    known = {c.name for c in model.configurations}
+    if len(known) < len(model.configurations):
+        yield error("device-configuration", "Two device configurations share a name", model)
+    for configuration in model.configurations:
+        if configuration.num_devices < 1:
+            yield error("device-configuration", f"{configuration.name} has {configuration.num_devices} devices", model)
+    for graph in _rooted(model):
+        for node in graph.nodes:
+            for used in node.device_configurations if node._source is not None or node._details else ():
+                if used.configuration_id not in known:
+                    yield error(
+                        "device-configuration",
+                        f"{node.title} names device configuration {used.configuration_id!r}",
+                        node,
+                        f"The model has: {', '.join(sorted(known)) or 'none'}.",
+                    )
+
+
+def _rooted(model: Model) -> Iterator[Graph]:
+    if model.configurations:
+        yield from model.graphs()
+
+
+def _check_training(model: Model, training: TrainingInfo) -> Iterator[Problem]:
+    targets = {v.name for v in model.graph.initializers}
+    if training.algorithm is not None:
+        targets |= {v.name for v in training.algorithm.initializers}
+    for binding, graph, name in (
+        (training.initialization_binding, training.initialization, "initialization"),
+        (training.update_binding, training.algorithm, "update"),
+    ):
+        outputs = {v.name for v in graph.outputs} if graph is not None else set()
+        keys = [key for key, _ in binding]
+        if len(set(keys)) < len(keys):
+            yield error("training-binding", f"The {name} binding sets a name twice", model)
+        for key, output in binding:
+            if key not in targets:
+                yield error(
+                    "training-binding", f"The {name} binding sets {key}", model, "No initializer has that name."
+                )
+            if output not in outputs:
+                yield error("training-binding", f"The {name} binding takes {output}", model, "No output has that name.")

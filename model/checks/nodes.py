@@ -1,0 +1,296 @@
+"""Rules about one node: its operator, inputs, outputs, attributes, types and bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from model import schemas
+from model.attributes import Attribute, AttributeKind
+from model.checks.problem import Fix, Problem, error, warning
+from model.document import Transaction
+from model.graph import Function, Model, Node, Value
+from model.schemas import Parameter, Schema
+from model.schemas.schema import type_text
+from model.steps import SetAttribute, SetField, SetInputs
+from model.tensors import Tensor
+from model.types import Shape, TensorType, Type
+
+
+def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator[Problem]:
+    """Every rule that one node breaks. Cost: its own size (plus, the first time, loading the signatures)."""
+    if not node.op_type:
+        yield error("op-type", f"Node {node.name!r} has no operator type", node, "op_type must not be empty.")
+        return
+    function = model.function(node.domain, node.op_type, node.overload) if model.functions else None
+    yield from _check_inputs_defined(node)
+    yield from _check_references(node)
+    if function is not None:
+        yield from _check_call(node, function)
+        return
+    version = imports.get(node.domain)
+    if version is None:
+        yield _missing_import(node)
+        version = schemas.newest_opset(node.domain)
+    schema = schemas.find(node.op_type, version, node.domain)
+    if schema is None:
+        yield from _unknown_operator(node, version)
+    else:
+        yield from _check_signature(node, schema, version)
+
+
+def _missing_import(node: Node) -> Problem:
+    domain = node.domain
+    version = schemas.newest_opset(domain)
+
+    def apply(edit: Transaction) -> None:
+        owner = node.graph.root.owner if node.graph is not None else None
+        target = owner if isinstance(owner, Function) else edit.model
+        edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: version}))
+
+    return error(
+        "opset-import",
+        f"Domain {domain or 'ai.onnx'} of {node.title} is not imported",
+        node,
+        "Every operator's domain must be in opset_import.",
+        Fix(f"Import {domain or 'ai.onnx'} version {version}", apply),
+    )
+
+
+def _unknown_operator(node: Node, version: int) -> Iterator[Problem]:
+    known = schemas.versions(node.op_type, node.domain)
+    if known:
+        yield error(
+            "operator-version",
+            f"{node.op_type} does not exist at opset {version}",
+            node,
+            f"{node.domain or 'ai.onnx'} has it from version {known[0]} on.",
+        )
+    elif node.domain in ("", "ai.onnx.ml", "ai.onnx.preview.training"):
+        yield error(
+            "operator",
+            f"There is no operator {node.op_type} in {node.domain or 'ai.onnx'}",
+            node,
+            "It is neither in the standard nor a function of this model.",
+        )
+
+
+def _check_inputs_defined(node: Node) -> Iterator[Problem]:
+    for index, value in enumerate(node.inputs):
+        if value is not None and not value.is_defined:
+            yield error(
+                "undefined-value",
+                f"{node.title} uses {value.name}, which nothing produces",
+                node,
+                f"Input {index} must name a graph input, an initializer or an output of another node.",
+            )
+
+
+def _check_references(node: Node) -> Iterator[Problem]:
+    references = [a for a in node.attributes.values() if a.reference] if node._attributes or node._decoder else []
+    if not references:
+        return
+    owner = node.graph.root.owner if node.graph is not None else None
+    known = {*owner.attributes, *(a.name for a in owner.attribute_defaults)} if isinstance(owner, Function) else None
+    for attribute in references:
+        if known is None:
+            yield error(
+                "attribute-reference",
+                f"{attribute.name} of {node.title} refers to a function's attribute",
+                node,
+                "Only nodes inside a function may.",
+            )
+        elif attribute.reference not in known:
+            yield error(
+                "attribute-reference",
+                f"{attribute.name} of {node.title} refers to {attribute.reference}",
+                node,
+                f"The function's attributes are: {', '.join(sorted(known)) or 'none'}.",
+            )
+
+
+def _check_call(node: Node, function: Function) -> Iterator[Problem]:
+    for what, have, most in (
+        ("inputs", len(node.inputs), len(function.body.inputs)),
+        ("outputs", len(node.outputs), len(function.body.outputs)),
+    ):
+        if have > most:
+            yield error("arity", f"{node.title} has {have} {what}", node, f"Function {function.name} has {most}.")
+    known = {*function.attributes, *(a.name for a in function.attribute_defaults)}
+    for name in function.attributes:
+        if name not in node.attributes:
+            yield warning(
+                "attribute-missing",
+                f"{node.title} gives no {name}",
+                node,
+                f"Function {function.name} has no default for it.",
+            )
+    for name in node.attributes:
+        if name not in known:
+            yield warning(
+                "attribute-unknown", f"{node.title} has an attribute {name}", node, f"{function.name} has none such."
+            )
+
+
+def _check_signature(node: Node, schema: Schema, version: int) -> Iterator[Problem]:
+    if schema.deprecated:
+        newer = [v for v in schemas.versions(node.op_type, node.domain) if v <= version]
+        yield error(
+            "operator-deprecated",
+            f"{node.op_type} is deprecated at opset {version}",
+            node,
+            f"It may not be used from version {newer[-1]} on.",
+        )
+        return
+    if not schema.is_signature_known:
+        return
+    yield from _check_arity(node, schema)
+    yield from _check_attributes(node, schema)
+    yield from _check_types(node, schema)
+    yield from _check_bodies(node)
+
+
+def _check_arity(node: Node, schema: Schema) -> Iterator[Problem]:
+    for what, actual, least, most in (
+        ("input", node.inputs, schema.min_inputs, schema.max_inputs),
+        ("output", node.outputs, schema.min_outputs, schema.max_outputs),
+    ):
+        count = len(actual)
+        if not least <= count <= most:
+            expected = str(least) if least == most else f"{least} to {most}" if most < 1 << 20 else f"at least {least}"
+            yield error(
+                "arity",
+                f"{node.title} has {count} {what}s",
+                node,
+                f"{schema} takes {expected}.",
+                _trim(node, what, most),
+            )
+    for index, value in enumerate(node.inputs):
+        parameter = schema.input(index)
+        if value is None and parameter is not None and parameter.option == "single":
+            yield error(
+                "input-missing", f"Input {parameter.name} of {node.title} is not connected", node, f"{schema} needs it."
+            )
+
+
+def _trim(node: Node, what: str, most: int) -> Fix | None:
+    """Dropping inputs beyond the signature is safe only when they are left out anyway."""
+    if what == "input" and all(v is None for v in node.inputs[most:]) and len(node.inputs) > most:
+        return Fix(f"Drop empty inputs of {node.title}", lambda edit: edit.do(SetInputs(node, node.inputs[:most])))
+    return None
+
+
+def _check_attributes(node: Node, schema: Schema) -> Iterator[Problem]:
+    attributes = node.attributes
+    for name, formal in schema.attributes.items():
+        if formal.required and name not in attributes:
+            yield error("attribute-missing", f"{node.title} has no {name}", node, f"{schema} requires it.")
+    for name, attribute in attributes.items():
+        known = schema.attributes.get(name)
+        if known is None:
+            if name == "consumed_inputs" and schema.since_version < 6:
+                continue
+            yield _unknown_attribute(node, schema, name)
+        elif attribute.kind is not known.kind and not (attribute.reference and not attribute.kind):
+            yield error(
+                "attribute-kind",
+                f"{name} of {node.title} is {attribute.kind.name}",
+                node,
+                f"{schema} takes {known.kind.name}.",
+            )
+        elif known.choices and not attribute.reference and attribute.value not in known.choices:
+            yield _odd_choice(node, attribute, known.choices)
+
+
+def _unknown_attribute(node: Node, schema: Schema, name: str) -> Problem:
+    fix = Fix(f"Remove {name} of {node.title}", lambda edit: edit.do(SetAttribute(node, name, None)))
+    known = ", ".join(schema.attributes) or "none"
+    make = error if schema.origin == "onnx" else warning
+    return make("attribute-unknown", f"{node.title} has an attribute {name}", node, f"{schema} knows: {known}.", fix)
+
+
+def _odd_choice(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Problem:
+    allowed = ", ".join(str(c) for c in choices)
+    return warning(
+        "attribute-value",
+        f"{attribute.name} of {node.title} is {attribute.value!r}",
+        node,
+        f"Expected one of: {allowed}.",
+    )
+
+
+def _check_types(node: Node, schema: Schema) -> Iterator[Problem]:
+    """Declared types against the constraints, and against each other where they share one."""
+    bound: dict[str, tuple[str, str]] = {}
+    slots = (
+        ("input", node.inputs, schema.input),
+        ("output", node.outputs, schema.output),
+    )
+    for what, values, formal in slots:
+        for index, value in enumerate(values):
+            parameter = formal(index)
+            text = type_text(value_type(value)) if value is not None else None
+            if parameter is None or text is None or value is None:
+                continue
+            if parameter.types and text not in parameter.types:
+                yield error(
+                    "type",
+                    f"{what.capitalize()} {parameter.name} of {node.title} is {text}",
+                    node,
+                    f"{value.name} must be one of: {', '.join(sorted(parameter.types))}.",
+                )
+            elif _is_bound(parameter, schema):
+                other = bound.setdefault(parameter.type_name, (text, value.name))
+                if other[0] != text:
+                    yield error(
+                        "type",
+                        f"{value.name} of {node.title} is {text}, {other[1]} is {other[0]}",
+                        node,
+                        f"{schema} wants both of the same type ({parameter.type_name}).",
+                    )
+
+
+def value_type(value: Value) -> Type | None:
+    """The declared type, or that of the constant it holds."""
+    if value.type is None and isinstance(value.initializer, Tensor):
+        return TensorType(value.initializer.element_type, Shape(tuple(value.initializer.shape)))
+    return value.type
+
+
+def _is_bound(parameter: Parameter, schema: Schema) -> bool:
+    return parameter.type_name in schema.type_constraints and parameter.homogeneous
+
+
+def _check_bodies(node: Node) -> Iterator[Problem]:
+    match node.op_type:
+        case "If":
+            yield from _expect(node, "then_branch", 0, len(node.outputs))
+            yield from _expect(node, "else_branch", 0, len(node.outputs))
+        case "Loop":
+            carried = max(len(node.inputs) - 2, 0)
+            yield from _expect(node, "body", carried + 2, len(node.outputs) + 1)
+        case "SequenceMap":
+            yield from _expect(node, "body", len(node.inputs), len(node.outputs))
+        case "Scan":
+            yield from _check_scan(node)
+
+
+def _check_scan(node: Node) -> Iterator[Problem]:
+    count = node.attributes.get("num_scan_inputs")
+    if count is None or not isinstance(count.value, int):
+        return
+    leading = 1 if node.graph is not None and node.graph.opset_imports.get("", 9) < 9 else 0
+    inputs = len(node.inputs) - leading
+    if not 1 <= count.value <= inputs:
+        yield error("body", f"{node.title} scans {count.value} inputs", node, f"It has {inputs}.")
+        return
+    yield from _expect(node, "body", inputs, len(node.outputs))
+
+
+def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Problem]:
+    attribute = node.attributes.get(name)
+    if attribute is None or attribute.kind is not AttributeKind.GRAPH or not attribute.graphs:
+        return
+    body = attribute.graphs[0]
+    for what, have, want in (("inputs", len(body.inputs), inputs), ("outputs", len(body.outputs), outputs)):
+        if have != want and not (what == "outputs" and have > want):
+            yield error("body", f"{name} of {node.title} has {have} {what}", body, f"{node.op_type} expects {want}.")

@@ -1,0 +1,46 @@
+"""What a check finds: a rule that is broken, where, and how it can be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from model.document import Transaction
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A safe repair as an ordinary edit; `title` becomes the history entry."""
+
+    title: str
+    apply: Callable[[Transaction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One broken rule. `rule` is its stable short name, `place` the model object a click goes to."""
+
+    rule: str
+    severity: Severity
+    message: str
+    place: Any = field(compare=False)
+    detail: str = ""
+    fix: Fix | None = field(default=None, compare=False)
+
+
+def error(rule: str, message: str, place: Any, detail: str = "", fix: Fix | None = None) -> Problem:
+    """The model is not legal ONNX."""
+    return Problem(rule, "error", message, place, detail, fix)
+
+
+def warning(rule: str, message: str, place: Any, detail: str = "", fix: Fix | None = None) -> Problem:
+    """Legal, but likely not what was meant."""
+    return Problem(rule, "warning", message, place, detail, fix)
+
+
+def info(rule: str, message: str, place: Any, detail: str = "", fix: Fix | None = None) -> Problem:
+    """Legal and harmless; could be tidier."""
+    return Problem(rule, "info", message, place, detail, fix)
