@@ -48,7 +48,7 @@ class ElementType(enum.IntEnum):
     def bits(self) -> int:
         """Bits of one element as stored in a file; 0 for strings and UNDEFINED.
 
-        The float6 types are stored one per byte, the 4- and 2-bit types are packed.
+        The 6-, 4- and 2-bit types are packed in raw and external data.
         """
         return _BITS[self]
 
@@ -99,6 +99,7 @@ _BITS = dict.fromkeys(ElementType, 8) | {
     _E.DOUBLE: 64, _E.INT64: 64, _E.UINT64: 64, _E.COMPLEX64: 64, _E.COMPLEX128: 128,
     _E.FLOAT16: 16, _E.BFLOAT16: 16, _E.INT16: 16, _E.UINT16: 16,
     _E.UINT4: 4, _E.INT4: 4, _E.FLOAT4E2M1: 4, _E.UINT2: 2, _E.INT2: 2,
+    _E.FLOAT6E2M3: 6, _E.FLOAT6E3M2: 6,
 }  # fmt: skip
 _FLOATS = frozenset({
     _E.FLOAT, _E.DOUBLE, _E.FLOAT16, _E.BFLOAT16, _E.FLOAT8E4M3FN, _E.FLOAT8E4M3FNUZ, _E.FLOAT8E5M2,

@@ -1,0 +1,403 @@
+"""From a parsed ModelProto to linked objects: one slotted object per node and value, names resolved once.
+
+Files that break the rules are linked as far as they make sense, and every broken rule is listed: of two
+definitions of a name the first is the one others refer to, the second keeps its place and name; a name that
+nothing defines becomes a Value that `is_defined` denies.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Use, Value
+from model.io.decode import MessageDecoder, has_graphs, read_device_configuration, read_entries, read_pairs
+from model.io.protobuf import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TrainingInfoProto,
+    ValueInfoProto,
+    text,
+)
+from model.io.tensors import ProtoTensor
+from model.progress import SILENT, Progress
+from model.tensors import SparseTensor, Tensor
+
+#: More nodes and tensors than this are taken for an attack: objects for them would fill the memory.
+MOST_ELEMENTS: Final = 5_000_000
+_MOST_PROBLEMS = 200
+_BETWEEN_CHECKS = 4096
+
+
+class _Scope:
+    """Names visible in a graph: its own, then those of the graphs around it."""
+
+    __slots__ = ("graph", "names", "outer")
+
+    def __init__(self, graph: Graph, outer: _Scope | None) -> None:
+        self.graph = graph
+        self.names: dict[str, Value] = {}
+        self.outer = outer
+
+    def find(self, name: str) -> Value | None:
+        scope: _Scope | None = self
+        while scope is not None:
+            value = scope.names.get(name)
+            if value is not None:
+                return value
+            scope = scope.outer
+        return None
+
+    def unresolved(self, name: str) -> Value:
+        """A value that nothing defines, kept in the outermost graph so that all bodies share it."""
+        scope = self
+        while scope.outer is not None:
+            scope = scope.outer
+        value = scope.names[name] = Value(name, None, scope.graph)
+        return value
+
+
+#: A node, its inputs so far, and the index and name of each that no node before it makes.
+_Waiting = tuple[Node, list[Value | None], list[tuple[int, str]]]
+
+
+class ModelBuilder:
+    """Makes the objects of one file; `problems` lists broken rules met on the way.
+
+    Nodes are not searched for bodies when it is known that no attribute of the file is a graph.
+    """
+
+    def __init__(self, decoder: MessageDecoder, progress: Progress = SILENT, *, may_have_graphs: bool = True) -> None:
+        self._decoder = decoder
+        self._may_have_graphs = may_have_graphs
+        self._progress = progress
+        self._nodes = 0
+        self.problems: list[str] = []
+
+    def model(self, proto: ModelProto) -> Model:
+        """The whole model."""
+        self._may_have_graphs |= proto.ir_version < 2  # which did not say the kind of attributes
+        with _no_collection():
+            model = Model(Graph(), ir_version=proto.ir_version)
+            model._source = proto
+            model.producer_name = text(proto.producer_name)
+            model.producer_version = text(proto.producer_version)
+            model.domain = text(proto.domain)
+            model.model_version = proto.model_version
+            model.doc_string = text(proto.doc_string)
+            model.metadata = read_entries(proto.metadata_props)
+            model.opset_imports = self._opsets(proto.opset_import)
+            scope = self._graph(proto.graph, model.graph, None)
+            model.functions = tuple(self._function(function) for function in proto.functions)
+            model.training_info = tuple(self._training(info, scope) for info in proto.training_info)
+            model.configurations = tuple(read_device_configuration(c) for c in proto.configuration)
+            for function in model.functions:
+                function.model = model
+            for info in model.training_info:
+                info.model = model
+            self._check_header(proto)
+        return model
+
+    def graph(self, proto: GraphProto) -> Model:
+        """A model around a graph that stands alone in its file."""
+        model = Model()
+        with _no_collection():
+            self._graph(proto, model.graph, None)
+        return model
+
+    def function(self, proto: FunctionProto) -> Model:
+        """A model around a function that stands alone in its file; its main graph is empty."""
+        model = Model()
+        with _no_collection():
+            model.functions = (self._function(proto),)
+        model.functions[0].model = model
+        model.opset_imports = model.functions[0].opset_imports
+        return model
+
+    # -- graphs ----------------------------------------------------------------------------------------------
+
+    def _graph(self, proto: GraphProto, graph: Graph, outer: _Scope | None) -> _Scope:
+        """Fill a graph from its message."""
+        graph._source = proto
+        graph.name = text(proto.name)
+        graph.doc_string = text(proto.doc_string)
+        if proto.metadata_props:
+            graph.metadata = read_entries(proto.metadata_props)
+        scope = _Scope(graph, outer)
+        graph.inputs = tuple(self._define(scope, text(i.name), "graph input", i) for i in proto.input)
+        self._initializers(proto, scope)
+        bodies = self._nodes_of(proto.node, scope)
+        self._declare(proto.value_info, scope)
+        graph.outputs = tuple(self._output(scope, info) for info in proto.output)
+        for index, value in enumerate(graph.outputs):
+            _add_use(value, (graph, index))
+        if proto.quantization_annotation:
+            graph.quantization_annotations = tuple(
+                QuantizationAnnotation(
+                    self._resolve(scope, text(annotation.tensor_name)),
+                    tuple(
+                        (key, self._resolve(scope, name))
+                        for key, name in read_pairs(annotation.quant_parameter_tensor_names)
+                    ),
+                    source=annotation,
+                )
+                for annotation in proto.quantization_annotation
+            )
+        self._read_bodies(bodies, scope)
+        return scope
+
+    def _define(self, scope: _Scope, name: str, what: str, info: ValueInfoProto | None = None) -> Value:
+        """A new value of the scope's graph. The first of a name is the one that others mean."""
+        value = Value(name, None, scope.graph)
+        if info is not None:
+            self._attach(value, info)
+        if name in scope.names:
+            self._problem(f"{what} {name!r} of graph {scope.graph.name!r} is defined a second time")
+        else:
+            scope.names[name] = value
+        return value
+
+    def _attach(self, value: Value, info: ValueInfoProto) -> None:
+        value._source = info
+        value._decoder = self._decoder
+        value._details = None
+
+    def _initializers(self, proto: GraphProto, scope: _Scope) -> None:
+        graph, files = scope.graph, self._decoder.files
+        self._count(len(proto.initializer) + len(proto.sparse_initializer))
+        tensors: list[Tensor | SparseTensor] = [ProtoTensor(tensor, files) for tensor in proto.initializer]
+        tensors += [self._decoder.sparse_tensor(tensor) for tensor in proto.sparse_initializer]
+        for tensor in tensors:
+            value = scope.names.get(tensor.name)
+            if value is None or value.initializer is not None:
+                value = self._define(scope, tensor.name, "initializer")
+            value.initializer = tensor
+            graph.initializers.append(value)
+
+    def _nodes_of(self, protos: Sequence[NodeProto], scope: _Scope) -> list[tuple[Node, NodeProto]]:
+        """Nodes with their outputs and inputs linked; returns those with bodies, which are read afterwards.
+
+        Names used before their definition are linked when all are known.
+        """
+        graph, names, decoder = scope.graph, scope.names, self._decoder
+        append, new_node = graph.nodes._append, Node.__new__
+        total = len(protos)
+        self._count(total)
+        waiting: list[_Waiting] = []
+        bodies = []
+        for number, proto in enumerate(protos):
+            if number % _BETWEEN_CHECKS == 0:
+                self._progress.report(number, total, "Linking nodes")
+            # What Node() does, without calls and loops for what cannot be there yet: half the time of opening.
+            node = new_node(Node)
+            late: list[tuple[int, str]] | None = None
+            inputs: list[Value | None] = []
+            for index, name in enumerate(proto.input[:]):
+                value = names.get(name)
+                if value is not None:
+                    use = (node, index)
+                    if value._uses is None:
+                        value._uses = {use: None}
+                    else:
+                        value._uses[use] = None
+                elif name:
+                    late = late or []
+                    late.append((index, text(name)))
+                inputs.append(value)
+            outputs: list[Value | None] = []
+            for index, name in enumerate(proto.output[:]):
+                made = self._made(scope, name) if not name or name in names or type(name) is not str else None
+                if made is None and name:
+                    made = names[name] = Value(name, None, graph)
+                if made is not None:
+                    made.producer = node
+                    made.index = index
+                outputs.append(made)
+            op_type, name, domain, overload = proto.op_type, proto.name, proto.domain, proto.overload
+            node.op_type = op_type if type(op_type) is str else text(op_type)
+            node.name = name if type(name) is str else text(name)
+            node.domain = domain if not domain else normal_domain(text(domain))
+            node.overload = overload if not overload else text(overload)
+            node.inputs = tuple(inputs)
+            node.outputs = tuple(outputs)
+            node._source = proto
+            node._decoder = decoder
+            node._attributes = node._details = node._next = None
+            append(node)
+            if late:
+                waiting.append((node, inputs, late))
+            if self._may_have_graphs and has_graphs(proto):
+                node._attributes = {}
+                bodies.append((node, proto))
+        self._link_waiting(waiting, scope)
+        return bodies
+
+    def _made(self, scope: _Scope, name: str | bytes) -> Value | None:
+        """The value an output name stands for when it is empty, broken or taken."""
+        if not name:
+            return None
+        return self._define(scope, text(name), "value")
+
+    def _link_waiting(self, waiting: list[_Waiting], scope: _Scope) -> None:
+        unsorted = 0
+        for node, inputs, late in waiting:
+            for index, name in late:
+                value = scope.names.get(name)
+                if value is not None and value.producer is not None:
+                    unsorted += 1
+                elif value is None:
+                    value = self._resolve(scope, name)
+                inputs[index] = value
+                _add_use(value, (node, index))
+            node.inputs = tuple(inputs)
+        if unsorted:
+            self._problem(
+                f"Nodes of graph {scope.graph.name!r} are not in order: {unsorted} inputs are used before the node "
+                "that makes them"
+            )
+
+    def _resolve(self, scope: _Scope, name: str) -> Value:
+        value = scope.find(name)
+        if value is None:
+            self._problem(f"Nothing in graph {scope.graph.name!r} defines the value {name!r}")
+            value = scope.unresolved(name)
+        return value
+
+    def _declare(self, infos: Iterable[ValueInfoProto], scope: _Scope) -> None:
+        """Types of values between the nodes; the names may be ones that nothing defines."""
+        declared = []
+        for info in infos:
+            name = text(info.name)
+            value = scope.find(name)
+            if value is None:
+                value = scope.names[name] = Value(name, None, scope.graph)
+            if value._source is None and value.graph is scope.graph:
+                self._attach(value, info)
+            declared.append(value)
+        scope.graph.declared = tuple(declared)
+
+    def _output(self, scope: _Scope, info: ValueInfoProto) -> Value:
+        value = self._resolve(scope, text(info.name))
+        if value._source is None and value.graph is scope.graph:
+            self._attach(value, info)
+        return value
+
+    def _read_bodies(self, nodes: list[tuple[Node, NodeProto]], scope: _Scope) -> None:
+        """Bodies see everything defined around them, so they are read last. Nesting is limited by the runtime."""
+
+        def read(proto: GraphProto) -> Graph:
+            body = Graph()
+            body.owner = owner
+            self._graph(proto, body, scope)
+            return body
+
+        for owner, proto in nodes:
+            owner._attributes = self._decoder.read_attributes(proto.attribute, read)
+
+    # -- the rest of a model ---------------------------------------------------------------------------------
+
+    def _function(self, proto: FunctionProto) -> Function:
+        function = Function(text(proto.name), normal_domain(text(proto.domain)), text(proto.overload))
+        function._source = proto
+        function.doc_string = text(proto.doc_string)
+        function.attributes = tuple(text(name) for name in proto.attribute)
+        function.attribute_defaults = tuple(self._decoder.attribute(a) for a in proto.attribute_proto)
+        function.opset_imports = self._opsets(proto.opset_import)
+        function.metadata = read_entries(proto.metadata_props)
+        body = function.body
+        scope = _Scope(body, None)
+        body.inputs = tuple(self._define(scope, text(name), "input") for name in proto.input)
+        bodies = self._nodes_of(proto.node, scope)
+        self._declare(proto.value_info, scope)
+        body.outputs = tuple(self._resolve(scope, text(name)) for name in proto.output)
+        for index, value in enumerate(body.outputs):
+            _add_use(value, (body, index))
+        self._read_bodies(bodies, scope)
+        return function
+
+    def _training(self, proto: TrainingInfoProto, main: _Scope) -> TrainingInfo:
+        """Training graphs see the initializers of the main graph, which are the state they update."""
+        state = _Scope(main.graph, None)
+        state.names = {value.name: value for value in main.graph.initializers}
+        info = TrainingInfo(
+            self._training_graph(proto.initialization, state) if proto.HasField("initialization") else None,
+            self._training_graph(proto.algorithm, state) if proto.HasField("algorithm") else None,
+        )
+        info._source = proto
+        info.initialization_binding = read_pairs(proto.initialization_binding)
+        info.update_binding = read_pairs(proto.update_binding)
+        return info
+
+    def _training_graph(self, proto: GraphProto, state: _Scope) -> Graph:
+        graph = Graph()
+        self._graph(proto, graph, state)
+        return graph
+
+    def _opsets(self, imports: Iterable[OperatorSetIdProto]) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for entry in imports:
+            domain = normal_domain(text(entry.domain))
+            if found.get(domain, entry.version) != entry.version:
+                self._problem(f"The operator set {domain or 'ai.onnx'!r} is imported in two versions")
+            found[domain] = entry.version
+        return found
+
+    def _check_header(self, proto: ModelProto) -> None:
+        if not proto.HasField("ir_version"):
+            self._problem("The file does not say its IR version")
+        if not proto.opset_import and proto.ir_version >= 3:
+            self._problem("The model imports no operator set")
+        if not proto.HasField("graph"):
+            self._problem("The file has no graph")
+        if 0 < proto.ir_version < 4:
+            inputs = {info.name for info in proto.graph.input}
+            missing = [t.name for t in proto.graph.initializer if t.name not in inputs]
+            if missing:
+                self._problem(
+                    f"{len(missing)} initializers are not graph inputs, which IR version {proto.ir_version} requires"
+                )
+
+    def _count(self, more: int) -> None:
+        self._nodes += more
+        if self._nodes > MOST_ELEMENTS:
+            raise ModelError(
+                "The model has too many parts",
+                f"It has more than {MOST_ELEMENTS:,} nodes and tensors, which no real model has.",
+            )
+
+    def _problem(self, words: str) -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(words)
+        elif len(self.problems) == _MOST_PROBLEMS:
+            self.problems.append("There are more problems of this kind than are listed")
+
+
+def normal_domain(domain: str) -> str:
+    """The domain with the two names of the standard operators made one: ``""``."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def _add_use(value: Value, use: Use) -> None:
+    uses = value._uses
+    if uses is None:
+        value._uses = {use: None}
+    else:
+        uses[use] = None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: hundreds of thousands of new objects and not one of them garbage."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,105 @@
+"""The ONNX message classes, obtained without importing the `onnx` package.
+
+`import onnx` costs a fifth of a second (numpy, ml_dtypes and its C++ library); the generated module needs
+only the protobuf runtime. It is loaded by path, so the first graph is on screen before `onnx` is needed.
+A later `import onnx` meets the same descriptors in protobuf's pool and hands out these same classes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError, Message
+
+if TYPE_CHECKING:
+    from onnx.onnx_ml_pb2 import (
+        AttributeProto,
+        DeviceConfigurationProto,
+        FunctionProto,
+        GraphProto,
+        ModelProto,
+        NodeDeviceConfigurationProto,
+        NodeProto,
+        OperatorSetIdProto,
+        ShardingSpecProto,
+        SparseTensorProto,
+        StringStringEntryProto,
+        TensorAnnotation,
+        TensorProto,
+        TensorShapeProto,
+        TrainingInfoProto,
+        TypeProto,
+        ValueInfoProto,
+    )
+
+__all__ = [
+    "AttributeProto",
+    "DecodeError",
+    "DeviceConfigurationProto",
+    "FunctionProto",
+    "GraphProto",
+    "Message",
+    "ModelProto",
+    "NodeDeviceConfigurationProto",
+    "NodeProto",
+    "OperatorSetIdProto",
+    "ShardingSpecProto",
+    "SparseTensorProto",
+    "StringStringEntryProto",
+    "TensorAnnotation",
+    "TensorProto",
+    "TensorShapeProto",
+    "TrainingInfoProto",
+    "TypeProto",
+    "ValueInfoProto",
+    "operator_set_class",
+    "text",
+]
+
+_MODULE = "onnx.onnx_ml_pb2"
+
+
+def _generated_module() -> Any:
+    """The generated module: the imported one, or the file beside `onnx/__init__.py` run on its own."""
+    if _MODULE in sys.modules:
+        return sys.modules[_MODULE]
+    package = importlib.util.find_spec("onnx")
+    locations = package.submodule_search_locations if package is not None else None
+    for folder in locations or ():
+        path = Path(folder) / "onnx_ml_pb2.py"
+        if path.is_file():
+            spec = importlib.util.spec_from_file_location(_MODULE, path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    # A frozen program keeps no source files: then the ordinary import is the only door.
+    import onnx.onnx_ml_pb2
+
+    return onnx.onnx_ml_pb2
+
+
+if not TYPE_CHECKING:
+    _generated = _generated_module()
+    for _name in __all__:
+        if _name[0].isupper() and _name not in globals():
+            globals()[_name] = getattr(_generated, _name)
+
+
+def operator_set_class() -> type[Message]:
+    """The class OperatorSetProto; imports `onnx`, since such documents are rare."""
+    from onnx.onnx_operators_ml_pb2 import OperatorSetProto
+
+    return OperatorSetProto
+
+
+def text(value: str | bytes) -> str:
+    """A string field as text. The runtime hands out bytes where a file breaks the UTF-8 rule.
+
+    Such bytes become lone surrogates, and these the same bytes when written.
+    """
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")

@@ -1,0 +1,274 @@
+"""What a file is, told from its content alone: names and extensions lie, and ONNX files have no magic number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NoReturn
+
+from model.errors import ModelError
+from model.io.wire import LENGTH, MessageSchema, WireError, operator_set_schema, read_field, schemas
+
+#: How many bytes at the start of a file `sniff` wants to see.
+HEAD_BYTES: Final = 1 << 16
+
+
+class Form(Enum):
+    """How a message is written down."""
+
+    BINARY = "binary"
+    ONNX_TEXT = "ONNX text"
+    PROTOBUF_TEXT = "protobuf text"
+    JSON = "protobuf JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The form of a file and the message in it: ``ModelProto``, ``GraphProto``, ``OperatorSetProto`` …"""
+
+    form: Form
+    message: str = "ModelProto"
+
+    def __str__(self) -> str:
+        return f"{self.message.removesuffix('Proto').lower()} in {self.form.value}"
+
+
+#: Messages a file may hold on its own; where two fit equally well the earlier one is taken.
+MESSAGES: Final = ("ModelProto", "GraphProto", "FunctionProto", "NodeProto", "TensorProto", "OperatorSetProto")
+
+_CONVERT = "Convert it to ONNX with the framework it comes from, then open the result."
+_UNPACK = "Unpack it first, then open the model inside."
+#: Files of other kinds by their first bytes: offset, bytes, what it is, what to do.
+_MAGICS: Final = (
+    (0, b"version https://git-lfs.github.com/spec/", "a Git LFS pointer",
+     "It stands for a large file that was not fetched. Run `git lfs pull` in the repository, then open it again."),
+    (4, b"ORTM", "a model in ONNX Runtime's own format (ORT flatbuffer)",
+     "Open the ONNX file it was made from; the conversion cannot be undone."),
+    (4, b"TFL3", "a TensorFlow Lite model", "Convert it with tf2onnx (`--tflite`), then open the result."),
+    (0, b"GGUF", "a GGUF file of llama.cpp", "GGUF holds weights without a graph; open the ONNX export of the model."),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, perhaps a Keras model", "Convert it with tf2onnx, then open the result."),
+    (0, b"\x1f\x8b", "compressed with gzip", _UNPACK),
+    (0, b"BZh", "compressed with bzip2", _UNPACK),
+    (0, b"\xfd7zXZ\x00", "compressed with xz", _UNPACK),
+    (0, b"\x28\xb5\x2f\xfd", "compressed with zstd", _UNPACK),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (0, b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (257, b"ustar", "a tar archive", _UNPACK),
+    (0, b"\x93NUMPY", "a NumPy array", "Import it into a tensor of an open model instead."),
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", ""),
+    (0, b"\xff\xd8\xff", "a JPEG image", ""),
+    (0, b"%PDF-", "a PDF document", ""),
+    (0, b"\x7fELF", "a program or library (ELF)", ""),
+    (0, b"MZ\x90\x00", "a program or library (Windows)", ""),
+)  # fmt: skip
+
+
+def sniff(head: bytes, size: int) -> Format:
+    """The format of a file from its first HEAD_BYTES and its size; ModelError saying what else it is.
+
+    The error's detail says what to do about it.
+    """
+    if size == 0:
+        _refuse("an empty file", "It has no bytes at all. A download or export may have failed.")
+    _refuse_other_kinds(head, size)
+    text = _as_text(head)
+    found = _sniff_text(text) if text is not None else _sniff_binary(head, size)
+    if found is None:
+        what = "text, but none of the forms of ONNX" if text is not None else "of an unknown kind"
+        _refuse(f"{what}", f"It begins with {_excerpt(head, text)}.")
+    return found
+
+
+def _refuse(what: str, advice: str) -> NoReturn:
+    raise ModelError(f"This is {what}, not an ONNX model", advice)
+
+
+def _excerpt(head: bytes, text: str | None) -> str:
+    if text is not None:
+        return repr(text.lstrip()[:40])
+    return "the bytes " + head[:16].hex(" ")
+
+
+def _refuse_other_kinds(head: bytes, size: int) -> None:
+    for offset, magic, what, advice in _MAGICS:
+        if head.startswith(magic, offset):
+            _refuse(what, advice)
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        _refuse(*_zip_kind(head))
+    if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        _refuse("a Python pickle", "It may be a PyTorch or scikit-learn model. " + _CONVERT)
+    if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") <= size - 8:
+        _refuse("a safetensors file", "It holds weights without a graph; open the ONNX export of the model.")
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:256].lower()
+    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<script")):
+        _refuse("a web page (HTML)", "The download gave a page instead of the file: fetch the file itself again.")
+    if start.startswith((b"<?xml", b"<net ")):
+        _refuse("an XML file", "It may be a model of OpenVINO; open the ONNX model it was made from.")
+    if start.startswith((b"import ", b"from ", b"#!", b"def ", b"# -*-")):
+        _refuse("a program text", "Run it to export the model, then open what it writes.")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\x00" in head[:64]:
+        _refuse("text in UTF-16", "Save it as UTF-8, then open it again.")
+    if not head.strip(b"\x00"):
+        _refuse("a file of zero bytes only", "It was probably never written completely. Fetch or export it again.")
+
+
+def _zip_kind(head: bytes) -> tuple[str, str]:
+    if b"data.pkl" in head or b"/byteorder" in head or b"archive/" in head:
+        return "a PyTorch file (zip)", "Export the model with torch.onnx.export, then open the result."
+    if b"config.json" in head and b".h5" in head:
+        return "a Keras file (zip)", "Convert it with tf2onnx, then open the result."
+    if b".npy" in head[:256]:
+        return "a NumPy archive (.npz)", "Import its arrays into tensors of an open model instead."
+    return "a zip archive", _UNPACK
+
+
+# -- binary ---------------------------------------------------------------------------------------------------
+
+
+def _sniff_binary(head: bytes, size: int) -> Format | None:
+    best: tuple[float, str] | None = None
+    for name in MESSAGES:
+        schema = operator_set_schema() if name == "OperatorSetProto" else schemas()[name]
+        if name == "OperatorSetProto" and not head.startswith(b"\x0a\x09ONNXOPSET"):
+            continue
+        score = _score(head, size, schema, depth=2)
+        if score > 0 and (best is None or score > best[0]):
+            best = score, name
+    return None if best is None else Format(Form.BINARY, best[1])
+
+
+def _score(data: bytes, size: int, schema: MessageSchema, depth: int) -> float:
+    """How well bytes read as a message: 1 for each field that fits, less for each that does not.
+
+    `size` may exceed what is there; the last field may then be cut.
+    """
+    score, position = 0.0, 0
+    for _ in range(200):
+        if position >= len(data):
+            break
+        try:
+            field = read_field(data, position)
+            number, wire_type, content, end = field.number, field.wire_type, field.content, field.end
+        except WireError:
+            cut = _cut_field(data, position)
+            if cut is None or (size <= len(data) and depth < 2):
+                return score - 5
+            number, content = cut
+            wire_type, end = LENGTH, len(data)
+        score += _field_score(data[content:end], number, wire_type, schema, depth)
+        position = end
+    return score
+
+
+def _cut_field(data: bytes, position: int) -> tuple[int, int] | None:
+    """Number and content of a length-delimited field that goes on beyond the data."""
+    try:
+        field = read_field(data[position:] + bytes(20), 0)
+    except WireError as error:
+        match = re.fullmatch(r"field (\d+) claims \d+ bytes, (\d+) remain", error.reason)
+        if match is None:
+            return None
+        content = len(data) + 20 - int(match[2])
+        return (int(match[1]), content) if content <= len(data) else None
+    return field.number, len(data)
+
+
+def _field_score(content: bytes, number: int, wire_type: int, schema: MessageSchema, depth: int) -> float:
+    field = schema.fields.get(number)
+    if field is None:
+        return -2
+    if wire_type != field.wire_type:
+        return 0.5 if wire_type == LENGTH and field.repeated and field.wire_type != LENGTH else -2
+    if field.message is not None and depth:
+        inner = _score(content, len(content) + 1, field.message, depth - 1) if content else 0
+        return 1 + min(inner, 3) / 3 if inner >= 0 else -2
+    if field.is_text:
+        return 1 if _plausible_text(content) else -2
+    return 1
+
+
+def _plausible_text(content: bytes) -> bool:
+    return not any(byte < 0x20 and byte not in b"\t\n\r" for byte in content[:200])
+
+
+# -- text -----------------------------------------------------------------------------------------------------
+
+
+def _as_text(head: bytes) -> str | None:
+    if any(byte < 0x20 and byte not in b"\t\n\r\f\v" for byte in head[:4096]):
+        return None
+    try:
+        return head.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return None  # not merely a character cut at the end of the head
+        return head[: error.start].decode("utf-8")
+
+
+_HEADER = re.compile(r"\s*(?:#[^\n]*\n\s*|//[^\n]*\n\s*)*")
+_ONNX_MODEL = re.compile(r"<\s*(?:\w+\s*:[^<>]*)?\bir_version\s*:")
+_ONNX_FUNCTION = re.compile(r"<\s*(?:domain|opset_import|overload|doc_string)\s*:")
+_ONNX_GRAPH = re.compile(r"[^\s(){}<>=,]+\s*(?:\[[^\]]*\]\s*)?\([^{}]*?\)\s*=>\s*\(")
+_ONNX_NODE = re.compile(
+    r"(?:\[[^\]]*\]\s*)?[^\s(){}<>=:]+(?:\s*,\s*[^\s(){}<>=:]+)*\s*=\s*[\w.:]+\s*(?:<[^{}]*>)?\s*\("
+)
+
+
+def _sniff_text(text: str) -> Format | None:
+    start = _HEADER.match(text)
+    body = text[start.end() :] if start else text
+    for pattern, message in (
+        (_ONNX_MODEL, "ModelProto"),
+        (_ONNX_FUNCTION, "FunctionProto"),
+        (_ONNX_GRAPH, "GraphProto"),
+        (_ONNX_NODE, "NodeProto"),
+    ):
+        if pattern.match(body):
+            return Format(Form.ONNX_TEXT, message)
+    if body.startswith("{"):
+        names = {re.sub(r"[A-Z]", lambda m: "_" + m[0].lower(), name) for name in _json_keys(body)}
+        found = _message_with(names)
+        return None if found is None else Format(Form.JSON, found)
+    found = _message_with(set(_text_keys(body)))
+    return None if found is None else Format(Form.PROTOBUF_TEXT, found)
+
+
+def _message_with(names: set[str]) -> str | None:
+    """The message that declares most of some field names; None unless it declares nearly all."""
+    best: tuple[int, str] | None = None
+    for message in MESSAGES:
+        schema = operator_set_schema() if message == "OperatorSetProto" else schemas()[message]
+        known = len(names & {field.name for field in schema.fields.values()})
+        if known and known * 2 > len(names) and (best is None or known > best[0]):
+            best = known, message
+    return None if best is None else best[1]
+
+
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')(?P<colon>\s*:)?|(?P<open>[{\[<])|(?P<close>[}\]>])"""
+    r"""|\#[^\n]*|(?P<key>[A-Za-z_]\w*)(?=\s*[:{<])"""
+)
+
+
+def _json_keys(text: str) -> Iterator[str]:
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        if match["open"]:
+            depth += 1
+        elif match["close"]:
+            depth -= 1
+        elif match["string"] and match["colon"] and depth == 1:
+            yield match["string"][1:-1]
+
+
+def _text_keys(text: str) -> Iterator[str]:
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        if match["open"]:
+            depth += 1
+        elif match["close"]:
+            depth -= 1
+        elif match["key"] and depth == 0:
+            yield match["key"]

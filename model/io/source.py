@@ -1,0 +1,206 @@
+"""Where bytes come from: an open file, bytes in memory, or a stream kept in a private temporary file.
+
+Reads are by position and never through a memory map: a file that another program truncates gives a short
+read, which can be told, where a map kills the process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
+
+from model.errors import ModelError
+from model.progress import SILENT, Progress
+
+_CHUNK = 1 << 20
+_STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+
+
+class Identity(NamedTuple):
+    """What tells one state of a file from another."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """The identity in the result of a stat call."""
+    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class Source(Protocol):
+    """Bytes that can be read at any position, from any thread."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly the bytes asked for; ModelError when they are no longer there."""
+
+
+class BytesSource:
+    """Bytes in memory as a source."""
+
+    def __init__(self, data: bytes | memoryview, name: str = "bytes in memory") -> None:
+        self._data = data
+        self.name = name
+        self.size = len(data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes asked for, cut where the data ends."""
+        return bytes(self._data[offset : offset + length])
+
+
+class FileSource:
+    """An open regular file. The descriptor stays open, so a later rename does not matter.
+
+    Every read first compares the file's identity with the one it had when opened: a file that was written
+    to in place is reported instead of giving bytes that belong to something else.
+    """
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self.name = name
+        self.identity = identity_of(os.fstat(descriptor))
+        self.size = self.identity.size
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+
+    def __del__(self) -> None:
+        self.close()
+
+    @property
+    def descriptor(self) -> int:
+        """The open descriptor, for system calls that copy between files."""
+        return self._descriptor
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._descriptor < 0
+
+    def close(self) -> None:
+        """Give the descriptor back; later reads raise ModelError."""
+        descriptor, self._descriptor = getattr(self, "_descriptor", -1), -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def check_unchanged(self) -> None:
+        """Raise ModelError when the file was written to since it was opened."""
+        if self._descriptor < 0:
+            raise ModelError("The file is closed", f"{self.name} was closed and cannot be read any more.")
+        now = identity_of(os.fstat(self._descriptor))
+        if now != self.identity:
+            raise ModelError(
+                "The file changed on disk since it was opened",
+                f"{self.name} had {self.identity.size:,} bytes when it was opened and has {now.size:,} now, "
+                "or was written to. Reload it to go on.",
+            )
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly the bytes asked for; ModelError when the file changed, shrank or cannot be read."""
+        self.check_unchanged()
+        if offset + length > self.size:
+            raise ModelError(
+                "The file is too short",
+                f"{length:,} bytes at byte {offset:,} of {self.name} are wanted, which has {self.size:,} bytes.",
+            )
+        parts: list[bytes] = []
+        while length:
+            try:
+                part = self._pread(min(length, 1 << 30), offset)
+            except OSError as error:
+                raise ModelError("The file cannot be read", f"{self.name}: {error.strerror or error}") from error
+            if not part:
+                raise ModelError(
+                    "The file changed on disk since it was opened",
+                    f"{self.name} ended at byte {offset:,} while it was read.",
+                )
+            parts.append(part)
+            offset += len(part)
+            length -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _pread(self, length: int, offset: int) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self._descriptor, length, offset)
+        with self._lock:  # Windows has no positional read
+            os.lseek(self._descriptor, offset, os.SEEK_SET)
+            return os.read(self._descriptor, length)
+
+
+def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> FileSource:
+    """Open a regular file (or a stream such as ``/dev/stdin``) for reading by position.
+
+    ModelError when it is missing, a folder, a device, or may not be read.
+    """
+    name = os.fspath(path)
+    try:
+        descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+    except FileNotFoundError as error:
+        raise ModelError("The file does not exist", name) from error
+    except PermissionError as error:
+        if Path(name).is_dir():  # Windows says so for a folder
+            raise ModelError("This is a folder, not a model file", name) from error
+        raise ModelError("The file may not be read", f"{name}: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise ModelError("The file cannot be opened", f"{name}: {error}") from error
+    try:
+        return _checked(descriptor, name, progress)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _checked(descriptor: int, name: str, progress: Progress) -> FileSource:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return FileSource(descriptor, name)
+    if stat.S_ISDIR(mode):
+        raise ModelError("This is a folder, not a model file", name)
+    if (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)) and name.startswith(_STREAMS):
+        os.set_blocking(descriptor, True)
+        with open(descriptor, "rb", closefd=False) as stream:
+            source = read_stream(stream, name, progress)
+        os.close(descriptor)
+        return source
+    raise ModelError("This is not a regular file", f"{name} is a device or a pipe, which has no end.")
+
+
+def read_stream(stream: BinaryIO, name: str, progress: Progress = SILENT) -> FileSource:
+    """Copy a stream to a private, nameless temporary file and return that as the source."""
+    try:
+        with tempfile.TemporaryFile() as file:
+            copied = 0
+            while block := stream.read(_CHUNK):
+                file.write(block)
+                copied += len(block)
+                progress.report(copied, copied + _CHUNK, f"Reading {name}")
+            file.flush()
+            return FileSource(os.dup(file.fileno()), name)
+    except OSError as error:
+        raise ModelError("The stream cannot be read", f"{name}: {error.strerror or error}") from error
+
+
+def standard_input(progress: Progress = SILENT) -> FileSource:
+    """Standard input, read to its end, as a source."""
+    stream = sys.stdin
+    if stream is None:
+        raise ModelError("There is no standard input", "This program was started without one.")
+    return read_stream(stream.buffer, "standard input", progress)
+
+
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -1,0 +1,73 @@
+"""The text forms of a model: ONNX's own syntax, protobuf text and protobuf JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import json_format, text_format
+
+from model.errors import ModelError
+from model.io import protobuf
+from model.io.sniff import Form, Format
+from model.progress import SILENT, Progress
+
+_DEEPEST = 100  # as in the binary form
+
+
+def parse(data: bytes, found: Format, progress: Progress = SILENT) -> Any:
+    """The message in a text; ModelError with line and column where the text is wrong.
+
+    ONNX's own syntax is parsed by its C++ library, in a child process.
+    """
+    if found.form is Form.ONNX_TEXT:
+        return _class(found.message).FromString(_in_child("parse", data, found.message, progress))
+    try:
+        content = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is part of no character.") from error
+    message = _class(found.message)()
+    try:
+        if found.form is Form.JSON:
+            json_format.Parse(content, message, max_recursion_depth=_DEEPEST)
+        else:
+            text_format.Parse(content, message)
+    except (json_format.ParseError, text_format.ParseError, UnicodeEncodeError) as error:
+        raise ModelError(f"The {found.form.value} is not valid", _first_line(error)) from error
+    except RecursionError as error:
+        raise ModelError(f"The {found.form.value} is not valid", "Messages nest too deep.") from error
+    return message
+
+
+def print_message(message: Any, form: Form, progress: Progress = SILENT) -> bytes:
+    """A message as text in one of the forms; ModelError where the form cannot hold it."""
+    if form is Form.ONNX_TEXT:
+        data = message.SerializeToString()
+        return _in_child("print_text", data, type(message).__name__, progress)
+    try:
+        if form is Form.JSON:
+            written = json_format.MessageToJson(message)
+        else:
+            written = text_format.MessageToString(message, as_utf8=True)
+        return (written if written.endswith("\n") else written + "\n").encode("utf-8")
+    except (UnicodeError, json_format.SerializeToJsonError, TypeError) as error:
+        raise ModelError(f"The model cannot be written as {form.value}", _first_line(error)) from error
+
+
+def _class(name: str) -> Any:
+    return protobuf.operator_set_class() if name == "OperatorSetProto" else getattr(protobuf, name)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:500] if lines else type(error).__name__
+
+
+def _in_child(function: str, data: bytes, message: str, progress: Progress) -> bytes:
+    from model.isolation import run_isolated
+
+    return run_isolated(
+        f"model.io.onnxtext:{function}",
+        message.encode() + b"\n" + data,
+        what="The ONNX text parser" if function == "parse" else "The ONNX text printer",
+        progress=progress,
+    )
