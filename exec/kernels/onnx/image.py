@@ -1,0 +1,56 @@
+"""ImageDecoder, through Pillow."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, check_size
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+
+#: Formats the specification names; nothing else is tried on bytes from a model's input.
+_FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
+_MODES = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
+
+
+@kernel("ImageDecoder", since=20)
+def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Array:
+    """Decode the bytes of an image file to uint8 (H, W, 3), or (H, W, 1) for Grayscale.
+
+    The size is read from the file's header and held against the memory limit before anything is decoded.
+    """
+    if pixel_format not in _MODES:
+        msg = f"pixel_format is {pixel_format!r}, expected RGB, BGR or Grayscale"
+        raise KernelError(msg)
+    if encoded_stream.ndim != 1 or encoded_stream.dtype != np.uint8:
+        msg = f"encoded_stream is {encoded_stream.dtype} of shape {encoded_stream.shape}, expected uint8 bytes"
+        raise KernelError(msg)
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            with Image.open(io.BytesIO(encoded_stream.tobytes()), formats=_known(Image)) as picture:
+                check_size((picture.height, picture.width, 4), np.uint8)
+                pixels = np.asarray(picture.convert(_MODES[pixel_format]), np.uint8)
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+            msg = f"the image is refused for its size: {error}"
+            raise KernelError(msg) from None
+        except (OSError, ValueError, SyntaxError, EOFError) as error:  # what Pillow raises for broken files
+            if isinstance(error, KernelError):
+                raise
+            msg = f"the bytes are no image this program can decode: {error}"
+            raise KernelError(msg) from None
+    if pixel_format == "BGR":
+        pixels = np.ascontiguousarray(pixels[:, :, ::-1])
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def _known(image: Any) -> list[str]:
+    """The formats this Pillow was built with; asking for one it does not know is an error."""
+    image.init()
+    return [name for name in _FORMATS if name in image.OPEN]

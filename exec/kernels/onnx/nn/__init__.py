@@ -1,0 +1,1 @@
+"""Kernels of the operators in defs/nn, and of resampling."""

@@ -1,0 +1,308 @@
+"""Conv, ConvInteger, QLinearConv and CausalConvWithState."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.errors import KernelError
+from exec.kernels.onnx.nn import depthwise, strategies
+from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from exec.kernels.shared.scratch import scratch
+from exec.kernels.shared.windows import Window, padded, positions, window, windows_of
+from exec.threads import parallel_for
+
+
+@kernel("Conv", since=1)
+def conv_1(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """Sum over each window of (N, C, spatial…) with weights (M, C/group, kernel…) and bias (M,)."""
+    view = conv_window(x, w, group, kernel_shape, b, auto_pad, dilations, pads, strides)
+    return convolve(x, w, b, view, group)
+
+
+@prepares(conv_1)
+def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
+    """Keep weights in the form the quickest way for the shape wants; it is measured on the first call per shape."""
+    w, b = constants[1], constants[2] if len(constants) > 2 else None
+    if w is None or (len(constants) > 2 and constants[2] is None) or w.dtype.char not in "fd":
+        return None
+    group = attributes.get("group", 1)
+    known: dict[tuple[int, ...], tuple[Window, strategies.Runner]] = {}
+
+    def run(x: Array, weights: Array, bias: Array | None = None) -> Array:
+        found = known.get(x.shape)
+        if found is None or x.dtype != w.dtype:
+            return first(x, weights, bias)
+        view, runner = found
+        out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
+        runner(_flat(np.ascontiguousarray(x)), _flat(out))
+        return out
+
+    def first(x: Array, weights: Array, bias: Array | None) -> Array:
+        view = _window_of(x, weights, bias, attributes)
+        flat_view = _flat_window(view)
+        if view.rank > 2 or x.dtype != w.dtype or not (x.size and w.size and positions(view)):
+            return convolve(x, weights, bias, view, group)
+        out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
+        x = np.ascontiguousarray(x)
+        names, makers = _ways(_flat(w), flat_view, group, x.shape[1])
+        runner = strategies.choose(_flat(w), b, flat_view, _flat(x), _flat(out), names, makers)
+        if len(known) < _KEPT_SHAPES:
+            known[x.shape] = view, runner
+        return out
+
+    return run
+
+
+#: Prepared weights are kept for so many input shapes of one node (dynamic axes give many).
+_KEPT_SHAPES = 4
+
+
+def _window_of(x: Array, w: Array, b: Array | None, attributes: dict[str, Any]) -> Window:
+    return conv_window(
+        x,
+        w,
+        attributes.get("group", 1),
+        attributes.get("kernel_shape"),
+        b,
+        attributes.get("auto_pad", "NOTSET"),
+        attributes.get("dilations"),
+        attributes.get("pads"),
+        attributes.get("strides"),
+    )
+
+
+def conv_window(
+    x: Array,
+    w: Array,
+    group: int,
+    kernel_shape: tuple[int, ...] | None,
+    b: Array | None,
+    auto_pad: str,
+    dilations: tuple[int, ...] | None,
+    pads: tuple[int, ...] | None,
+    strides: tuple[int, ...] | None,
+) -> Window:
+    """The window of a convolution, after its inputs were held against each other."""
+    if x.ndim < 3 or w.ndim != x.ndim:
+        msg = f"X has shape {x.shape} and W {w.shape}, expected the same rank of at least 3"
+        raise KernelError(msg)
+    if group < 1 or w.shape[0] % group or w.shape[1] * group != x.shape[1]:
+        msg = (
+            f"X has {x.shape[1]} channels, W {w.shape[0]} outputs of {w.shape[1]} channels and group is {group}; "
+            f"expected {x.shape[1]} = {w.shape[1]} × group, and outputs divisible by group"
+        )
+        raise KernelError(msg)
+    if b is not None and b.shape != (w.shape[0],):
+        msg = f"B has shape {b.shape}, expected ({w.shape[0]},)"
+        raise KernelError(msg)
+    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
+        msg = f"kernel_shape is {tuple(kernel_shape)}, but W has a kernel of {w.shape[2:]}"
+        raise KernelError(msg)
+    return window(x.shape[2:], w.shape[2:], strides=strides, dilations=dilations, pads=pads, auto_pad=auto_pad)
+
+
+def convolve(x: Array, w: Array, b: Array | None, view: Window, group: int) -> Array:
+    """The convolution by the way that needs no measuring; any float or integer type, any number of axes."""
+    dtype = compute_dtype(x.dtype)
+    source = np.ascontiguousarray(widen(x))
+    weights = widen(w).astype(dtype, copy=False)
+    bias = None if b is None else widen(b).astype(dtype, copy=False)
+    out = empty((x.shape[0], w.shape[0], *view.output), dtype)
+    if not out.size:
+        return narrow(out, x.dtype)
+    if not source.size or not weights.size:
+        out[...] = 0 if bias is None else bias.reshape(-1, *(1,) * view.rank)
+        return narrow(out, x.dtype)
+    if view.rank <= 2:
+        flat = _flat_window(view)
+        names, makers = _ways(_flat(weights), flat, group, x.shape[1])
+        makers[names[0]](_flat(weights), bias, flat)(_flat(source), _flat(out))
+    else:
+        _by_slabs(source, weights, bias, view, group, out)
+    return narrow(out, x.dtype)
+
+
+def _ways(w: Array, view: Window, group: int, channels: int) -> tuple[list[str], dict[str, strategies.Maker]]:
+    """Which ways fit a 2-D convolution, the best guess first, and how to make them."""
+    if group == 1:
+        return strategies.candidates(w, view), strategies.MAKERS
+    if group == channels == w.shape[0]:
+        return depthwise.candidates(w, view), depthwise.MAKERS
+
+    def grouped(w: Array, bias: Array | None, view: Window) -> strategies.Runner:
+        return lambda x, out: _by_slabs(x, w, bias, view, group, out)
+
+    return ["grouped"], {"grouped": grouped}
+
+
+def _by_slabs(x: Array, w: Array, bias: Array | None, view: Window, group: int, out: Array) -> None:
+    """im2col over slabs of the first output axis, one product per group; any number of axes."""
+    images, channels = x.shape[:2]
+    depth, outputs = w.shape[1] * prod(view.kernel), w.shape[0] // group
+    matrices = np.ascontiguousarray(w).reshape(group, outputs, depth)
+    views = windows_of(padded(x, view), view)
+    rest = prod(view.output[1:])
+    first_axis = 2 + view.rank
+    slab = max(1, strategies.L2_BLOCK // max(1, group * depth * rest * x.itemsize))
+    slabs = -(-view.output[0] // slab)
+
+    def one(index: int) -> None:
+        image, at = divmod(index, slabs)
+        start, stop = at * slab, min(view.output[0], (at + 1) * slab)
+        shape = (channels, *view.kernel, stop - start, *view.output[1:])
+        columns = scratch("conv.columns", shape, x.dtype)
+        np.copyto(columns, views[image][(slice(None),) * (first_axis - 1) + (slice(start, stop),)])
+        target = out[image].reshape(group, outputs, -1)[:, :, start * rest : stop * rest]
+        np.matmul(matrices, columns.reshape(group, depth, -1), out=target)
+        if bias is not None:
+            np.add(target, bias.reshape(group, outputs, 1), out=target)
+
+    parallel_for(one, images * slabs)
+
+
+def _flat(x: Array) -> Array:
+    """An array with one spatial axis as one with two."""
+    return x[:, :, None] if x.ndim == 3 else x
+
+
+def _flat_window(view: Window) -> Window:
+    """A window over one axis as one over two, the first of which is a single row."""
+    if view.rank != 1:
+        return view
+    one, none = (1,), (0,)
+    return Window(
+        one + view.sizes,
+        one + view.kernel,
+        one + view.strides,
+        one + view.dilations,
+        none + view.begin,
+        none + view.end,
+        one + view.output,
+    )
+
+
+# Quantized
+
+
+@kernel("ConvInteger", since=10)
+def conv_integer_10(
+    x: Array,
+    w: Array,
+    x_zero_point: Array | None = None,
+    w_zero_point: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """Conv of 8-bit integers less their zero points, exact in int32; padding stands for the zero point."""
+    view = conv_window(x, w, group, kernel_shape, None, auto_pad, dilations, pads, strides)
+    return integer_convolve(x, w, x_zero_point, w_zero_point, view, group).astype(np.int32)
+
+
+@kernel("QLinearConv", since=10)
+def qlinear_conv_10(
+    x: Array,
+    x_scale: Array,
+    x_zero_point: Array,
+    w: Array,
+    w_scale: Array,
+    w_zero_point: Array,
+    y_scale: Array,
+    y_zero_point: Array,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """Quantized Conv: exact integer sums, plus the int32 bias, scaled to y, rounded half to even, saturated."""
+    view = conv_window(x, w, group, kernel_shape, b, auto_pad, dilations, pads, strides)
+    total = integer_convolve(x, w, x_zero_point, w_zero_point, view, group)
+    per_output = (-1, *(1,) * view.rank)
+    if b is not None:
+        total += b.reshape(per_output).astype(total.dtype)
+    scale = np.float32(x_scale.reshape(())) * w_scale.astype(np.float32) / np.float32(y_scale.reshape(()))
+    scaled = total.astype(np.float32)
+    np.multiply(scaled, scale.reshape(per_output) if scale.size > 1 else scale.reshape(()), out=scaled)
+    np.rint(scaled, out=scaled)
+    scaled += np.float32(y_zero_point.reshape(()))
+    limits = np.iinfo(y_zero_point.dtype)
+    np.clip(scaled, limits.min, limits.max, out=scaled)
+    return scaled.astype(y_zero_point.dtype)
+
+
+def integer_convolve(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None, view: Window, group: int) -> Array:
+    """Exact sums of (x - zero) (w - zero) as whole numbers in a float array, for BLAS has no integers.
+
+    float32 holds whole numbers up to 2²⁴, float64 up to 2⁵³: the shorter type is taken when no sum can pass it.
+    """
+    terms = w.shape[1] * prod(view.kernel)
+    x_shift = 0 if x_zero is None else int(x_zero.reshape(-1)[0])
+    per_output = (-1, *(1,) * (w.ndim - 1))
+    w_shift = np.zeros((), np.float64) if w_zero is None else w_zero.astype(np.float64)
+    weights = w - (w_shift.reshape(per_output) if w_shift.size > 1 else w_shift.reshape(()))
+    largest = max(abs(int(np.iinfo(x.dtype).min) - x_shift), abs(int(np.iinfo(x.dtype).max) - x_shift))
+    bound = float(np.abs(weights).reshape(w.shape[0], -1).sum(axis=1).max(initial=0)) * largest if terms else 0.0
+    dtype = np.float32 if bound < 1 << 24 else np.float64
+    source: Array = x.astype(dtype)
+    if x_shift:
+        source -= dtype(x_shift)
+    return convolve(source, weights.astype(dtype), None, view, group)
+
+
+# Stateful
+
+
+@kernel("CausalConvWithState", since=27)
+def causal_conv_with_state_27(
+    input: Array,  # noqa: A002 - the specification's name
+    weight: Array,
+    bias: Array | None = None,
+    past_state: Array | None = None,
+    *,
+    activation: str = "none",
+) -> tuple[Array, Array]:
+    """Depthwise convolution over (N, C, L) that looks back only; also the last k-1 inputs for the next call."""
+    if input.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (input.shape[1], 1):
+        msg = f"input has shape {input.shape} and weight {weight.shape}, expected (N, C, L) and (C, 1, k)"
+        raise KernelError(msg)
+    if activation not in ("none", "silu", "swish"):
+        msg = f"activation is {activation!r}, expected none, silu or swish"
+        raise KernelError(msg)
+    keep = weight.shape[2] - 1
+    if past_state is None:
+        past_state = np.zeros((*input.shape[:2], keep), input.dtype)
+    if past_state.shape != (*input.shape[:2], keep):
+        msg = f"past_state has shape {past_state.shape}, expected {(*input.shape[:2], keep)}"
+        raise KernelError(msg)
+    sequence = np.concatenate([past_state, input], axis=2)
+    view = window(sequence.shape[2:], weight.shape[2:])
+    dtype = compute_dtype(input.dtype)
+    total = convolve(widen(sequence), widen(weight), None if bias is None else widen(bias), view, input.shape[1])
+    if activation != "none":
+        total = total / (1 + np.exp(-total, dtype=dtype))
+    return narrow(total, input.dtype), sequence[:, :, sequence.shape[2] - keep :]

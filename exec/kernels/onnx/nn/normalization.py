@@ -1,0 +1,478 @@
+"""Normalisations: batch, instance, group, layer, root mean square, local response, Lp, mean and variance.
+
+All work in blocks that stay in the L2 cache, because each makes several passes over the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.context import Context
+from exec.errors import KernelError
+from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.dtypes import compute_dtype, dtype_of, narrow, widen
+from exec.kernels.shared.scratch import scratch
+from exec.threads import parallel_for
+
+_BLOCK_BYTES = 1 << 18
+_FLOAT32 = np.dtype(np.float32)
+
+
+# Batch
+
+
+@kernel("BatchNormalization", since=1)
+def batch_normalization_1(
+    ctx: Context,
+    x: Array,
+    scale: Array,
+    b: Array,
+    mean: Array,
+    var: Array,
+    *,
+    epsilon: float = 1e-5,
+    is_test: int = 0,
+    momentum: float = 0.9,
+    spatial: int = 1,
+) -> tuple[Array | None, ...]:
+    """Scale and shift to the statistics of the batch (training), or to those given (is_test, or Y alone is wanted)."""
+    training = not is_test and any(ctx.wanted[1:])
+    return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=spatial, training=training)
+
+
+@kernel("BatchNormalization", since=7)
+def batch_normalization_7(
+    ctx: Context,
+    x: Array,
+    scale: Array,
+    b: Array,
+    mean: Array,
+    var: Array,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    spatial: int = 1,
+) -> tuple[Array | None, ...]:
+    """As before; it is training exactly when more outputs than Y are wanted."""
+    training = any(ctx.wanted[1:])
+    return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=spatial, training=training)
+
+
+@kernel("BatchNormalization", since=9)
+def batch_normalization_9(
+    ctx: Context,
+    x: Array,
+    scale: Array,
+    b: Array,
+    mean: Array,
+    var: Array,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+) -> tuple[Array | None, ...]:
+    """As before without `spatial`: statistics are per channel."""
+    return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=1, training=any(ctx.wanted[1:]))
+
+
+@kernel("BatchNormalization", since=14)
+def batch_normalization_14(
+    x: Array,
+    scale: Array,
+    b: Array,
+    input_mean: Array,
+    input_var: Array,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+) -> tuple[Array, Array | None, Array | None]:
+    """Scale and shift to the given statistics, or with training_mode to the batch's, which update the running ones."""
+    if not training_mode:
+        return normalize_batch(x, *scale_and_shift(scale, b, input_mean, input_var, epsilon)), None, None
+    _per_channel(x, scale, b, input_mean, input_var)
+    mean, var = _batch_statistics(x)
+    y = normalize_batch(x, *scale_and_shift(scale, b, mean, var, epsilon))
+    return y, _running(input_mean, mean, momentum), _running(input_var, var, momentum)
+
+
+@prepares(batch_normalization_1, batch_normalization_7, batch_normalization_9, batch_normalization_14)
+def prepare_batch_normalization(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
+    """Fold constant statistics into one factor and one summand per channel (inference only)."""
+    scale, b, mean, var = constants[1:5]
+    if scale is None or b is None or mean is None or var is None or attributes.get("training_mode"):
+        return None
+    if not scale.ndim == 1 == b.ndim == mean.ndim == var.ndim or not attributes.get("spatial", 1):
+        return None
+    factor, summand = scale_and_shift(scale, b, mean, var, attributes.get("epsilon", 1e-5))
+    return _Folded(factor, summand)
+
+
+class _Folded:
+    """Batch normalisation with constant statistics; calls without a context are inference."""
+
+    def __init__(self, factor: Array, summand: Array) -> None:
+        self.factor, self.summand = factor, summand
+
+    def __call__(self, *inputs: Any) -> tuple[Array | None, ...]:
+        if isinstance(inputs[0], Context):
+            context, inputs = inputs[0], inputs[1:]
+            if any(context.wanted[1:]):
+                msg = "batch statistics were asked for, which the prepared form does not keep"
+                raise KernelError(msg)
+        return (normalize_batch(inputs[0], self.factor, self.summand), None, None, None, None)
+
+
+def scale_and_shift(scale: Array, b: Array, mean: Array, var: Array, epsilon: float) -> tuple[Array, Array]:
+    """Statistics as factor and summand, in float64."""
+    factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + epsilon)
+    return factor, b.astype(np.float64) - mean.astype(np.float64) * factor
+
+
+def normalize_batch(x: Array, factor: Array, summand: Array) -> Array:
+    """x · factor + summand per channel (axis 1; a vector has one channel)."""
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if factor.shape != (channels,):
+        msg = f"X has shape {x.shape}, so scale, B, mean and var need {channels} entries, not {factor.shape}"
+        raise KernelError(msg)
+    dtype = compute_dtype(x.dtype)
+    if x.ndim < 2:
+        return narrow((widen(x) * factor.astype(dtype) + summand.astype(dtype)).astype(dtype), x.dtype)
+    out = empty(x.shape, x.dtype)
+    if not out.size:
+        return out
+    images, inner = x.shape[0], prod(x.shape[2:])
+    source, target = np.ascontiguousarray(x).reshape(images, channels, inner), out.reshape(images, channels, inner)
+    f, s = factor.astype(dtype)[:, None], summand.astype(dtype)[:, None]
+    block = max(1, min(channels, _BLOCK_BYTES // (inner * dtype.itemsize)))
+    blocks = -(-channels // block)
+
+    def one(index: int) -> None:
+        image, at = divmod(index, blocks)
+        part = slice(at * block, min(channels, (at + 1) * block))
+        piece, result = source[image, part], target[image, part]
+        if dtype != x.dtype:
+            result[...] = narrow(widen(piece) * f[part] + s[part], x.dtype)
+            return
+        np.multiply(piece, f[part], out=result)
+        np.add(result, s[part], out=result)
+
+    parallel_for(one, images * blocks)
+    return out
+
+
+def _old_batch(
+    x: Array,
+    scale: Array,
+    b: Array,
+    mean: Array,
+    var: Array,
+    epsilon: float,
+    momentum: float,
+    *,
+    spatial: int,
+    training: bool,
+) -> tuple[Array | None, ...]:
+    """Opsets 1 to 13: five outputs, and with spatial=0 statistics for every feature of a sample."""
+    shape = x.shape
+    if not spatial and x.ndim > 2:
+        x = x.reshape(shape[0], -1)
+    kept = mean.shape
+    scale, b, mean, var = (v.reshape(-1) for v in (scale, b, mean, var))
+    if not training:
+        y = normalize_batch(x, *scale_and_shift(scale, b, mean, var, epsilon))
+        return y.reshape(shape), None, None, None, None
+    _per_channel(x, scale, b, mean, var)
+    now_mean, now_var = _batch_statistics(x)
+    y = normalize_batch(x, *scale_and_shift(scale, b, now_mean, now_var, epsilon))
+    running = _running(mean, now_mean, momentum), _running(var, now_var, momentum)
+    saved = now_mean.astype(mean.dtype), now_var.astype(var.dtype)
+    return y.reshape(shape), *(v.reshape(kept) for v in (*running, *saved))
+
+
+def _per_channel(x: Array, *values: Array) -> None:
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if any(v.shape != (channels,) for v in values):
+        msg = f"X has shape {x.shape}, so scale, B, mean and var need {channels} entries each"
+        raise KernelError(msg)
+
+
+def _batch_statistics(x: Array) -> tuple[Array, Array]:
+    """Mean and population variance per channel, in float64."""
+    source = x.astype(np.float64) if x.ndim > 1 else x.astype(np.float64)[:, None]
+    axes = (0, *range(2, source.ndim))
+    return source.mean(axis=axes), source.var(axis=axes)
+
+
+def _running(before: Array, now: Array, momentum: float) -> Array:
+    mixed = before.astype(np.float64) * momentum + now * (1 - momentum)
+    return mixed.astype(before.dtype)
+
+
+# Rows: instance, group, layer, root mean square
+
+
+def standardize(
+    source: Array, out: Array, epsilon: float, after: Callable[[Array, slice], None] | None = None
+) -> tuple[Array, Array]:
+    """Rows (R, L) less their mean over their deviation, written to `out`; returns mean and 1/deviation (R, 1).
+
+    `after(block, rows)` finishes each block of rows while it is in cache.
+    """
+    rows, length = source.shape
+    mean, inverse = np.empty((rows, 1), source.dtype), np.empty((rows, 1), source.dtype)
+    ones = np.full(length, 1 / max(length, 1), source.dtype)
+    block = max(1, min(rows, _BLOCK_BYTES // max(1, length * source.itemsize)))
+
+    def one(index: int) -> None:
+        part = slice(index * block, min(rows, (index + 1) * block))
+        piece, result = source[part], out[part]
+        mean[part, 0] = piece @ ones
+        np.subtract(piece, mean[part], out=result)
+        square = np.einsum("ij,ij->i", result, result) / length
+        inverse[part, 0] = 1 / np.sqrt(square + source.dtype.type(epsilon))
+        np.multiply(result, inverse[part], out=result)
+        if after is not None:
+            after(result, part)
+
+    if rows and length:
+        parallel_for(one, -(-rows // block))
+    return mean, inverse
+
+
+@kernel("InstanceNormalization", since=1)
+def instance_normalization_1(input: Array, scale: Array, b: Array, *, epsilon: float = 1e-5) -> Array:  # noqa: A002
+    """Each channel of each sample to mean 0 and variance 1, then scale (C,) and shift (C,)."""
+    return _grouped(input, scale, b, input.shape[1] if input.ndim > 1 else 0, epsilon, stash=None)
+
+
+@kernel("GroupNormalization", since=18)
+def group_normalization_18(x: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5, num_groups: int) -> Array:
+    """Each group of channels of each sample to mean 0 and variance 1; scale and bias are per group (deprecated)."""
+    channels = x.shape[1] if x.ndim > 1 else 0
+    each = channels // num_groups if num_groups > 0 else 0
+    if scale.shape != (num_groups,) or bias.shape != (num_groups,):
+        msg = f"scale has shape {scale.shape} and bias {bias.shape}, expected ({num_groups},): one per group"
+        raise KernelError(msg)
+    return _grouped(x, np.repeat(scale, each), np.repeat(bias, each), num_groups, epsilon, stash=None)
+
+
+@kernel("GroupNormalization", since=21)
+def group_normalization_21(
+    x: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5, num_groups: int, stash_type: int = 1
+) -> Array:
+    """As before with scale and bias per channel; the statistics are computed in `stash_type`."""
+    return _grouped(x, scale, bias, num_groups, epsilon, stash=stash_type)
+
+
+def _grouped(x: Array, scale: Array, bias: Array, groups: int, epsilon: float, stash: int | None) -> Array:
+    channels = x.shape[1] if x.ndim > 1 else 0
+    if x.ndim < 2 or groups < 1 or channels % groups or scale.shape != (channels,) or bias.shape != (channels,):
+        msg = (
+            f"X has shape {x.shape}, scale {scale.shape}, bias {bias.shape} for {groups} groups; expected channels "
+            f"divisible by the groups and one scale and bias per channel"
+        )
+        raise KernelError(msg)
+    dtype = compute_dtype(x.dtype) if stash is None else compute_dtype(dtype_of(stash))
+    source = np.ascontiguousarray(x.astype(dtype, copy=False))
+    result = empty(x.shape, dtype)
+    if not result.size:
+        return narrow(result, x.dtype)
+    standardize(source.reshape(x.shape[0] * groups, -1), result.reshape(x.shape[0] * groups, -1), epsilon)
+    if stash is not None:  # the second stage works in the type of X
+        result = narrow(result, x.dtype)
+        return narrow(normalize_batch(result, _double(scale), _double(bias)), x.dtype)
+    return narrow(normalize_batch(result, _double(scale), _double(bias)), x.dtype)
+
+
+def _double(x: Array) -> Array:
+    return x.astype(np.float64)
+
+
+@kernel("LayerNormalization", since=17)
+def layer_normalization_17(
+    x: Array,
+    scale: Array,
+    b: Array | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> tuple[Array, Array, Array]:
+    """The trailing axes from `axis` to mean 0 and variance 1, scaled and shifted; also mean and 1/deviation."""
+    axis = _axis(axis, x.ndim)
+    stash = dtype_of(stash_type)
+    dtype = compute_dtype(stash) if x.dtype != np.float64 else np.dtype(np.float64)
+    rows = prod(x.shape[:axis])
+    source = np.ascontiguousarray(x.astype(dtype, copy=False)).reshape(rows, prod(x.shape[axis:]))
+    result = empty(source.shape, dtype)
+    trailing = _trailing(scale, x.shape, axis), None if b is None else _trailing(b, x.shape, axis)
+    if x.dtype == dtype and all(v is not None or b is None for v in trailing):
+        mean, inverse = standardize(source, result, epsilon, _affine(*trailing))
+        y = result.reshape(x.shape)
+    else:
+        mean, inverse = standardize(source, result, epsilon)
+        y = narrow(result, x.dtype).reshape(x.shape)
+        y = narrow(np.asarray(widen(y) * widen(scale)), x.dtype)
+        if b is not None:
+            y = narrow(np.asarray(widen(y) + widen(b)), x.dtype)
+    kept = (*x.shape[:axis], *(1,) * (x.ndim - axis))
+    return y, narrow(mean, stash).reshape(kept), narrow(inverse, stash).reshape(kept)
+
+
+def _affine(scale: Array | None, shift: Array | None) -> Callable[[Array, slice], None]:
+    def after(block: Array, _rows: slice) -> None:
+        if scale is not None:
+            np.multiply(block, scale, out=block)
+        if shift is not None:
+            np.add(block, shift, out=block)
+
+    return after
+
+
+def _trailing(value: Array, shape: tuple[int, ...], axis: int) -> Array | None:
+    """A scale or shift as one row over the normalised axes, or None when it varies over the others."""
+    if value.ndim > len(shape) - axis and any(n != 1 for n in value.shape[: value.ndim - (len(shape) - axis)]):
+        return None
+    inner = value.reshape(value.shape[max(0, value.ndim - (len(shape) - axis)) :])
+    try:
+        return np.ascontiguousarray(np.broadcast_to(inner, shape[axis:])).reshape(-1)
+    except ValueError:
+        msg = f"scale or bias has shape {value.shape}, which does not fit {shape[axis:]}"
+        raise KernelError(msg) from None
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        msg = f"axis is {axis}, expected {-rank} to {rank - 1}"
+        raise KernelError(msg)
+    return axis % rank
+
+
+@kernel("RMSNormalization", since=23)
+def rms_normalization_23(
+    x: Array, scale: Array, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Array:
+    """The trailing axes over the root of their mean square, times scale; the result has the type of scale."""
+    axis = _axis(axis, x.ndim)
+    stash = dtype_of(stash_type)
+    dtype = compute_dtype(stash) if x.dtype != np.float64 else np.dtype(np.float64)
+    source = np.ascontiguousarray(x.astype(dtype, copy=False)).reshape(prod(x.shape[:axis]), prod(x.shape[axis:]))
+    result = empty(source.shape, dtype)
+    rows, length = source.shape
+    row = _trailing(scale, x.shape, axis)
+    quick = row is not None and x.dtype == scale.dtype == dtype
+    block = max(1, min(rows, _BLOCK_BYTES // max(1, length * dtype.itemsize)))
+
+    def one(index: int) -> None:
+        part = slice(index * block, min(rows, (index + 1) * block))
+        piece = source[part]
+        square = np.einsum("ij,ij->i", piece, piece) / length
+        factor = 1 / np.sqrt(square + dtype.type(epsilon))
+        np.multiply(piece, factor[:, None], out=result[part])
+        if quick and row is not None:
+            np.multiply(result[part], row, out=result[part])
+
+    if rows and length:
+        parallel_for(one, -(-rows // block))
+    if quick:
+        return result.reshape(x.shape)
+    normalized = widen(narrow(result, x.dtype).reshape(x.shape))
+    return narrow(np.asarray(normalized * widen(scale)).astype(compute_dtype(scale.dtype), copy=False), scale.dtype)
+
+
+# Others
+
+
+@kernel("MeanVarianceNormalization", since=9)
+def mean_variance_normalization_9(x: Array, *, axes: tuple[int, ...] = (0, 2, 3)) -> Array:
+    """Mean 0 and variance 1 over `axes`."""
+    along = tuple(_axis(a, x.ndim) for a in axes)
+    source = widen(x)
+    centred = source - source.mean(axis=along, keepdims=True, dtype=source.dtype)
+    deviation = np.sqrt(np.mean(centred * centred, axis=along, keepdims=True, dtype=source.dtype))
+    # The function body of the specification adds 1e-9 to the deviation.
+    np.divide(centred, deviation + source.dtype.type(1e-9), out=centred)
+    return narrow(centred, x.dtype)
+
+
+@kernel("LpNormalization", since=1)
+def lp_normalization_1(input: Array, *, axis: int = -1, p: int = 2) -> Array:  # noqa: A002
+    """Each vector along `axis` over its 1- or 2-norm; a vector of zeros stays zero."""
+    if p not in (1, 2):
+        msg = f"p is {p}, expected 1 or 2"
+        raise KernelError(msg)
+    axis = _axis(axis, input.ndim)
+    source = widen(input)
+    if p == 1:
+        norm = np.abs(source).sum(axis=axis, keepdims=True)
+    else:
+        norm = np.sqrt((source * source).sum(axis=axis, keepdims=True))
+    result = np.zeros_like(source)
+    np.divide(source, norm, out=result, where=norm != 0)
+    return narrow(result, input.dtype)
+
+
+@kernel("LRN", since=1)
+def lrn_1(x: Array, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int) -> Array:
+    """Each value over a power of the sum of squares in a window of `size` neighbouring channels."""
+    if x.ndim < 2 or size < 1:
+        msg = f"X has shape {x.shape} and size is {size}, expected (N, C, …) and at least 1"
+        raise KernelError(msg)
+    source = np.ascontiguousarray(widen(x))
+    result = empty(source.shape, source.dtype)
+    channels, inner = x.shape[1], prod(x.shape[2:])
+    if not result.size:
+        return narrow(result, x.dtype)
+    before, after = min((size - 1) // 2, channels), min(size // 2, channels)
+    values = source.reshape(x.shape[0], channels, inner)
+    target = result.reshape(values.shape)
+    block = max(16, min(inner, _BLOCK_BYTES // (channels * source.itemsize)))
+    blocks = -(-inner // block)
+
+    def one(index: int) -> None:
+        image, at = divmod(index, blocks)
+        part = slice(at * block, min(inner, (at + 1) * block))
+        piece = values[image, :, part]
+        total = _neighbour_sums(piece, before, after)
+        np.multiply(total, total.dtype.type(alpha / size), out=total)
+        np.add(total, total.dtype.type(bias), out=total)
+        _raise(total, beta)
+        np.divide(piece, total, out=target[image, :, part])
+
+    parallel_for(one, x.shape[0] * blocks)
+    return narrow(result, x.dtype)
+
+
+def _neighbour_sums(piece: Array, before: int, after: int) -> Array:
+    """Sums of squares of rows c - before … c + after for each row c of (C, L)."""
+    channels = piece.shape[0]
+    squares = scratch("lrn.squares", piece.shape, piece.dtype)
+    np.multiply(piece, piece, out=squares)
+    if before + after > 24:  # a wide window is quicker as a product with a banded matrix
+        distance = np.arange(channels)[None] - np.arange(channels)[:, None]
+        return ((distance >= -before) & (distance <= after)).astype(piece.dtype) @ squares
+    total = scratch("lrn.total", piece.shape, piece.dtype)
+    np.copyto(total, squares)
+    for step in range(1, after + 1):
+        np.add(total[: channels - step], squares[step:], out=total[: channels - step])
+    for step in range(1, before + 1):
+        np.add(total[step:], squares[: channels - step], out=total[step:])
+    return total
+
+
+def _raise(values: Array, beta: float) -> None:
+    """values ** beta in place; the exponents models use are square roots, which are much quicker than powers."""
+    if beta == 0.75:
+        root = scratch("lrn.root", values.shape, values.dtype)
+        np.sqrt(values, out=root)
+        np.sqrt(root, out=values)
+        np.multiply(values, root, out=values)
+    elif beta == 0.5:
+        np.sqrt(values, out=values)
+    elif beta != 1:
+        np.power(values, values.dtype.type(beta), out=values)

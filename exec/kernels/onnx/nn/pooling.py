@@ -1,0 +1,357 @@
+"""Pools over windows: MaxPool, AveragePool, LpPool, and their global forms.
+
+Maximum and sum can be taken axis by axis, so a k×k window costs 2k passes instead of k². Padding is never
+materialised: each tap adds the outputs it can see. Blocks of channels are small enough for the L2 cache.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.context import Context
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.dtypes import narrow, widen
+from exec.kernels.shared.scratch import scratch
+from exec.kernels.shared.windows import Window, window
+from exec.threads import parallel_for
+
+_BLOCK_BYTES = 1 << 19
+
+
+@kernel("MaxPool", since=1)
+def max_pool_1(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """The largest value of each window over (N, C, spatial…)."""
+    return _max_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0))
+
+
+@kernel("MaxPool", since=8)
+def max_pool_8(
+    ctx: Context,
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    storage_order: int = 0,
+    strides: tuple[int, ...] | None = None,
+) -> tuple[Array, Array | None]:
+    """As before, and where each maximum was found."""
+    return _max_pool_with_indices(ctx, x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), storage_order)
+
+
+@kernel("MaxPool", since=10)
+def max_pool_10(
+    ctx: Context,
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: tuple[int, ...] | None = None,
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    storage_order: int = 0,
+    strides: tuple[int, ...] | None = None,
+) -> tuple[Array, Array | None]:
+    """As before, with dilations and ceil_mode."""
+    view = _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    return _max_pool_with_indices(ctx, x, view, storage_order)
+
+
+@kernel("AveragePool", since=1)
+def average_pool_1(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """The mean of each window over (N, C, spatial…); padding does not count."""
+    return _average_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), 0)
+
+
+@kernel("AveragePool", since=7)
+def average_pool_7(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    count_include_pad: int = 0,
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """As before, with a choice whether padding counts as zeros."""
+    view = _window(x, kernel_shape, strides, None, pads, auto_pad, 0)
+    return _average_pool(x, view, count_include_pad)
+
+
+@kernel("AveragePool", since=10)
+def average_pool_10(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """As before, with ceil_mode; what a window covers beyond the declared padding never counts."""
+    view = _window(x, kernel_shape, strides, None, pads, auto_pad, ceil_mode)
+    return _average_pool(x, view, count_include_pad)
+
+
+@kernel("AveragePool", since=19)
+def average_pool_19(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: tuple[int, ...] | None = None,
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """As before, with dilations."""
+    view = _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    return _average_pool(x, view, count_include_pad)
+
+
+@kernel("LpPool", since=1)
+def lp_pool_1(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    kernel_shape: tuple[int, ...] | None = None,
+    p: float = 2.0,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """The p-norm of each window over (N, C, spatial…)."""
+    if kernel_shape is None:
+        msg = "kernel_shape is missing; LpPool-1 lists it as optional but gives it no default"
+        raise KernelError(msg)
+    return _lp_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), p)
+
+
+@kernel("LpPool", since=2)
+def lp_pool_2(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    kernel_shape: tuple[int, ...],
+    p: int = 2,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """As before with a whole number p."""
+    return _lp_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), p)
+
+
+@kernel("LpPool", since=18)
+def lp_pool_18(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: tuple[int, ...] | None = None,
+    kernel_shape: tuple[int, ...],
+    p: int = 2,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """As before, with dilations and ceil_mode."""
+    return _lp_pool(x, _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode), p)
+
+
+@kernel("GlobalAveragePool", since=1)
+def global_average_pool_1(x: Array) -> Array:
+    """The mean over all spatial axes, which stay with size 1."""
+    rows, shape = _rows_per_channel(x)
+    source = widen(rows)
+    count = rows.shape[1]
+    # The mean as a product with ones: BLAS reads memory faster than numpy's pairwise sum.
+    total = source @ np.ones(count, source.dtype)
+    return narrow((total / source.dtype.type(count or np.nan)).reshape(shape), x.dtype)
+
+
+@kernel("GlobalMaxPool", since=1)
+def global_max_pool_1(x: Array) -> Array:
+    """The largest value over all spatial axes, which stay with size 1."""
+    rows, shape = _rows_per_channel(x)
+    largest: Array = np.max(rows, axis=1, initial=_lowest(x.dtype)).reshape(shape)
+    return largest
+
+
+@kernel("GlobalLpPool", since=1)
+def global_lp_pool_1(x: Array, *, p: float = 2.0) -> Array:
+    """The p-norm over all spatial axes, which stay with size 1."""
+    rows, shape = _rows_per_channel(x)
+    return narrow(_root(_power(widen(rows), p).sum(axis=1), p).reshape(shape), x.dtype)
+
+
+@kernel("GlobalLpPool", since=2)
+def global_lp_pool_2(x: Array, *, p: int = 2) -> Array:
+    """As before with a whole number p."""
+    return global_lp_pool_1(x, p=float(p))
+
+
+def _rows_per_channel(x: Array) -> tuple[Array, tuple[int, ...]]:
+    if x.ndim < 2:
+        msg = f"X has shape {x.shape}, expected (N, C, spatial…)"
+        raise KernelError(msg)
+    rows = x.reshape(x.shape[0] * x.shape[1], prod(x.shape[2:]))
+    return rows, (*x.shape[:2], *(1,) * (x.ndim - 2))
+
+
+def _window(
+    x: Array,
+    kernel_shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    dilations: tuple[int, ...] | None,
+    pads: tuple[int, ...] | None,
+    auto_pad: str,
+    ceil_mode: int,
+) -> Window:
+    if x.ndim < 3:
+        msg = f"X has shape {x.shape}, expected (N, C, spatial…)"
+        raise KernelError(msg)
+    return window(
+        x.shape[2:],
+        kernel_shape,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+    )
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
+
+
+def _max_pool(x: Array, view: Window) -> Array:
+    if x.dtype.kind == "V":  # bfloat16 has no quick maximum; float32 holds all its values
+        return narrow(_max_pool(widen(x), view), x.dtype)
+    return _pool(x, view, np.maximum, _lowest(x.dtype))
+
+
+def _average_pool(x: Array, view: Window, include_padding: int) -> Array:
+    source = widen(x)
+    out = _pool(source, view, np.add, 0)
+    count = np.ones((), np.float64)
+    for axis in range(view.rank):
+        count = count[..., None] * view.counts(axis, padding=bool(include_padding))
+    np.multiply(out, (1 / count).astype(out.dtype), out=out)
+    return narrow(out, x.dtype)
+
+
+def _lp_pool(x: Array, view: Window, p: float) -> Array:
+    return narrow(_root(_pool(_power(widen(x), p), view, np.add, 0), p), x.dtype)
+
+
+def _power(x: Array, p: float) -> Array:
+    if p <= 0:
+        msg = f"p is {p}, expected a number above 0"
+        raise KernelError(msg)
+    if p == 2:
+        return x * x
+    return np.abs(x) if p == 1 else np.abs(x) ** x.dtype.type(p)
+
+
+def _root(x: Array, p: float) -> Array:
+    if p == 2:
+        return np.sqrt(x)
+    return x if p == 1 else x ** x.dtype.type(1 / p)
+
+
+def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any) -> Array:
+    """Fold `combine` over each window, axis by axis, in blocks of channels."""
+    channels = x.shape[0] * x.shape[1]
+    out = empty((*x.shape[:2], *view.output), x.dtype)
+    if not out.size:
+        return out
+    source = np.ascontiguousarray(x).reshape(channels, *view.sizes)
+    target = out.reshape(channels, *view.output)
+    largest = max(prod(view.sizes), prod(view.output), 1)
+    block = max(1, min(channels, _BLOCK_BYTES // (largest * x.itemsize)))
+
+    def one(index: int) -> None:
+        part = slice(index * block, min(channels, (index + 1) * block))
+        current = source[part]
+        for axis in range(view.rank):
+            last = axis == view.rank - 1
+            shape = (*current.shape[: axis + 1], view.output[axis], *current.shape[axis + 2 :])
+            result = target[part] if last else scratch(f"pool{axis}", shape, x.dtype)
+            _fold_axis(current, result, view, axis, combine, neutral)
+            current = result
+
+    parallel_for(one, -(-channels // block))
+    return out
+
+
+def _fold_axis(source: Array, out: Array, view: Window, axis: int, combine: np.ufunc, neutral: Any) -> None:
+    """Fold the taps of one axis of source (C, …) into out, whose other axes are the same."""
+    taps = view.taps(axis)
+    at = axis + 1
+    before = (slice(None),) * at
+    if view.output[axis] == 1 and len(taps) > 2:
+        run = slice(taps[0].source.start, taps[-1].source.stop, view.dilations[axis])
+        combine.reduce(source[(*before, run)], axis=at, out=out.reshape(*out.shape[:at], *out.shape[at + 1 :]))
+        return
+    count = view.output[axis]
+    covering = [tap for tap in taps if (tap.low, tap.high) == (0, count)][:2]
+    if len(covering) == 2:
+        first, second = covering
+        combine(source[(*before, first.source)], source[(*before, second.source)], out=out)
+    elif covering:
+        np.copyto(out, source[(*before, covering[0].source)])
+    else:
+        out.fill(neutral)
+    for tap in taps:
+        if tap not in covering:
+            target = out[(*before, slice(tap.low, tap.high))]
+            combine(target, source[(*before, tap.source)], out=target)
+
+
+def _max_pool_with_indices(ctx: Context, x: Array, view: Window, storage_order: int) -> tuple[Array, Array | None]:
+    if ctx.outputs < 2 or not ctx.wanted[1]:
+        return _max_pool(x, view), None
+    source = widen(x)
+    best: Array = empty((*x.shape[:2], *view.output), source.dtype)
+    best.fill(_lowest(source.dtype))
+    where: Array = np.zeros(best.shape, np.int64)
+    sizes = view.sizes
+    steps = [prod(sizes[i + 1 :]) if not storage_order else prod(sizes[:i]) for i in range(view.rank)]
+    grids = [view.taps(axis) for axis in range(view.rank)]
+    places = [np.arange(n) * step for n, step in zip(sizes, steps, strict=True)]
+    seen = np.zeros(best.shape, bool)
+    for number in np.ndindex(*(len(taps) for taps in grids)):
+        chosen = [taps[i] for taps, i in zip(grids, number, strict=True)]
+        region: tuple[Any, ...] = (..., *(slice(tap.low, tap.high) for tap in chosen))
+        taken: tuple[Any, ...] = (..., *(tap.source for tap in chosen))
+        value = source[taken]
+        place: Array = np.zeros((), np.int64)
+        for axis, tap in enumerate(chosen):
+            place = place[..., None] + places[axis][tap.source]
+        better = (value > best[region]) | ~seen[region]
+        np.copyto(best[region], value, where=better)
+        np.copyto(where[region], np.broadcast_to(place, better.shape), where=better)
+        seen[region] = True
+    planes = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *(1,) * view.rank) * prod(sizes)
+    where += planes
+    return narrow(best, x.dtype), where

@@ -1,0 +1,299 @@
+"""Ways to compute a float convolution over two spatial axes, and the choice among them by measuring.
+
+No single way is fastest: im2col moves every input once per tap, the kw-stack once per column of the kernel, shifted
+products not at all but with shorter sums, Winograd multiplies 2.25 times less. Which of them wins depends on
+channels, map size and caches, so `choose` times the candidates once per shape. All give the same result up to
+rounding (below 1e-6 of the largest value).
+
+Every maker takes the weights (M, C, kh, kw), a Window and returns a function of one padded-free input x (N, C, H, W)
+and the output (N, M, OH, OW) it fills; bias is (M,) or None.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.kernels.onnx.nn.winograd import winograd
+from exec.kernels.shared import blas
+from exec.kernels.shared.scratch import scratch
+from exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
+from exec.threads import parallel_for, threads
+
+Runner = Callable[[Array, Array], None]
+Maker = Callable[[Array, "Array | None", Window], Runner]
+
+#: Bytes a block of intermediate values may take so that the next pass still finds it in the L2 cache.
+L2_BLOCK = 1 << 20
+
+_choices: dict[Any, str] = {}
+_choices_lock = threading.Lock()
+
+
+def add_bias(block: Array, bias: Array | None) -> None:
+    """Add (M,) to (M, L) in place."""
+    if bias is not None:
+        np.add(block, bias[:, None], out=block)
+
+
+def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
+    """1×1 kernel: the matrix product of weights and pixels, after leaving out what strides skip."""
+    matrix = np.ascontiguousarray(w.reshape(w.shape[:2]))
+    rows, cols = window.strides
+
+    def run(x: Array, out: Array) -> None:
+        if window.strides != (1, 1) or window.output != window.sizes:
+            x = np.ascontiguousarray(x[:, :, ::rows, ::cols])
+        pixels, images = positions(window), x.shape[0]
+        source, target = x.reshape(images, -1, pixels), out.reshape(images, -1, pixels)
+        step = _columns(matrix.shape[0] + matrix.shape[1], pixels, out.itemsize)
+        per_image = -(-pixels // step)
+
+        def block(index: int) -> None:
+            image, at = divmod(index, per_image)
+            part = slice(at * step, (at + 1) * step)
+            np.matmul(matrix, source[image, :, part], out=target[image, :, part])
+            add_bias(target[image, :, part], bias)
+
+        parallel_for(block, images * per_image)
+
+    return run
+
+
+def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
+    """Any kernel: the windows of a band of output rows as columns of a matrix that stays in cache, then one product."""
+    outputs, channels = w.shape[:2]
+    taps = prod(window.kernel)
+    matrix = np.ascontiguousarray(w.reshape(outputs, -1))
+    rows, width = window.output
+    band = max(1, min(rows, L2_BLOCK // (channels * taps * width * w.itemsize) or 1))
+    band = max(band, min(rows, -(-64 // width)))
+    bands = -(-rows // band)
+
+    def run(x: Array, out: Array) -> None:
+        frame = scratch("im2col.frame", (*x.shape[:2], *_at_least(window)), x.dtype)
+        fill_padded(x, window, frame)
+        views = windows_of(frame, window)
+
+        def one(index: int) -> None:
+            image, at = divmod(index, bands)
+            first, last = at * band, min(rows, (at + 1) * band)
+            shape = (channels, *window.kernel, last - first, width)
+            columns = scratch("im2col.columns", shape, x.dtype)
+            np.copyto(columns, views[image, ..., first:last, :])
+            target = out[image, :, first:last].reshape(outputs, -1)
+            np.matmul(matrix, columns.reshape(channels * taps, -1), out=target)
+            add_bias(target, bias)
+
+        parallel_for(one, x.shape[0] * bands)
+
+    return run
+
+
+def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
+    """Stride 1: copies of the input shifted by each kernel column; each kernel row is then one product, summed up."""
+    outputs, channels, kh, kw = w.shape
+    matrices = [np.ascontiguousarray(w[:, :, i].transpose(0, 2, 1).reshape(outputs, -1)) for i in range(kh)]
+    rows, width = window.output
+    drop, shift = window.dilations
+    height = _at_least(window)[0]
+    band = max(1, min(rows, L2_BLOCK // (outputs * width * w.itemsize) or 1))
+    bands = -(-rows // band)
+
+    def run(x: Array, out: Array) -> None:
+        def one(index: int) -> None:
+            image, at = divmod(index, bands)
+            first, last = at * band, min(rows, (at + 1) * band)
+            need = min(height, last + (kh - 1) * drop) - first
+            stack = scratch("kw_stack", (kw, channels, need, width), x.dtype)
+            _stack_columns(x[image], window, first, stack, shift)
+            flat = stack.reshape(kw * channels, need * width)
+            target = out[image].reshape(outputs, -1)[:, first * width : last * width]
+            length = (last - first) * width
+            np.matmul(matrices[0], flat[:, :length], out=target)
+            for i in range(1, kh):
+                start = i * drop * width
+                blas.gemm_add(matrices[i], flat[:, start : start + length], target)
+            add_bias(target, bias)
+
+        parallel_for(one, x.shape[0] * bands)
+
+    return run
+
+
+def _stack_columns(image: Array, window: Window, first: int, stack: Array, shift: int) -> None:
+    """Fill stack[j] with the rows from `first` (in padded coordinates), moved left by tap j; zeros outside."""
+    top = first - window.begin[0]
+    low, high = max(0, -top), max(0, min(stack.shape[2], window.sizes[0] - top))
+    if low > 0:
+        stack[:, :, :low] = 0
+    if high < stack.shape[2]:
+        stack[:, :, high:] = 0
+    width = stack.shape[3]
+    for j in range(stack.shape[0]):
+        left = j * shift - window.begin[1]
+        start, stop = min(width, max(0, -left)), max(0, min(width, window.sizes[1] - left))
+        stop = max(start, stop)
+        stack[j, :, :, :start] = 0
+        stack[j, :, :, stop:] = 0
+        stack[j, :, low:high, start:stop] = image[:, top + low : top + high, left + start : left + stop]
+
+
+def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
+    """One product per tap on the padded input itself, read from a shifted start; nothing is copied per tap.
+
+    The input is cut into as many phases as the strides have, so that a strided tap too is a plain shift. Columns
+    between rows are computed and dropped: a small share on large maps.
+    """
+    outputs, channels, kh, kw = w.shape
+    (sh, sw), (dh, dw) = window.strides, window.dilations
+    rows, width = window.output
+    phase_height = rows + ((kh - 1) * dh) // sh
+    phase_width = width + ((kw - 1) * dw) // sw
+    spare = ((kw - 1) * dw) // sw
+    taps = [
+        (np.ascontiguousarray(w[:, :, i, j]), i * dh % sh, j * dw % sw, i * dh // sh * phase_width + j * dw // sw)
+        for i in range(kh)
+        for j in range(kw)
+    ]
+    band = max(1, min(rows, L2_BLOCK // (outputs * phase_width * w.itemsize) or 1))
+    bands = -(-rows // band)
+
+    def run(x: Array, out: Array) -> None:
+        images = x.shape[0]
+        phases = scratch("shifted.phases", (sh, sw, images, channels, phase_height * phase_width + spare), x.dtype)
+        phases[..., phase_height * phase_width :] = 0
+        grid = [
+            _as_grid(phases[a, b], (images, channels, phase_height, phase_width)) for a in range(sh) for b in range(sw)
+        ]
+        if len(grid) == 1:
+            fill_padded(x, window, grid[0])
+        else:
+            frame = scratch("shifted.frame", (images, channels, phase_height * sh, phase_width * sw), x.dtype)
+            fill_padded(x, window, frame)
+            for number, phase in enumerate(grid):
+                phase[...] = frame[:, :, number // sw :: sh, number % sw :: sw]
+
+        def one(index: int) -> None:
+            image, at = divmod(index, bands)
+            first, last = at * band, min(rows, (at + 1) * band)
+            length = (last - first) * phase_width
+            total = scratch("shifted.total", (outputs, length), x.dtype)
+            for number, (matrix, a, b, offset) in enumerate(taps):
+                start = first * phase_width + offset
+                source = phases[a, b, image, :, start : start + length]
+                if number:
+                    blas.gemm_add(matrix, source, total)
+                else:
+                    np.matmul(matrix, source, out=total)
+            kept = total.reshape(outputs, last - first, phase_width)[:, :, :width]
+            if bias is None:
+                out[image, :, first:last] = kept
+            else:
+                np.add(kept, bias[:, None, None], out=out[image, :, first:last])
+
+        parallel_for(one, images * bands)
+
+    return run
+
+
+def _as_grid(flat: Array, shape: tuple[int, ...]) -> Array:
+    """The (N, C, L) part of a longer buffer seen as (N, C, H, W)."""
+    strides = (*flat.strides[:2], shape[3] * flat.itemsize, flat.itemsize)
+    return np.lib.stride_tricks.as_strided(flat, shape, strides)
+
+
+def candidates(w: Array, window: Window) -> list[str]:
+    """Names of the ways worth measuring for these weights and this window, the best guess first."""
+    outputs, channels, kh, kw = w.shape
+    if (kh, kw) == (1, 1) and not any(window.begin) and not any(window.end):
+        return ["pointwise"]
+    if channels < 8 or channels * kh * kw <= 64 or not has_work(window):
+        return ["im2col"]
+    names = ["im2col"]
+    if window.strides == (1, 1) and kw > 1:
+        names.insert(0, "kw_stack")
+    if blas.has_gemm_add() and channels >= 24 and kh * kw <= 25:
+        names.append("shifted")
+    plain = window.kernel == (3, 3) and window.strides == window.dilations == (1, 1) and w.dtype == np.float32
+    if plain and outputs >= 16 and channels >= 16 and min(window.output) >= 4:
+        names.append("winograd")
+    return names
+
+
+def has_work(window: Window) -> bool:
+    """Whether there is more than one output, so that moving data matters."""
+    return positions(window) > 1
+
+
+MAKERS: dict[str, Maker] = {
+    "pointwise": pointwise,
+    "im2col": im2col,
+    "kw_stack": kw_stack,
+    "shifted": shifted,
+    "winograd": winograd,
+}
+
+
+def choose(
+    w: Array, bias: Array | None, window: Window, x: Array, out: Array, names: list[str], makers: dict[str, Any]
+) -> Runner:
+    """The fastest of the named ways for this shape, found by running each; `out` is filled when this returns.
+
+    A shape is measured once per process, so a model gives the same bits on every run after the first.
+    """
+    if len(names) == 1:
+        only: Runner = makers[names[0]](w, bias, window)
+        only(x, out)
+        return only
+    key = (x.shape, w.shape, window, x.dtype.char, threads(), tuple(names))
+    with _choices_lock:
+        known = _choices.get(key)
+    if known is not None:
+        runner: Runner = makers[known](w, bias, window)
+        runner(x, out)
+        return runner
+    best, best_time, best_runner = names[0], float("inf"), None
+    for name in names:
+        runner = makers[name](w, bias, window)
+        spent = _time(runner, x, out, best_time)
+        if spent < best_time:
+            best, best_time, best_runner = name, spent, runner
+    with _choices_lock:
+        best = _choices.setdefault(key, best)
+    assert best_runner is not None
+    best_runner(x, out)
+    return best_runner
+
+
+def _time(runner: Runner, x: Array, out: Array, best: float) -> float:
+    """Seconds of the quickest of a few runs; a candidate that is far behind is not run again."""
+    spent = float("inf")
+    for _ in range(4):
+        start = time.perf_counter()
+        runner(x, out)
+        spent = min(spent, time.perf_counter() - start)
+        if spent > 2.5 * best or spent > 0.25:
+            break
+    return spent
+
+
+def _at_least(window: Window) -> tuple[int, int]:
+    """The padded height and width every window fits in."""
+    height, width = window.reach
+    return height, width
+
+
+def _columns(depth: int, pixels: int, itemsize: int) -> int:
+    """How many columns of a product with `depth` rows in and out stay in L2; all of them when they nearly do."""
+    workers = threads()
+    step = max(256, L2_BLOCK // (depth * itemsize))
+    if workers > 1:
+        step = min(step, max(64, -(-pixels // workers)))
+    return pixels if pixels <= step * 3 // 2 and workers == 1 else step

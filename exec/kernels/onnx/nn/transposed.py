@@ -1,0 +1,288 @@
+"""ConvTranspose and Col2Im: windows written instead of read, and DeformConv, whose windows bend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, check_size, empty, zeros
+from exec.context import checkpoint
+from exec.errors import KernelError
+from exec.kernels.onnx.nn.convolution import conv_window
+from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from exec.kernels.shared.windows import Tap, Window
+
+
+@kernel("ConvTranspose", since=1)
+def conv_transpose_1(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    output_padding: tuple[int, ...] | None = None,
+    output_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """The gradient of a convolution: each input (N, C, …) adds its kernel (C, M/group, …) to the output."""
+    view = _transposed_window(
+        x, w, group, kernel_shape, auto_pad, dilations, output_padding, output_shape, pads, strides
+    )
+    packed = _pack(widen(w), group)
+    return _conv_transpose(x, packed, b, view, group, w.shape[1])
+
+
+@prepares(conv_transpose_1)
+def prepare_conv_transpose(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
+    """Turn constant weights once into the matrix that gives all taps."""
+    w = constants[1]
+    if w is None or w.ndim < 3 or attributes.get("group", 1) < 1 or w.shape[0] % attributes.get("group", 1):
+        return None
+    group = attributes.get("group", 1)
+    packed = _pack(widen(w), group)
+    outputs = w.shape[1]
+
+    def run(x: Array, weights: Array, bias: Array | None = None) -> Array:
+        view = _transposed_window(
+            x,
+            weights,
+            group,
+            attributes.get("kernel_shape"),
+            attributes.get("auto_pad", "NOTSET"),
+            attributes.get("dilations"),
+            attributes.get("output_padding"),
+            attributes.get("output_shape"),
+            attributes.get("pads"),
+            attributes.get("strides"),
+        )
+        return _conv_transpose(x, packed, bias, view, group, outputs)
+
+    return run
+
+
+def _pack(w: Array, group: int) -> Array:
+    """(C, M/group, kernel…) as (group, kernel × M/group, C/group): the taps outermost, as they are added up."""
+    channels, outputs = w.shape[0] // group, w.shape[1]
+    split = w.reshape(group, channels, outputs, -1)
+    return np.ascontiguousarray(split.transpose(0, 3, 2, 1).reshape(group, -1, channels))
+
+
+def _transposed_window(
+    x: Array,
+    w: Array,
+    group: int,
+    kernel_shape: tuple[int, ...] | None,
+    auto_pad: str,
+    dilations: tuple[int, ...] | None,
+    output_padding: tuple[int, ...] | None,
+    output_shape: tuple[int, ...] | None,
+    pads: tuple[int, ...] | None,
+    strides: tuple[int, ...] | None,
+) -> Window:
+    """The window of the convolution this is the gradient of: it slides over the output and meets every input."""
+    rank = x.ndim - 2
+    if rank < 1 or w.ndim != x.ndim or group < 1 or w.shape[0] != x.shape[1] or w.shape[0] % group:
+        msg = f"X has shape {x.shape}, W {w.shape} and group is {group}; expected (N, C, …) and (C, M/group, …)"
+        raise KernelError(msg)
+    kernel_sizes = w.shape[2:]
+    if kernel_shape is not None and tuple(kernel_shape) != kernel_sizes:
+        msg = f"kernel_shape is {tuple(kernel_shape)}, but W has a kernel of {kernel_sizes}"
+        raise KernelError(msg)
+    strides = _per_axis("strides", strides, rank, 1, 1)
+    dilations = _per_axis("dilations", dilations, rank, 1, 1)
+    extra = _per_axis("output_padding", output_padding, rank, 0, 0)
+    both = _per_axis("pads", pads, 2 * rank, 0, 0)
+    full = [
+        (n - 1) * s + (k - 1) * d + 1 + e
+        for n, s, k, d, e in zip(x.shape[2:], strides, kernel_sizes, dilations, extra, strict=True)
+    ]
+    if output_shape is not None:
+        wanted = list(output_shape[-rank:])  # some exporters add batch and channels
+    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
+    else:
+        if auto_pad == "VALID":
+            both = (0,) * (2 * rank)
+        sizes = tuple(f - both[i] - both[rank + i] for i, f in enumerate(full))
+        return _checked(Window(sizes, kernel_sizes, strides, dilations, both[:rank], both[rank:], x.shape[2:]))
+    total = [max(f - o, 0) for f, o in zip(full, wanted, strict=True)]
+    less, more = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
+    begin, end = (less, more) if auto_pad == "SAME_UPPER" else (more, less)
+    return _checked(Window(tuple(wanted), kernel_sizes, strides, dilations, begin, end, x.shape[2:]))
+
+
+def _checked(view: Window) -> Window:
+    if min(view.sizes) < 0:
+        msg = f"the output would have the spatial shape {view.sizes}; pads are larger than what the windows cover"
+        raise KernelError(msg)
+    return view
+
+
+def _per_axis(name: str, values: tuple[int, ...] | None, count: int, default: int, least: int) -> tuple[int, ...]:
+    if values is None:
+        return (default,) * count
+    if len(values) != count or min(values, default=least) < least:
+        msg = f"{name} is {tuple(values)}, expected {count} numbers not below {least}"
+        raise KernelError(msg)
+    return tuple(values)
+
+
+def _conv_transpose(x: Array, packed: Array, b: Array | None, view: Window, group: int, outputs: int) -> Array:
+    images, channels = x.shape[:2]
+    dtype = compute_dtype(x.dtype)
+    source = np.ascontiguousarray(widen(x)).reshape(images, group, channels // group, -1)
+    covered = all(k >= s or s == 1 for k, s in zip(view.kernel, view.strides, strict=True)) and not any(view.begin)
+    apart = covered and all(
+        k == s and d == 1 and size == n * s
+        for k, s, d, size, n in zip(view.kernel, view.strides, view.dilations, view.sizes, view.output, strict=True)
+    )
+    shape = (images, group * outputs, *view.sizes)
+    out = empty(shape, dtype) if apart else zeros(shape, dtype)
+    taps = prod(view.kernel)
+    if out.size and x.size and packed.size:
+        for image in range(images):
+            check_size((group, taps, outputs, *view.output), dtype)
+            columns = np.matmul(packed, source[image]).reshape(group, *view.kernel, outputs, *view.output)
+            target = out[image].reshape(group, outputs, *view.sizes)
+            add_windows(np.moveaxis(columns, range(1, 1 + view.rank), range(view.rank)), target, view, put=apart)
+    if b is not None:
+        out += widen(b).astype(dtype, copy=False).reshape(-1, *(1,) * view.rank)
+    return narrow(out, x.dtype)
+
+
+def add_windows(columns: Array, out: Array, view: Window, *, put: bool = False) -> None:
+    """Add columns (kernel…, any…, positions…) to out (any…, sizes…) where their taps lie; with `put` store them."""
+    for combination in product(*(view.taps(axis) for axis in range(view.rank))):
+        checkpoint()
+        source: tuple[Any, ...] = (*(tap.index for tap in combination), ..., *map(_positions, combination))
+        place: tuple[Any, ...] = (..., *(tap.source for tap in combination))
+        part, target = columns[source], out[place]
+        if put:
+            target[...] = part
+        elif out.dtype.kind == "b":
+            np.logical_or(target, part, out=target)
+        else:
+            np.add(target, part, out=target)
+
+
+def _positions(tap: Tap) -> slice:
+    return slice(tap.low, tap.high)
+
+
+@kernel("Col2Im", since=18)
+def col2im_18(
+    input: Array,  # noqa: A002 - the specification's name
+    image_shape: Array,
+    block_shape: Array,
+    *,
+    dilations: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """Add up the columns (N, C × block, L) of windows at the places of an image they were cut from."""
+    sizes = tuple(int(v) for v in image_shape.reshape(-1))
+    block = tuple(int(v) for v in block_shape.reshape(-1))
+    if input.ndim != 3 or len(sizes) != len(block) or min((*sizes, *block), default=0) < 1:
+        msg = f"input has shape {input.shape}, image_shape is {sizes} and block_shape {block}"
+        raise KernelError(msg)
+    weights = np.lib.stride_tricks.as_strided(input.reshape(-1)[:1], (1, 1, *block), (0,) * (2 + len(block)))
+    image = np.lib.stride_tricks.as_strided(input.reshape(-1)[:1], (1, 1, *sizes), (0,) * (2 + len(block)))
+    view = conv_window(image, weights, 1, None, None, "NOTSET", dilations, pads, strides)
+    taps = prod(block)
+    if input.shape[1] % taps or input.shape[2] != prod(view.output):
+        msg = (
+            f"input has shape {input.shape}, expected a multiple of {taps} rows and {prod(view.output)} columns "
+            f"for windows of {block} on an image of {sizes}"
+        )
+        raise KernelError(msg)
+    images, channels = input.shape[0], input.shape[1] // taps
+    dtype = compute_dtype(input.dtype)
+    columns = widen(input).reshape(images, channels, *block, *view.output)
+    out = zeros((images, channels, *sizes), dtype)
+    add_windows(np.moveaxis(columns, range(2, 2 + view.rank), range(view.rank)), out, view)
+    return narrow(out, input.dtype)
+
+
+@kernel("DeformConv", since=19)
+def deform_conv_19(
+    x: Array,
+    w: Array,
+    offset: Array,
+    b: Array | None = None,
+    mask: Array | None = None,
+    *,
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    offset_group: int = 1,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """Convolution whose taps are moved by `offset` (N, groups × taps × rank, out…) and weighted by `mask`."""
+    view = conv_window(x, w, group, kernel_shape, b, "NOTSET", dilations, pads, strides)
+    taps, images = prod(view.kernel), x.shape[0]
+    if offset_group < 1 or x.shape[1] % offset_group:
+        msg = f"offset_group is {offset_group}, which does not divide {x.shape[1]} channels"
+        raise KernelError(msg)
+    dtype = compute_dtype(x.dtype)
+    moved = _expect(offset, (images, offset_group * taps * view.rank, *view.output), "offset")
+    moved = moved.reshape(images, offset_group, taps, view.rank, *view.output)
+    weight = None
+    if mask is not None:
+        weight = _expect(mask, (images, offset_group * taps, *view.output), "mask")
+        weight = weight.reshape(images, offset_group, taps, *view.output)
+    matrices = widen(w).reshape(group, w.shape[0] // group, -1)
+    source = widen(x).reshape(images, offset_group, -1, *view.sizes)
+    out = empty((images, w.shape[0], *view.output), dtype)
+    for image in range(images):
+        columns = np.concatenate(
+            [
+                _sample_taps(source[image, g], moved[image, g], None if weight is None else weight[image, g], view)
+                for g in range(offset_group)
+            ]
+        )
+        out[image] = np.matmul(matrices, columns.reshape(group, -1, prod(view.output))).reshape(out.shape[1:])
+    if b is not None:
+        out += widen(b).reshape(-1, *(1,) * view.rank)
+    return narrow(out, x.dtype)
+
+
+def _expect(value: Array, shape: tuple[int, ...], name: str) -> Array:
+    if value.shape != shape:
+        msg = f"{name} has shape {value.shape}, expected {shape}"
+        raise KernelError(msg)
+    return widen(value)
+
+
+def _sample_taps(x: Array, offset: Array, mask: Array | None, view: Window) -> Array:
+    """Linear interpolation of x (C, sizes…) at each tap moved by offset (taps, rank, out…): (C, taps, out…)."""
+    checkpoint()
+    result = zeros((x.shape[0], *offset.shape[:1], *view.output), x.dtype)
+    lows: list[Array] = []
+    parts: list[Array] = []
+    for axis in range(view.rank):
+        tap = np.indices(view.kernel)[axis].reshape(-1, *(1,) * view.rank) * view.dilations[axis]
+        start = np.arange(view.output[axis]) * view.strides[axis] - view.begin[axis]
+        at = offset[:, axis] + tap + start.reshape(-1, *(1,) * (view.rank - 1 - axis))
+        low = np.floor(at)
+        lows.append(low)
+        parts.append((at - low).astype(x.dtype))
+    for corner in product((0, 1), repeat=view.rank):
+        share: Any = np.ones((), x.dtype)
+        index: list[Any] = [slice(None)]
+        for axis, up in enumerate(corner):
+            place = lows[axis] + up
+            inside = (place >= 0) & (place < view.sizes[axis])
+            share = share * (parts[axis] if up else 1 - parts[axis]) * inside
+            index.append(np.where(inside, place, 0).astype(np.intp))
+        result += x[tuple(index)] * share
+    return result if mask is None else result * mask

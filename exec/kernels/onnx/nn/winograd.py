@@ -1,0 +1,127 @@
+"""Winograd's F(2×2, 3×3): a 3×3 convolution of stride 1 with 2.25 times fewer multiplications.
+
+Output tiles of 2×2 are computed from input tiles of 4×4 in three steps: both are transformed by sums alone, and in
+between 16 matrix products replace the nine of the direct form. Only the smallest tile is used: the larger ones
+(4×4 and 6×6 outputs) multiply less still but lose 1 to 3 decimal digits.
+
+The tiles of a row lie one after the other with one column more than needed, so that the neighbour to the right is
+simply the next element and every sum runs over long contiguous memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.kernels.shared.scratch import scratch
+from exec.kernels.shared.windows import Window
+from exec.threads import parallel_for
+
+_KERNEL = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float64)
+#: Transformed input and products of one band should stay in L2.
+_BAND_BYTES = 3 << 20
+
+
+def winograd(w: Array, bias: Array | None, window: Window) -> Callable[[Array, Array], None]:
+    """A runner for float32 weights (M, C, 3, 3); see `strategies`."""
+    outputs, channels = w.shape[:2]
+    transformed = np.einsum("ik,mckl,jl->ijmc", _KERNEL, w.astype(np.float64), _KERNEL, optimize=True)
+    kernels = np.ascontiguousarray(transformed.astype(w.dtype).reshape(16, outputs, channels))
+    rows, width = window.output
+    tile_rows, tile_columns = -(-rows // 2), -(-width // 2)
+    line = tile_columns + 1
+    band = max(1, min(tile_rows, _BAND_BYTES // (16 * (outputs + channels) * line * w.itemsize)))
+    band = -(-tile_rows // -(-tile_rows // band))  # bands of equal height
+    bands = -(-tile_rows // band)
+
+    def run(x: Array, out: Array) -> None:
+        def one(index: int) -> None:
+            image, at = divmod(index, bands)
+            first, last = at * band, min(tile_rows, (at + 1) * band)
+            count = (last - first) * line
+            phases = scratch("winograd.phases", (2, 2, channels, last - first + 1, line), x.dtype)
+            _split(x[image], window, 2 * first, phases)
+            tiles = _transform_input(phases.reshape(2, 2, channels, -1), count, line)
+            products = scratch("winograd.products", (16, outputs, count), x.dtype)
+            np.matmul(kernels, tiles, out=products)
+            _transform_output(products, bias, out[image, :, 2 * first : 2 * last], line)
+
+        parallel_for(one, x.shape[0] * bands)
+
+    return run
+
+
+def _split(image: Array, window: Window, top: int, phases: Array) -> None:
+    """Write the rows from `top` on, in padded coordinates, into planes of even and odd rows and columns."""
+    for a in range(2):
+        rows = _inside(top + a - window.begin[0], window.sizes[0], phases.shape[3])
+        for b in range(2):
+            columns = _inside(b - window.begin[1], window.sizes[1], phases.shape[4])
+            plane = phases[a, b]
+            plane[:, : rows[0]] = 0
+            plane[:, rows[1] :] = 0
+            plane[:, :, : columns[0]] = 0
+            plane[:, :, columns[1] :] = 0
+            plane[:, rows[0] : rows[1], columns[0] : columns[1]] = image[:, rows[2], columns[2]]
+
+
+def _inside(offset: int, size: int, count: int) -> tuple[int, int, slice]:
+    """Which of `count` positions offset, offset + 2, … lie in range(size), and where they are."""
+    low = min(count, max(0, -(offset // 2)))
+    high = max(low, min(count, (size - 1 - offset) // 2 + 1))
+    first = low * 2 + offset
+    return low, high, slice(first, first + 2 * (high - low), 2) if high > low else slice(0, 0)
+
+
+def _transform_input(phases: Array, count: int, line: int) -> Array:
+    """B^T d B for all tiles: (2, 2, C, L + line) phases to (16, C, L)."""
+    channels = phases.shape[2]
+    half = scratch("winograd.half", (4, 2, channels, count + 1), phases.dtype)
+    half[..., count] = 0
+    here, below = phases[..., :count], phases[..., line : line + count]
+    np.subtract(here[0], below[0], out=half[0, ..., :count])
+    np.add(here[1], below[0], out=half[1, ..., :count])
+    np.subtract(below[0], here[1], out=half[2, ..., :count])
+    np.subtract(here[1], below[1], out=half[3, ..., :count])
+    tiles = scratch("winograd.tiles", (4, 4, channels, count), phases.dtype)
+    even, odd = half[:, 0, :, :count], half[:, 1, :, :count]
+    next_even, next_odd = half[:, 0, :, 1:], half[:, 1, :, 1:]
+    np.subtract(even, next_even, out=tiles[:, 0])
+    np.add(odd, next_even, out=tiles[:, 1])
+    np.subtract(next_even, odd, out=tiles[:, 2])
+    np.subtract(odd, next_odd, out=tiles[:, 3])
+    return tiles.reshape(16, channels, count)
+
+
+def _transform_output(products: Array, bias: Array | None, out: Array, line: int) -> None:
+    """A^T m A for all tiles, written to the rows of `out` (M, rows, width)."""
+    outputs, count = products.shape[1:]
+    grid = products.reshape(4, 4, outputs, count)
+    if bias is not None:  # the middle product counts once in each of the four outputs of a tile
+        np.add(grid[1, 1], bias[:, None], out=grid[1, 1])
+    rows = scratch("winograd.rows", (2, 4, outputs, count), products.dtype)
+    np.add(grid[0], grid[1], out=rows[0])
+    np.add(rows[0], grid[2], out=rows[0])
+    np.subtract(grid[1], grid[2], out=rows[1])
+    np.subtract(rows[1], grid[3], out=rows[1])
+    sums = grid[0, :2]  # no longer needed
+    differences = grid[1, :2]
+    np.add(rows[:, 1], rows[:, 2], out=sums)
+    np.subtract(rows[:, 1], rows[:, 2], out=differences)
+    for a in range(2):
+        target = out[:, a::2]
+        height = target.shape[1]
+        even, odd = target[:, :, 0::2], target[:, :, 1::2]
+        shape = (outputs, count // line, line)
+        np.add(
+            sums[a].reshape(shape)[:, :height, : even.shape[2]],
+            rows[a, 0].reshape(shape)[:, :height, : even.shape[2]],
+            out=even,
+        )
+        np.subtract(
+            differences[a].reshape(shape)[:, :height, : odd.shape[2]],
+            rows[a, 3].reshape(shape)[:, :height, : odd.shape[2]],
+            out=odd,
+        )

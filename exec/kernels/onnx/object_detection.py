@@ -1,0 +1,209 @@
+"""NonMaxSuppression and RoiAlign."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.context import checkpoint
+from exec.errors import KernelError
+from exec.kernels.registry import kernel
+from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+
+
+@kernel("NonMaxSuppression", since=10)
+def non_max_suppression_10(
+    boxes: Array,
+    scores: Array,
+    max_output_boxes_per_class: Array | None = None,
+    iou_threshold: Array | None = None,
+    score_threshold: Array | None = None,
+    *,
+    center_point_box: int = 0,
+) -> Array:
+    """Per batch and class the boxes of highest score that overlap no better one; rows of (batch, class, box)."""
+    if boxes.ndim != 3 or boxes.shape[2] != 4 or scores.ndim != 3 or scores.shape[::2] != boxes.shape[:2]:
+        msg = f"boxes has shape {boxes.shape} and scores {scores.shape}, expected (N, boxes, 4), (N, classes, boxes)"
+        raise KernelError(msg)
+    most = 0 if max_output_boxes_per_class is None else int(max_output_boxes_per_class.reshape(-1)[0])
+    overlap = 0.0 if iou_threshold is None else float(iou_threshold.reshape(-1)[0])
+    least = None if score_threshold is None else score_threshold.reshape(-1)[0]
+    if not 0 <= overlap <= 1:
+        msg = f"iou_threshold is {overlap}, expected 0 to 1"
+        raise KernelError(msg)
+    rows: list[tuple[int, int, int]] = []
+    corners = _corners(boxes.astype(np.float32), center_point_box)
+    for n in range(boxes.shape[0] if most > 0 else 0):
+        for c in range(scores.shape[1]):
+            chosen = _suppress(corners[n], scores[n, c], most, overlap, least)
+            rows.extend((n, c, b) for b in chosen)
+    return np.asarray(rows, np.int64).reshape(-1, 3)
+
+
+def _corners(boxes: Array, center_point_box: int) -> Array:
+    """(…, 4) boxes as y1, x1, y2, x2 with the smaller corner first."""
+    if center_point_box:
+        x, y, width, height = np.moveaxis(boxes, -1, 0)
+        return np.stack([y - height / 2, x - width / 2, y + height / 2, x + width / 2], axis=-1)
+    low, high = np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])
+    return np.concatenate([low, high], axis=-1)
+
+
+def _suppress(corners: Array, scores: Array, most: int, overlap: float, least: object) -> list[int]:
+    candidates = np.arange(len(scores))
+    if least is not None:
+        candidates = candidates[scores > least]
+    # Equal scores keep the order of the boxes.
+    candidates = candidates[np.argsort(-scores[candidates], kind="stable")]
+    areas = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
+    chosen: list[int] = []
+    while candidates.size and len(chosen) < most:
+        if len(chosen) % 64 == 0:
+            checkpoint()
+        best, candidates = candidates[0], candidates[1:]
+        chosen.append(int(best))
+        low = np.maximum(corners[candidates, :2], corners[best, :2])
+        high = np.minimum(corners[candidates, 2:], corners[best, 2:])
+        shared = np.prod(np.maximum(high - low, 0), axis=1)
+        union = areas[candidates] + areas[best] - shared
+        # A box without an area overlaps nothing.
+        ratio = np.divide(shared, union, out=np.zeros_like(shared), where=(union > 0) & (shared > 0))
+        candidates = candidates[ratio <= overlap]
+    return chosen
+
+
+@kernel("RoiAlign", since=10)
+def roi_align_10(
+    x: Array,
+    rois: Array,
+    batch_indices: Array,
+    *,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Array:
+    """Crop regions [x1, y1, x2, y2] to a grid of cells, each the mean or maximum of bilinear samples."""
+    return _roi_align(
+        *(x, rois, batch_indices, mode, output_height, output_width, sampling_ratio, spatial_scale), half=False
+    )
+
+
+@kernel("RoiAlign", since=16)
+def roi_align_16(
+    x: Array,
+    rois: Array,
+    batch_indices: Array,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Array:
+    """As before; half_pixel shifts coordinates by half a pixel and allows regions smaller than one."""
+    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
+        msg = (
+            f"coordinate_transformation_mode is {coordinate_transformation_mode!r}, expected half_pixel or "
+            f"output_half_pixel"
+        )
+        raise KernelError(msg)
+    half = coordinate_transformation_mode == "half_pixel"
+    return _roi_align(
+        *(x, rois, batch_indices, mode, output_height, output_width, sampling_ratio, spatial_scale), half=half
+    )
+
+
+def _roi_align(
+    x: Array,
+    rois: Array,
+    batch_indices: Array,
+    mode: str,
+    height: int,
+    width: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    *,
+    half: bool,
+) -> Array:
+    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batch_indices.shape != rois.shape[:1]:
+        msg = f"X has shape {x.shape}, rois {rois.shape}, batch_indices {batch_indices.shape}"
+        raise KernelError(msg)
+    if mode not in ("avg", "max") or height < 1 or width < 1 or sampling_ratio < 0:
+        msg = f"mode is {mode!r}, the output {height} × {width}, sampling_ratio {sampling_ratio}"
+        raise KernelError(msg)
+    if rois.size and not (0 <= batch_indices.min() <= batch_indices.max() < x.shape[0]):
+        msg = f"batch_indices go from {batch_indices.min()} to {batch_indices.max()} for {x.shape[0]} images"
+        raise KernelError(msg)
+    dtype = compute_dtype(x.dtype)
+    source = widen(x)
+    out = empty((len(rois), x.shape[1], height, width), dtype)
+    regions = widen(rois).astype(dtype, copy=False) * dtype.type(spatial_scale) - dtype.type(0.5 if half else 0)
+    for number, (x1, y1, x2, y2) in enumerate(regions):
+        checkpoint()
+        image = source[int(batch_indices[number])]
+        down, down_count = _samples(y1, y2, height, sampling_ratio, x.shape[2], clamp=not half)
+        across, across_count = _samples(x1, x2, width, sampling_ratio, x.shape[3], clamp=not half)
+        out[number] = (_align_mean if mode == "avg" else _align_max)(image, down, across, down_count, across_count)
+    return narrow(out, x.dtype)
+
+
+Samples = tuple[Array, Array, Array, Array]  # low index, high index, weight of low, weight of high
+
+
+def _samples(first: float, last: float, cells: int, ratio: int, size: int, *, clamp: bool) -> tuple[Samples, int]:
+    """Where one axis is sampled: `count` points in each cell, as two neighbours and their weights."""
+    extent = last - first
+    if clamp:
+        extent = max(extent, type(extent)(1))
+    step = extent / cells
+    count = ratio or max(int(np.ceil(step)), 0)
+    if not np.isfinite(first) or count > 4 * size + 64:
+        # So many samples of so few pixels is a region far larger than the image.
+        count = min(max(count, 1), 4 * size + 64) if np.isfinite(first) else 1
+    at = first + step * (np.arange(cells)[:, None] + (np.arange(count) + 0.5) / max(count, 1))
+    at = at.reshape(-1).astype(np.float64)
+    outside = ~((at >= -1) & (at <= size))
+    at = np.clip(np.where(outside, 0, at), 0, size - 1)
+    low = np.floor(at).astype(np.intp)
+    high = np.minimum(low + 1, size - 1)
+    part = at - low
+    return (low, high, np.where(outside, 0, 1 - part), np.where(outside, 0, part)), count
+
+
+def _align_mean(image: Array, down: Samples, across: Samples, rows: int, columns: int) -> Array:
+    """Bilinear samples and their mean are linear on each axis: two small matrices do both."""
+    height, width = image.shape[1:]
+    left = _mean_matrix(down, rows, height).astype(image.dtype)
+    right = _mean_matrix(across, columns, width).astype(image.dtype)
+    means: Array = np.matmul(np.matmul(left, image), right.T)
+    return means
+
+
+def _mean_matrix(samples: Samples, count: int, size: int) -> Array:
+    low, high, low_weight, high_weight = samples
+    cells = len(low) // count if count else 0
+    matrix = np.zeros((cells, size))
+    if not count:
+        return matrix
+    cell = np.repeat(np.arange(cells), count)
+    np.add.at(matrix, (cell, low), low_weight / count)
+    np.add.at(matrix, (cell, high), high_weight / count)
+    return matrix
+
+
+def _align_max(image: Array, down: Samples, across: Samples, rows: int, columns: int) -> Array:
+    """The largest of the four weighted neighbours of every sample in a cell: what the specification's cases hold."""
+    best = None
+    for y, y_weight in ((down[0], down[2]), (down[1], down[3])):
+        for x, x_weight in ((across[0], across[2]), (across[1], across[3])):
+            weighted = image[:, y[:, None], x] * (y_weight[:, None] * x_weight).astype(image.dtype)
+            best = weighted if best is None else np.maximum(best, weighted)
+    assert best is not None
+    if not best.size:
+        return np.zeros((), image.dtype)
+    cells = best.reshape(len(image), -1, rows, best.shape[2] // columns, columns)
+    largest: Array = cells.max(axis=(2, 4))
+    return largest

@@ -1,0 +1,456 @@
+"""RNN, GRU and LSTM layers, all versions: signatures, layouts and directions around the cells of `recurrence`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, empty, zeros
+from exec.errors import KernelError
+from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from exec.kernels.shared.recurrence import Cell, activations, make_cell, run_cell
+
+_USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The attributes the three operators share, as given; `names` is the `activations` attribute."""
+
+    kind: str
+    direction: str = "forward"
+    names: tuple[str, ...] | None = None
+    alphas: tuple[float, ...] | None = None
+    betas: tuple[float, ...] | None = None
+    clip: float | None = None
+    hidden_size: int | None = None
+    layout: int = 0
+    linear_before_reset: bool = False
+    input_forget: bool = False
+
+    @property
+    def reversed(self) -> tuple[bool, ...]:
+        """Per direction: does it run backwards; KernelError for an unknown direction."""
+        match self.direction:
+            case "forward" | "foward":  # GRU-1 spells its default so
+                return (False,)
+            case "reverse":
+                return (True,)
+            case "bidirectional":
+                return (False, True)
+        msg = f"direction is {self.direction!r}, expected forward, reverse or bidirectional"
+        raise KernelError(msg)
+
+
+def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | None) -> list[Cell]:
+    """One packed cell per direction from W (D, gates × H, I), R (D, gates × H, H), B and P."""
+    count = len(options.reversed)
+    hidden = r.shape[-1]
+    gates = _GATES[options.kind]
+    if w.ndim != 3 or r.shape != (count, gates * hidden, hidden) or w.shape[:2] != r.shape[:2]:
+        msg = (
+            f"W has shape {w.shape} and R {r.shape}, expected ({count}, {gates} × hidden_size, input_size) and "
+            f"({count}, {gates} × hidden_size, hidden_size)"
+        )
+        raise KernelError(msg)
+    if options.hidden_size is not None and options.hidden_size != hidden:
+        msg = f"hidden_size is {options.hidden_size}, but R has shape {r.shape}"
+        raise KernelError(msg)
+    for name, value, columns in (("B", b, 2 * gates * hidden), ("P", p, 3 * hidden)):
+        if value is not None and value.shape != (count, columns):
+            msg = f"{name} has shape {value.shape}, expected ({count}, {columns})"
+            raise KernelError(msg)
+    usual = _USUAL[options.kind]
+    names = options.names or usual * count
+    each = len(usual)
+    if len(names) < count * each:
+        msg = f"activations lists {len(names)}, expected {each} per direction"
+        raise KernelError(msg)
+    functions = activations(names, options.alphas, options.betas)
+    return [
+        make_cell(
+            options.kind,
+            widen(w[d]),
+            widen(r[d]),
+            None if b is None else widen(b[d]),
+            tuple(functions[d * each : (d + 1) * each]),
+            usual=[n.lower() for n in names[d * each : (d + 1) * each]] == [n.lower() for n in usual],
+            clip=options.clip or None,
+            linear_before_reset=options.linear_before_reset,
+            peephole=None if p is None else widen(p[d]),
+            input_forget=options.input_forget,
+        )
+        for d in range(count)
+    ]
+
+
+def _run(
+    options: _Options,
+    cells: list[Cell],
+    x: Array,
+    sequence_lens: Array | None,
+    initial_h: Array | None,
+    initial_c: Array | None,
+) -> tuple[Array, Array, Array | None]:
+    """All directions over X; outputs Y, Y_h and (LSTM) Y_c in the layout the attributes ask for."""
+    if x.ndim != 3 or x.shape[2] != cells[0].w.shape[0]:
+        msg = f"X has shape {x.shape}, expected 3 axes with {cells[0].w.shape[0]} inputs last"
+        raise KernelError(msg)
+    dtype = compute_dtype(x.dtype)
+    source = np.ascontiguousarray(widen(x).swapaxes(0, 1) if options.layout else widen(x))
+    steps, batch = source.shape[:2]
+    count, hidden = len(cells), cells[0].hidden
+    shape = (count, batch, hidden)
+    h = _state(initial_h, shape, options.layout, dtype, "initial_h")
+    c = _state(initial_c, shape, options.layout, dtype, "initial_c") if options.kind == "LSTM" else None
+    lengths = _lengths(sequence_lens, steps, batch)
+    y = empty((steps, *shape), dtype)
+    last_h, last_c = np.empty(shape, dtype), np.empty(shape, dtype)
+    for d, (cell, backwards) in enumerate(zip(cells, options.reversed, strict=True)):
+        end_h, end_c = run_cell(
+            cell, source, h[d], None if c is None else c[d], lengths, reverse=backwards, out=y[:, d]
+        )
+        last_h[d] = end_h
+        if end_c is not None:
+            last_c[d] = end_c
+    if options.layout:
+        y, last_h, last_c = y.transpose(2, 0, 1, 3), last_h.swapaxes(0, 1), last_c.swapaxes(0, 1)
+    ends = narrow(last_h, x.dtype), narrow(last_c, x.dtype) if options.kind == "LSTM" else None
+    return narrow(y, x.dtype), *ends
+
+
+def _state(value: Array | None, shape: tuple[int, ...], layout: int, dtype: np.dtype[Any], name: str) -> Array:
+    if value is None:
+        return zeros(shape, dtype)
+    given = value.swapaxes(0, 1) if layout and value.ndim == 3 else value
+    if given.shape != shape:
+        msg = f"{name} has shape {value.shape}, expected {shape}, or with layout 1 the first two swapped"
+        raise KernelError(msg)
+    return widen(given)
+
+
+def _lengths(sequence_lens: Array | None, steps: int, batch: int) -> Array | None:
+    """Lengths per sequence, or None when all run to the end."""
+    if sequence_lens is None:
+        return None
+    if sequence_lens.shape != (batch,) or (batch and not 0 <= sequence_lens.min() <= sequence_lens.max() <= steps):
+        msg = f"sequence_lens is {sequence_lens.tolist()}, expected {batch} lengths from 0 to {steps}"
+        raise KernelError(msg)
+    return None if (sequence_lens == steps).all() else sequence_lens.astype(np.int64)
+
+
+# RNN
+
+
+@kernel("RNN", since=1)
+def rnn_1(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] = ("Tanh", "Tanh"),
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    output_sequence: int = 0,
+) -> tuple[Array, Array]:
+    """H = f(X W^T + H R^T + biases) for every step; all H and the last. Y is given whatever output_sequence says."""
+    del output_sequence
+    options = _Options("RNN", direction, activations, activation_alpha, activation_beta, clip, hidden_size)
+    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+
+
+@kernel("RNN", since=7)
+def rnn_7(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] = ("Tanh", "Tanh"),
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+) -> tuple[Array, Array]:
+    """As before."""
+    options = _Options("RNN", direction, activations, activation_alpha, activation_beta, clip, hidden_size)
+    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+
+
+@kernel("RNN", since=14)
+def rnn_14(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] = ("Tanh", "Tanh"),
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+) -> tuple[Array, Array]:
+    """As before; with layout 1 the batch comes first."""
+    options = _Options("RNN", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout)
+    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+
+
+# GRU
+
+
+@kernel("GRU", since=1)
+def gru_1(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "foward",
+    hidden_size: int | None = None,
+    output_sequence: int = 0,
+) -> tuple[Array, Array]:
+    """Gated recurrent units: gates z and r, candidate h; all H and the last."""
+    del output_sequence
+    options = _Options("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size)
+    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+
+
+@kernel("GRU", since=3)
+def gru_3(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    linear_before_reset: int = 0,
+    output_sequence: int = 0,
+) -> tuple[Array, Array]:
+    """As before; linear_before_reset multiplies by r after the product with Rh instead of before."""
+    del output_sequence
+    options = _Options(
+        *("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
+        linear_before_reset=bool(linear_before_reset),
+    )
+    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+
+
+@kernel("GRU", since=7)
+def gru_7(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    linear_before_reset: int = 0,
+) -> tuple[Array, Array]:
+    """As before."""
+    options = _Options(
+        *("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
+        linear_before_reset=bool(linear_before_reset),
+    )
+    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+
+
+@kernel("GRU", since=14)
+def gru_14(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> tuple[Array, Array]:
+    """As before; with layout 1 the batch comes first."""
+    options = _Options(
+        *("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout),
+        linear_before_reset=bool(linear_before_reset),
+    )
+    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+
+
+# LSTM
+
+
+@kernel("LSTM", since=1)
+def lstm_1(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    initial_c: Array | None = None,
+    p: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: int = 0,
+    output_sequence: int = 0,
+) -> tuple[Array, Array, Array | None]:
+    """Long short-term memory: gates i, o, f and cell c, with optional peepholes; all H, the last H and C."""
+    del output_sequence
+    options = _Options(
+        *("LSTM", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
+        input_forget=bool(input_forget),
+    )
+    return _run(options, _cells(options, w, r, b, p), x, sequence_lens, initial_h, initial_c)
+
+
+@kernel("LSTM", since=7)
+def lstm_7(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    initial_c: Array | None = None,
+    p: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: int = 0,
+) -> tuple[Array, Array, Array | None]:
+    """As before."""
+    options = _Options(
+        *("LSTM", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
+        input_forget=bool(input_forget),
+    )
+    return _run(options, _cells(options, w, r, b, p), x, sequence_lens, initial_h, initial_c)
+
+
+@kernel("LSTM", since=14)
+def lstm_14(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    initial_c: Array | None = None,
+    p: Array | None = None,
+    *,
+    activation_alpha: tuple[float, ...] | None = None,
+    activation_beta: tuple[float, ...] | None = None,
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> tuple[Array, Array, Array | None]:
+    """As before; with layout 1 the batch comes first."""
+    options = _Options(
+        *("LSTM", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout),
+        input_forget=bool(input_forget),
+    )
+    return _run(options, _cells(options, w, r, b, p), x, sequence_lens, initial_h, initial_c)
+
+
+# Constant weights are packed once
+
+
+@prepares(rnn_1, rnn_7, rnn_14)
+def prepare_rnn(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
+    """Pack constant weights of an RNN."""
+    return _prepare("RNN", constants, attributes)
+
+
+@prepares(gru_1, gru_3, gru_7, gru_14)
+def prepare_gru(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
+    """Pack constant weights of a GRU."""
+    return _prepare("GRU", constants, attributes)
+
+
+@prepares(lstm_1, lstm_7, lstm_14)
+def prepare_lstm(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
+    """Pack constant weights of an LSTM."""
+    return _prepare("LSTM", constants, attributes)
+
+
+def _prepare(kind: str, constants: Sequence[Array | None], attributes: dict[str, Any]) -> Callable[..., Any] | None:
+    padded = [*constants, *[None] * (8 - len(constants))]
+    w, r, b, p = padded[1], padded[2], padded[3], padded[7]
+    if w is None or r is None:
+        return None
+    options = _Options(
+        kind,
+        attributes.get("direction", "forward"),
+        attributes.get("activations"),
+        attributes.get("activation_alpha"),
+        attributes.get("activation_beta"),
+        attributes.get("clip"),
+        attributes.get("hidden_size"),
+        attributes.get("layout", 0),
+        bool(attributes.get("linear_before_reset", 0)),
+        bool(attributes.get("input_forget", 0)),
+    )
+    cells = _cells(options, w, r, b, p)
+
+    def run(*inputs: Array | None) -> tuple[Array | None, ...]:
+        given: list[Array | None] = [*inputs, *[None] * (8 - len(inputs))]
+        x, bias, lengths, h, c, peephole = given[0], *given[3:]
+        assert x is not None
+        packed = cells
+        if (bias is not None and b is None) or (peephole is not None and p is None):  # not constant after all
+            packed = _cells(options, w, r, bias, peephole)
+        return _run(options, packed, x, lengths, h, c)[: 3 if kind == "LSTM" else 2]
+
+    return run

@@ -1,0 +1,279 @@
+"""The cells of RNN, GRU and LSTM, one direction at a time, over time-major sequences (T, N, features).
+
+The inputs of all steps go through one product before the loop; a step is then one product with the state, added in
+place, and few calls over all gates at once. A sigmoid is (1 + tanh(x/2)) / 2, so with the usual activations one tanh
+serves every gate: the halves are folded into the weights beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.context import checkpoint
+from exec.errors import KernelError
+from exec.kernels.shared.blas import gemm_add
+
+Activation = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One direction of a layer, ready to run: weights transposed for products from the right."""
+
+    kind: str  # RNN, GRU, LSTM
+    w: Array  # (I, gates × H)
+    r: Array  # (H, gates × H)
+    bias: Array  # (gates × H,), the part that is added to the inputs of all steps
+    hidden: int
+    activations: tuple[Activation, ...]
+    clip: float | None = None
+    recurrent_bias: Array | None = None  # GRU with linear_before_reset: Rbh, inside the reset
+    peephole: Array | None = None  # (3, H): i, o, f
+    input_forget: bool = False
+    halved: bool = False  # sigmoid gates are prepared for tanh
+
+
+def make_cell(
+    kind: str,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    activations: tuple[Activation, ...],
+    *,
+    usual: bool,
+    clip: float | None,
+    linear_before_reset: bool = False,
+    peephole: Array | None = None,
+    input_forget: bool = False,
+) -> Cell:
+    """Pack W (gates × H, I), R (gates × H, H) and B (2 × gates × H); `usual` says the activations are the default."""
+    hidden = r.shape[1]
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
+    if w.shape[0] != gates * hidden or r.shape[0] != gates * hidden:
+        msg = f"W has shape {w.shape} and R {r.shape} per direction, expected {gates} × hidden_size rows"
+        raise KernelError(msg)
+    both = np.zeros((2, gates * hidden), w.dtype) if b is None else b.reshape(2, gates * hidden)
+    bias, inner = both[0] + both[1], None
+    if linear_before_reset:
+        inner = both[1, 2 * hidden :].copy()
+        bias[2 * hidden :] = both[0, 2 * hidden :]
+    halved = usual and clip is None and peephole is None and kind != "RNN"
+    factor = np.ones(gates * hidden, w.dtype)
+    if halved:
+        factor[: {"GRU": 2, "LSTM": 3}[kind] * hidden] = 0.5
+    return Cell(
+        kind,
+        np.ascontiguousarray(w.T) * factor,
+        np.ascontiguousarray(r.T) * factor,
+        bias * factor,
+        hidden,
+        activations,
+        clip,
+        inner,
+        None if peephole is None else peephole.reshape(3, hidden),
+        input_forget,
+        halved,
+    )
+
+
+def run_cell(
+    cell: Cell, x: Array, h: Array, c: Array | None, lengths: Array | None, *, reverse: bool, out: Array | None
+) -> tuple[Array, Array | None]:
+    """Run over x (T, N, I) from state h, c (N, H); writes each h to out (T, N, H) and returns the last h and c.
+
+    `lengths` (N,) ends each sequence of the batch early: its state stays and `out` is zero from there on.
+    """
+    steps, batch = x.shape[:2]
+    inputs = empty((steps, batch, cell.w.shape[1]), x.dtype)
+    np.matmul(x.reshape(steps * batch, -1), cell.w, out=inputs.reshape(steps * batch, -1))
+    inputs += cell.bias
+    if lengths is not None and reverse:
+        time = np.arange(steps)[:, None]
+        order = np.where(time < lengths, lengths - 1 - time, time)
+        inputs = np.take_along_axis(inputs, order[:, :, None], axis=0)
+    step = {"RNN": _rnn_step, "GRU": _gru_step, "LSTM": _lstm_step}[cell.kind](cell, batch, x.dtype)
+    state = (h.astype(x.dtype), None if c is None else c.astype(x.dtype))
+    states = _loop(step, inputs, state, lengths, backwards=reverse and lengths is None)
+    for number, state in states:
+        if out is not None:
+            out[number] = state[0] if lengths is None else state[0] * (number < lengths)[:, None]
+    if out is not None and lengths is not None and reverse:
+        out[...] = np.take_along_axis(out, order[:, :, None], axis=0)
+    return state
+
+
+State = tuple[Array, "Array | None"]
+Step = Callable[[Array, Array, "Array | None"], State]
+
+
+def _loop(
+    step: Step, inputs: Array, state: State, lengths: Array | None, *, backwards: bool
+) -> Iterator[tuple[int, State]]:
+    """Yield (time, state) of every step; a state is valid until the next."""
+    count = inputs.shape[0]
+    for number in range(count - 1, -1, -1) if backwards else range(count):
+        if number % 16 == 0:
+            checkpoint()
+        new = step(inputs[number], *state)
+        if lengths is not None and not (live := number < lengths).all():
+            kept = [
+                None if a is None or b is None else np.where(live[:, None], a, b)
+                for a, b in zip(new, state, strict=True)
+            ]
+            assert kept[0] is not None
+            new = kept[0], kept[1]
+        state = new
+        yield number, state
+
+
+def _rnn_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
+    del batch, dtype
+    activation = cell.activations[0]
+
+    def step(gate: Array, h: Array, _c: Array | None) -> State:
+        gemm_add(h, cell.r, gate)
+        return activation(_clipped(gate, cell.clip)), None
+
+    return step
+
+
+def _gru_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
+    hidden, f, g = cell.hidden, cell.activations[0], cell.activations[1]
+    r_gates, r_hidden = np.ascontiguousarray(cell.r[:, : 2 * hidden]), np.ascontiguousarray(cell.r[:, 2 * hidden :])
+    inner = np.empty((batch, hidden), dtype)
+
+    def step(gate: Array, h: Array, _c: Array | None) -> State:
+        gates, candidate = gate[:, : 2 * hidden], gate[:, 2 * hidden :]
+        gemm_add(h, r_gates, gates)
+        if cell.halved:
+            np.tanh(gates, out=gates)
+            np.multiply(gates, 0.5, out=gates)
+            np.add(gates, 0.5, out=gates)
+        else:
+            gates[...] = f(_clipped(gates, cell.clip))
+        z, r = gates[:, :hidden], gates[:, hidden:]
+        if cell.recurrent_bias is not None:
+            np.matmul(h, r_hidden, out=inner)
+            np.add(inner, cell.recurrent_bias, out=inner)
+            np.multiply(inner, r, out=inner)
+            np.add(candidate, inner, out=candidate)
+        else:
+            np.multiply(r, h, out=inner)
+            gemm_add(inner, r_hidden, candidate)
+        if cell.halved:
+            np.tanh(candidate, out=candidate)
+        else:
+            candidate[...] = g(_clipped(candidate, cell.clip))
+        np.subtract(h, candidate, out=inner)
+        np.multiply(inner, z, out=inner)
+        return np.add(candidate, inner), None
+
+    return step
+
+
+def _lstm_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
+    return _quick_lstm_step(cell, batch, dtype) if cell.halved else _general_lstm_step(cell)
+
+
+def _quick_lstm_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
+    """Gates i, o, f, c with sigmoid and tanh, without peepholes and clipping."""
+    hidden = cell.hidden
+    buffer = np.empty((batch, hidden), dtype)
+
+    def step(gate: Array, h: Array, c: Array | None) -> State:
+        assert c is not None
+        gemm_add(h, cell.r, gate)
+        np.tanh(gate, out=gate)
+        sigmoids = gate[:, : 3 * hidden]
+        np.multiply(sigmoids, 0.5, out=sigmoids)
+        np.add(sigmoids, 0.5, out=sigmoids)
+        i, o, f = sigmoids[:, :hidden], sigmoids[:, hidden : 2 * hidden], sigmoids[:, 2 * hidden :]
+        if cell.input_forget:
+            np.subtract(1, i, out=f)
+        np.multiply(i, gate[:, 3 * hidden :], out=buffer)
+        c = np.multiply(f, c)
+        np.add(c, buffer, out=c)
+        h = np.tanh(c)
+        np.multiply(h, o, out=h)
+        return h, c
+
+    return step
+
+
+def _general_lstm_step(cell: Cell) -> Step:
+    hidden = cell.hidden
+    f_act, g_act, h_act = cell.activations
+
+    def step(gate: Array, h: Array, c: Array | None) -> State:
+        assert c is not None
+        gemm_add(h, cell.r, gate)
+        i, o, f, g = (gate[:, k * hidden : (k + 1) * hidden] for k in range(4))
+        if cell.peephole is not None:
+            i = i + cell.peephole[0] * c
+            f = f + cell.peephole[2] * c
+        i = f_act(_clipped(i, cell.clip))
+        f = 1 - i if cell.input_forget else f_act(_clipped(f, cell.clip))
+        c = f * c + i * g_act(_clipped(g, cell.clip))
+        if cell.peephole is not None:
+            o = o + cell.peephole[1] * c
+        return f_act(_clipped(o, cell.clip)) * h_act(c), c
+
+    return step
+
+
+def _clipped(x: Array, clip: float | None) -> Array:
+    return x if clip is None else np.clip(x, -clip, clip)
+
+
+# Activations
+
+
+def _sigmoid(x: Array) -> Array:
+    return 0.5 * np.tanh(0.5 * x) + 0.5
+
+
+#: By lower-case name: function of (x, alpha, beta), default alpha and beta (None: takes none).
+_FUNCTIONS: dict[str, tuple[Callable[[Array, Any, Any], Array], float | None, float | None]] = {
+    "relu": (lambda x, _a, _b: np.maximum(x, 0), None, None),
+    "tanh": (lambda x, _a, _b: np.tanh(x), None, None),
+    "sigmoid": (lambda x, _a, _b: _sigmoid(x), None, None),
+    "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
+    "leakyrelu": (lambda x, a, _b: np.where(x >= 0, x, a * x), 0.01, None),
+    "thresholdedrelu": (lambda x, a, _b: np.where(x >= a, x, 0), 1.0, None),
+    "scaledtanh": (lambda x, a, b: a * np.tanh(b * x), 1.0, 1.0),
+    "hardsigmoid": (lambda x, a, b: np.clip(a * x + b, 0, 1), 0.2, 0.5),
+    "elu": (lambda x, a, _b: np.where(x >= 0, x, a * np.expm1(np.minimum(x, 0))), 1.0, None),
+    "softsign": (lambda x, _a, _b: x / (1 + np.abs(x)), None, None),
+    "softplus": (lambda x, _a, _b: np.logaddexp(x, 0), None, None),
+}
+
+
+def activations(
+    names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None
+) -> list[Activation]:
+    """The functions of an `activations` attribute; alphas and betas go in order to those that take one."""
+    alpha, beta = iter(alphas or ()), iter(betas or ())
+    result = []
+    for name in names:
+        found = _FUNCTIONS.get(name.lower())
+        if found is None:
+            msg = f"activation {name!r} is not one of {', '.join(sorted(_FUNCTIONS))}"
+            raise KernelError(msg)
+        function, default_alpha, default_beta = found
+        a = default_alpha if default_alpha is None else next(alpha, default_alpha)
+        b = default_beta if default_beta is None else next(beta, default_beta)
+        result.append(_bound(function, a, b))
+    return result
+
+
+def _bound(function: Callable[[Array, Any, Any], Array], a: float | None, b: float | None) -> Activation:
+    def activation(x: Array) -> Array:
+        # Python numbers keep the type of x.
+        return function(x, a, b).astype(x.dtype, copy=False)
+
+    return activation
