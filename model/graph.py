@@ -132,7 +132,8 @@ class Value:
 class Node:
     """One operator call. `inputs` and `outputs` hold None where an optional one is left out.
 
-    `domain` is normalised (``""`` for ai.onnx). `graph` is None while the node is not in a graph.
+    `domain` is normalised (``""`` for ai.onnx). `graph` is None while the node is not in a graph, and only in one
+    is it the producer of its outputs.
     """
 
     __slots__ = (
@@ -164,10 +165,6 @@ class Node:
         self._decoder: Decoder | None = None
         self._previous: Node | None = None
         self._next: Node | None = None
-        for index, value in enumerate(outputs):
-            if value is not None:
-                value.producer = self
-                value.index = index
         for graph in self.bodies:
             graph.owner = self
 

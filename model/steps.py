@@ -94,9 +94,7 @@ class InsertNode:
             msg = f"{node!r} is already in a graph"
             raise ValueError(msg)
         self.graph.nodes._insert(node, self.before)
-        for index, value in enumerate(node.outputs):
-            if value is not None:
-                value.graph, value.producer, value.index = self.graph, node, index
+        _own(node)
         _attach(node)
         return RemoveNode(node)
 
@@ -116,6 +114,7 @@ class RemoveNode:
             raise ValueError(msg)
         _detach(node)
         graph.nodes._remove(node)
+        _disown(node)
         return InsertNode(graph, node, before)
 
 
@@ -174,17 +173,10 @@ class SetOutputs:
     def apply(self) -> SetOutputs:
         """Make the change; returns its inverse."""
         node, old = self.node, self.node.outputs
-        for value in old:
-            if value is not None and value.producer is node:
-                value.producer = None
-                value.index = 0
-        for index, value in enumerate(self.outputs):
-            if value is not None:
-                value.producer = node
-                value.index = index
-                if node.graph is not None:
-                    value.graph = node.graph
+        _disown(node)
         node.outputs = self.outputs
+        if node.graph is not None:
+            _own(node)
         return SetOutputs(node, old)
 
 
@@ -349,6 +341,19 @@ def _add_use(value: Value, user: Node | Graph, index: int) -> None:
 def _drop_use(value: Value, user: Node | Graph, index: int) -> None:
     if value._uses is not None:
         value._uses.pop((user, index), None)
+
+
+def _own(node: Node) -> None:
+    for index, value in enumerate(node.outputs):
+        if value is not None:
+            value.graph, value.producer, value.index = node.graph, node, index
+
+
+def _disown(node: Node) -> None:
+    for value in node.outputs:
+        if value is not None and value.producer is node:
+            value.producer = None
+            value.index = 0
 
 
 def _attach(node: Node) -> None:

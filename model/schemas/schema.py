@@ -105,7 +105,7 @@ def _at(parameters: tuple[Parameter, ...], index: int) -> Parameter | None:
 
 
 def type_text(type: Type | None) -> str | None:  # noqa: A002
-    """A type as signatures write it (``seq(tensor(int64))``), without shapes and spaces; None when a part is unknown."""
+    """A type as signatures write it (``seq(tensor(int64))``), no shapes or spaces; None when partly unknown."""
     match type:
         case TensorType() | SparseTensorType():
             if not isinstance(type.element_type, ElementType) or type.element_type is ElementType.UNDEFINED:

@@ -1,0 +1,70 @@
+"""Small models for tests, made from ONNX text so that a reader sees what is meant."""
+
+from __future__ import annotations
+
+import onnx.parser
+
+from model.document import Document
+from model.graph import Graph, Model, Node, Value
+from model.io.read import load
+
+CHAIN = """
+<ir_version: 10, opset_import: ["" : 21]>
+chain (float[N, 4] x, float[4] unused) => (float[N, 4] y)
+<float[4] w = {1.0, 2.0, 3.0, 4.0}, float[4] b = {0.5, 0.5, 0.5, 0.5}>
+{
+    [first] a = Mul (x, w)
+    [second] r = Relu (a)
+    [third] c = Add (r, b)
+    [fourth] y = Softmax <axis: int = 1> (c)
+}
+"""
+
+BRANCHES = """
+<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+branches (float[4] x, bool flag) => (float[4] y)
+<float[4] w = {1.0, 2.0, 3.0, 4.0}>
+{
+    [double] d = Add (x, x)
+    [choose] z = If (flag) <
+        then_branch: graph = yes () => (float[4] yes_out) { [inner] yes_out = Mul (d, w) },
+        else_branch: graph = no () => (float[4] no_out) { no_out = Neg (x) }
+    >
+    [call] y = local.scale <factor: float = 2.0> (z)
+}
+<domain: "local", opset_import: ["" : 21]>
+scale <factor> (v) => (o)
+{
+    f = Constant <value_float: float = @factor> ()
+    o = Mul (v, f)
+}
+"""
+
+
+def model(text: str = CHAIN) -> Model:
+    """A model from ONNX text, by way of its bytes."""
+    return load(onnx.parser.parse_model(text).SerializeToString())
+
+
+def document(text: str = CHAIN) -> Document:
+    """A document of that model."""
+    return Document(model(text))
+
+
+def node(owner: Document | Model, name: str) -> Node:
+    """The node of a name, wherever it is."""
+    return next(n for g in _model(owner).graphs() for n in g.nodes if n.name == name)
+
+
+def value(owner: Document | Model, name: str) -> Value:
+    """The value of a name, wherever it is."""
+    return next(v for g in _model(owner).graphs() for v in g.values() if v.name == name)
+
+
+def graph(owner: Document | Model, name: str) -> Graph:
+    """The graph of a name, wherever it is."""
+    return next(g for g in _model(owner).graphs() if g.name == name)
+
+
+def _model(owner: Document | Model) -> Model:
+    return owner.model if isinstance(owner, Document) else owner

@@ -1,0 +1,245 @@
+import pytest
+
+from model.attributes import AttributeKind, make_attribute
+from model.graph import Node, Value
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetOutputs,
+)
+from model.tensors import ArrayTensor
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+
+@pytest.fixture
+def document():
+    return builders.document()
+
+
+def rename(document, name, title="Rename", merge=""):
+    node = document.model.graph.nodes.first
+    with document.edit(title, merge=merge) as edit:
+        edit.do(SetField(node, "name", name))
+
+
+def remove_twice(document):
+    node = builders.node(document, "second")
+    with document.edit("Half") as edit:
+        edit.do(RemoveNode(node))
+        edit.do(RemoveNode(node))
+
+
+def test_undo_and_redo_restore_everything(document):
+    before = snapshot(document.model)
+    graph, node = document.model.graph, builders.node(document, "second")
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(node))
+        edit.do(SetInput(builders.node(document, "third"), 0, builders.value(document, "a")))
+    after = snapshot(document.model)
+    assert after != before
+    assert_linked(document.model)
+    assert document.undo()
+    assert snapshot(document.model) == before
+    assert [n.name for n in graph.nodes] == ["first", "second", "third", "fourth"]
+    assert builders.node(document, "second") is node
+    assert document.redo()
+    assert snapshot(document.model) == after
+    assert_linked(document.model)
+    assert not document.redo()
+
+
+def test_an_edit_that_raises_leaves_no_trace(document):
+    before, heard = snapshot(document.model), []
+    document.subscribe(heard.append)
+    with pytest.raises(ValueError, match="is in no graph"):
+        remove_twice(document)
+    assert snapshot(document.model) == before
+    assert_linked(document.model)
+    assert heard == []
+    assert document.undo_title is None
+    assert not document.modified
+
+
+def test_an_inner_edit_joins_the_outer_one_and_rolls_back_alone(document):
+    with document.edit("Outer") as edit:
+        edit.do(SetField(document.model, "doc_string", "kept"))
+        with pytest.raises(ValueError, match="is in no graph"):
+            remove_twice(document)
+        assert builders.node(document, "second") is not None
+    assert document.model.doc_string == "kept"
+    assert [e.title for e in document.entries()][1:] == ["Outer"]
+
+
+def test_an_edit_that_changes_nothing_is_not_in_the_history(document):
+    revision = document.revision
+    rename(document, "first")
+    assert document.undo_title is None
+    assert document.revision == revision
+
+
+def test_listeners_hear_the_steps_of_edit_undo_and_redo(document):
+    heard = []
+    end = document.subscribe(heard.append)
+    rename(document, "new")
+    document.undo()
+    document.redo()
+    assert [c.kind for c in heard] == ["edit", "undo", "redo"]
+    assert [c.steps[0].value for c in heard] == ["new", "first", "new"]
+    assert [c.revision for c in heard] == [1, 2, 3]
+    assert heard[0].state == heard[2].state != heard[1].state
+    end()
+    document.undo()
+    assert len(heard) == 3
+
+
+def test_typing_merges_into_one_entry_until_the_gesture_ends(document):
+    for text in ("n", "ne", "new"):
+        rename(document, text, merge="name")
+    assert len(list(document.entries())) == 2
+    document.end_gesture()
+    rename(document, "newer", merge="name")
+    assert len(list(document.entries())) == 3
+    document.undo()
+    assert document.model.graph.nodes.first.name == "new"
+    document.undo()
+    assert document.model.graph.nodes.first.name == "first"
+
+
+def test_a_gesture_that_ends_where_it_began_disappears(document):
+    rename(document, "f", merge="name")
+    rename(document, "first", merge="name")
+    assert document.undo_title is None
+    assert not document.modified
+    assert document.redo_title is None
+
+
+def test_a_state_has_an_id_of_its_own_even_while_merging(document):
+    states = set()
+    document.subscribe(lambda change: states.add(change.state))
+    for text in ("n", "ne", "new"):
+        rename(document, text, merge="name")
+    assert len(states) == 3
+
+
+def test_modified_follows_the_saved_state(document):
+    assert not document.modified
+    rename(document, "a")
+    document.mark_saved()
+    assert not document.modified
+    rename(document, "b")
+    assert document.modified
+    document.undo()
+    assert not document.modified
+    document.undo()
+    assert document.modified
+
+
+def test_saving_in_the_middle_of_a_gesture_is_remembered(document):
+    rename(document, "n", merge="name")
+    document.mark_saved()
+    rename(document, "ne", merge="name")
+    assert document.modified
+    document.undo()
+    assert not document.modified
+
+
+def test_abandoned_branches_can_be_visited(document):
+    rename(document, "a", "A")
+    rename(document, "ab", "B")
+    at_b = document.current
+    document.undo()
+    rename(document, "ac", "C")
+    assert [e.title for e in document.entries()][1:] == ["A", "B", "C"]
+    document.go_to(at_b)
+    assert document.model.graph.nodes.first.name == "ab"
+    document.undo()
+    assert document.redo_title == "B"
+    document.go_to(document.root)
+    assert document.model.graph.nodes.first.name == "first"
+
+
+def test_undo_inside_an_edit_is_a_bug(document):
+    rename(document, "a")
+    with pytest.raises(RuntimeError, match="inside an edit"), document.edit("Edit"):
+        document.undo()
+
+
+def test_attributes_keep_their_order(document):
+    node = builders.node(document, "fourth")
+    with document.edit("Add") as edit:
+        for name in ("p", "q", "r"):
+            edit.do(SetAttribute(node, name, make_attribute(name, 1)))
+    with document.edit("Remove") as edit:
+        edit.do(SetAttribute(node, "p", None))
+    document.undo()
+    assert list(node.attributes) == ["axis", "p", "q", "r"]
+    assert node.attributes["p"].kind is AttributeKind.INT
+
+
+def test_initializers_keep_their_place(document):
+    import numpy as np
+
+    graph = document.model.graph
+    w = builders.value(document, "w")
+    with document.edit("Remove") as edit:
+        edit.do(SetInitializer(graph, w, None))
+    with document.edit("Add") as edit:
+        edit.do(SetInitializer(graph, Value("z"), ArrayTensor(np.zeros(3, np.float32))))
+    document.undo()
+    document.undo()
+    assert [v.name for v in graph.initializers] == ["w", "b"]
+    assert w.initializer is not None
+
+
+def test_uses_of_a_body_follow_its_node():
+    document = builders.document(builders.BRANCHES)
+    d, choose = builders.value(document, "d"), builders.node(document, "choose")
+    assert [user.name for user in d.consumers] == ["inner"]
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(choose))
+    assert not d.uses
+    assert_linked(document.model)
+    document.undo()
+    assert [user.name for user in d.consumers] == ["inner"]
+    with document.edit("Drop branch") as edit:
+        edit.do(SetAttribute(choose, "then_branch", None))
+    assert not d.uses
+    document.undo()
+    assert_linked(document.model)
+
+
+def test_outputs_taken_from_a_node_have_no_producer(document):
+    node, r = builders.node(document, "second"), builders.value(document, "r")
+    with document.edit("Outputs") as edit:
+        edit.do(SetOutputs(node, (Value("fresh"),)))
+    assert r.producer is None
+    assert not r.is_defined
+    document.undo()
+    assert r.producer is node
+    assert_linked(document.model)
+
+
+def test_returning_a_value_is_a_use(document):
+    graph, r = document.model.graph, builders.value(document, "r")
+    with document.edit("Return") as edit:
+        edit.do(SetGraphOutputs(graph, (*graph.outputs, r)))
+    assert (graph, 1) in r.uses
+    assert r.is_output
+    document.undo()
+    assert not r.is_output
+
+
+def test_steps_refuse_what_would_break_the_links(document):
+    graph = document.model.graph
+    with pytest.raises(ValueError, match="already in a graph"):
+        InsertNode(graph, builders.node(document, "first")).apply()
+    with pytest.raises(ValueError, match="is in no graph"):
+        RemoveNode(Node("Relu")).apply()
+    with pytest.raises(ValueError, match="has no field 'inputs'"):
+        SetField(graph, "inputs", ()).apply()
