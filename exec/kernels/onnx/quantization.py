@@ -60,7 +60,7 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
     low, high = integer_limits(dtype)
     result = empty(x.shape, dtype)
     shift = None if zero_point is None or not zero_point.any() else zero_point.astype(x.dtype)
-    container = np.int8 if is_narrow(dtype) else dtype
+    container = np.dtype(np.int8) if is_narrow(dtype) else dtype
 
     def convert(source: Array, target: Array, work: Array) -> None:
         np.divide(source, scale, out=work)
@@ -70,7 +70,10 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
         if shift is not None:
             np.add(work, shift, out=work)
         np.clip(work, low, high, out=work)
-        target[...] = work.astype(container)
+        if container is dtype:
+            np.copyto(target, work, casting="unsafe")
+        else:
+            target[...] = work.astype(container)
 
     if scale.ndim or (shift is not None and shift.ndim):
         convert(x, result, np.empty(x.shape, x.dtype))

@@ -15,8 +15,8 @@ from exec.kernels.shared.dtypes import compute_dtype
 from exec.kernels.shared.scratch import scratch
 from exec.threads import parallel_for, split, threads
 
-#: Elements of one piece: three of them in float32 fill a tenth of a usual second-level cache.
-PIECE = 1 << 14
+#: Elements of one piece: long enough to make numpy's calls cheap, and three of them in float32 fit 512 KiB.
+PIECE = 1 << 15
 #: Smaller arrays are not worth handing to another thread.
 PARALLEL = 1 << 17
 
@@ -62,7 +62,7 @@ def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL)
 
 def apply(ufunc: np.ufunc, x: Array) -> Array:
     """One numpy function of one argument, in the wide type where the type of `x` is a short one."""
-    if x.size < PARALLEL and x.dtype.char in "fdbhilqBHILQ":
+    if x.dtype.char in "fdbhilqBHILQ" and (x.size < PARALLEL or threads() == 1):
         result = np.empty(x.shape, x.dtype)
         ufunc(x, result)
         return result

@@ -11,9 +11,10 @@ from exec.arrays import Array
 from exec.errors import KernelError
 from exec.kernels.onnx.math.functions import exact_erf, tanh_erf
 from exec.kernels.registry import kernel
-from exec.kernels.shared.blocks import apply, elementwise, temporary
+from exec.kernels.shared.blocks import PARALLEL, apply, elementwise, temporary
 from exec.kernels.shared.broadcast import unidirectional
 from exec.kernels.shared.dtypes import FLOAT64, compute_dtype, narrow, widen
+from exec.threads import threads
 
 _LOWEST, _HIGHEST = -3.4028234663852886e38, 3.4028234663852886e38  # of float32, as the attributes' defaults
 
@@ -29,7 +30,9 @@ def fill_relu(x: Array, target: Array) -> None:
 @kernel("Relu", since=1)
 def relu_1(x: Array) -> Array:
     """max(x, 0)."""
-    return elementwise(fill_relu, x)
+    if compute_dtype(x.dtype) != x.dtype or (x.size >= PARALLEL and threads() > 1):
+        return elementwise(fill_relu, x)
+    return np.asarray(np.maximum(x, x.dtype.type(0)))
 
 
 @kernel("LeakyRelu", since=1)
@@ -175,10 +178,13 @@ def celu_12(x: Array, *, alpha: float = 1.0) -> Array:
 
 def fill_sigmoid(x: Array, target: Array, alpha: float = 1.0) -> None:
     """1 / (1 + exp(-alpha·x)); exp overflows to infinity where the result is 0."""
-    np.multiply(x, -alpha, target)
+    if alpha == 1:
+        np.negative(x, target)
+    else:
+        np.multiply(x, -alpha, target)
     np.exp(target, target)
     np.add(target, 1, target)
-    np.reciprocal(target, target)
+    np.divide(1, target, target)
 
 
 @kernel("Sigmoid", since=1)

@@ -37,7 +37,7 @@ def div_7(a: Array, b: Array) -> Array:
     """The elementwise quotient; integers are truncated towards zero and give 0 for a divisor of 0."""
     if a.dtype.kind not in "iu":
         return binary(np.divide, a, b)
-    if a.dtype.kind == "u":
+    if a.dtype.kind == "u" or (a.size and b.size and a.min() >= 0 and b.min() >= 0):
         return binary(np.floor_divide, a, b)
     # What the remainder with the sign of `a` leaves is a multiple of `b`, which floor_divide divides exactly.
     quotient = binary(np.fmod, a, b)

@@ -10,6 +10,9 @@ from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis, scalar_int
 from exec.kernels.shared.dtypes import is_float, narrow, widen
 
+#: Up to this many elements are found one after the other.
+_FEW = 8
+
 
 @kernel("TopK", since=1)
 def top_k_1(x: Array, *, axis: int = -1, k: int) -> tuple[Array, Array]:
@@ -47,13 +50,33 @@ def _top_k(x: Array, k: int, axis: int, *, largest: bool) -> tuple[Array, Array]
     rows = np.moveaxis(x, axis, -1)
     if x.size == 0 or k == 0:
         return np.empty(shape, x.dtype), np.empty(shape, np.int64)
-    keys = _order_keys(rows, largest)
-    if keys.dtype == np.uint32 and length < 1 << 32:
-        indices = _smallest_of_pairs(keys, k)
-    else:
-        indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    indices = _few_largest(rows, k) if largest and k <= _FEW else None
+    if indices is None:
+        keys = _order_keys(rows, largest)
+        if keys.dtype == np.uint32 and length < 1 << 32:
+            indices = _smallest_of_pairs(keys, k)
+        else:
+            indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
     values = np.take_along_axis(rows, indices, axis=-1)
     return np.ascontiguousarray(np.moveaxis(values, -1, axis)), np.ascontiguousarray(np.moveaxis(indices, -1, axis))
+
+
+def _few_largest(rows: Array, k: int) -> Array | None:
+    """Positions of the k largest by looking for the largest k times, or None where that could go wrong.
+
+    What was found is overwritten by minus infinity; a row that ends in minus infinities is not decided this way.
+    """
+    if rows.dtype.char not in "fd" or rows.shape[-1] < 8 * k:
+        return None
+    rest = rows.copy()
+    indices = np.empty((*rows.shape[:-1], k), np.int64)
+    for turn in range(k):
+        place = np.argmax(rest, axis=-1, keepdims=True)
+        indices[..., turn : turn + 1] = place
+        if turn and np.isneginf(np.take_along_axis(rest, place, axis=-1)).any():
+            return None
+        np.put_along_axis(rest, place, -np.inf, axis=-1)
+    return indices
 
 
 def _smallest_of_pairs(keys: Array, k: int) -> Array:

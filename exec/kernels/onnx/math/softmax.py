@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -12,26 +14,57 @@ from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
 from exec.kernels.shared.blocks import PARALLEL, PIECE, spread
 from exec.kernels.shared.dtypes import compute_dtype
+from exec.kernels.shared.scratch import scratch
+
+#: Longer rows are added up pairwise by numpy, which is more exact.
+_LONGEST_ROW = 4096
+#: exp of anything up to this, added up a billion times, stays far from float32's largest number.
+_SAFE_EXPONENT = 60.0
+#: With row sums above this, no exponential that matters was so small that it lost digits.
+_SAFE_SUM = 1e-10
 
 
 def softmax_rows(x: Array, target: Array) -> None:
-    """Fill `target` with the softmax along axis 1 of a wide array [outer, n, …]; the two may be one array."""
+    """Fill `target` with the softmax along axis 1 of a wide array [outer, n, …]; not in place.
+
+    The largest element of each row is taken off only where it must be: finding it takes longer than all the rest
+    in short rows, and one comparison tells for the whole piece that no exponential can overflow.
+    """
+    if x.max() < _SAFE_EXPONENT:
+        np.exp(x, target)
+        sums = _sums(target)
+        if sums.min() > _SAFE_SUM:
+            np.divide(target, sums, target)
+            return
     np.subtract(x, x.max(axis=1, keepdims=True), target)
     np.exp(target, target)
     np.divide(target, _sums(target), target)
 
 
 def log_softmax_rows(x: Array, target: Array) -> None:
-    """Fill `target` with the logarithm of the softmax along axis 1."""
+    """Fill `target` with the logarithm of the softmax along axis 1; not in place."""
+    if x.max() < _SAFE_EXPONENT:
+        np.exp(x, target)
+        sums = _sums(target)
+        if sums.min() > _SAFE_SUM:
+            np.subtract(x, np.log(sums), target)
+            return
     np.subtract(x, x.max(axis=1, keepdims=True), target)
     np.subtract(target, np.log(_sums(np.exp(target))), target)
 
 
 def _sums(x: Array) -> Array:
     """Sums along axis 1, kept as an axis; rows of moderate length are quickest as a product with ones."""
-    if x.ndim == 2 and x.shape[1] <= 4096:
-        return np.asarray(np.matmul(x, np.ones((x.shape[1], 1), x.dtype)))
+    if x.ndim == 2 and x.shape[1] <= _LONGEST_ROW:
+        return np.asarray(np.matmul(x, _ones(x.shape[1], x.dtype)))
     return np.asarray(x.sum(axis=1, keepdims=True))
+
+
+@lru_cache(maxsize=64)
+def _ones(length: int, dtype: np.dtype[Any]) -> Array:
+    ones = np.ones((length, 1), dtype)
+    ones.flags.writeable = False
+    return ones
 
 
 def _hardmax_rows(x: Array, target: Array) -> None:
@@ -62,8 +95,9 @@ def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], 
                 fill(source[rows], target[rows])
             else:
                 piece = source[rows].astype(wide)
-                fill(piece, piece)
-                target[rows] = piece
+                filled = scratch("softmax", piece.shape, wide)
+                fill(piece, filled)
+                target[rows] = filled
 
     spread(run, outer, max(2, PARALLEL * outer // x.size))
     return result
