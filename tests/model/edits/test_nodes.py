@@ -1,0 +1,161 @@
+import pytest
+
+from model.checks import check_model
+from model.edits import nodes
+from model.errors import ModelError
+from model.graph import NodeDeviceConfiguration
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+
+@pytest.fixture
+def document():
+    return builders.document()
+
+
+@pytest.fixture(autouse=True)
+def _undone_at_the_end(document):
+    """Whatever a test did, taking it back gives the model as opened, with its links whole."""
+    before = snapshot(document.model)
+    yield
+    assert_linked(document.model)
+    while document.undo():
+        pass
+    assert snapshot(document.model) == before
+    assert_linked(document.model)
+
+
+def problems(document):
+    return [p.rule for p in check_model(document.model) if p.severity == "error"]
+
+
+def test_a_node_is_prepared_by_its_signature(document):
+    with document.edit("Add") as edit:
+        node = nodes.add_node(edit, document.model.graph, "LayerNormalization", [builders.value(document, "r")])
+    assert [v and v.name for v in node.inputs] == ["r", None]
+    assert len(node.outputs) == 1
+    assert node.name == "LayerNormalization"
+    assert node is document.model.graph.nodes.last
+
+
+def test_a_new_domain_is_imported(document):
+    with document.edit("Add") as edit:
+        nodes.add_node(edit, document.model.graph, "TreeEnsemble", domain="ai.onnx.ml")
+        nodes.add_node(edit, document.model.graph, "Whatever", domain="my.own")
+    assert document.model.opset_imports["ai.onnx.ml"] >= 5
+    assert document.model.opset_imports["my.own"] == 1
+
+
+def test_a_node_added_early_gets_its_producers_before_it(document):
+    with document.edit("Add") as edit:
+        first = document.model.graph.nodes.first
+        nodes.add_node(edit, document.model.graph, "Neg", [builders.value(document, "r")], before=first)
+    assert problems(document) == []
+
+
+def test_a_function_of_the_model_is_prepared_by_its_own_signature():
+    other = builders.document(builders.BRANCHES)
+    with other.edit("Add") as edit:
+        node = nodes.add_node(edit, other.model.graph, "scale", domain="local")
+    assert node.inputs == (None,)
+    assert len(node.outputs) == 1
+
+
+def test_deleting_takes_unused_constants_along(document):
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [builders.node(document, "first")])
+    assert [v.name for v in document.model.graph.initializers] == ["b"]
+    assert problems(document) == ["undefined-value"]
+
+
+def test_deleting_and_bridging_joins_what_is_left(document):
+    with document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [builders.node(document, "second"), builders.node(document, "third")])
+    assert [v.name for v in builders.node(document, "fourth").inputs] == ["a"]
+    assert problems(document) == []
+
+
+def test_bridging_the_last_node_keeps_the_name_of_the_output(document):
+    with document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [builders.node(document, "fourth")])
+    (output,) = document.model.graph.outputs
+    assert output.name == "y"
+    assert output.producer.name == "third"
+
+
+def test_a_node_without_data_input_cannot_be_bridged(document):
+    with document.edit("Add") as edit:
+        node = nodes.add_node(edit, document.model.graph, "RandomNormal", attributes={"shape": [2]})
+    with pytest.raises(ModelError, match="cannot be bridged"), document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [node])
+
+
+def test_duplicates_are_wired_alike_and_named_anew(document):
+    chosen = [builders.node(document, "third"), builders.node(document, "second")]
+    with document.edit("Duplicate") as edit:
+        second, third = nodes.duplicate(edit, chosen)
+    assert (second.name, third.name) == ("second_1", "third_1")
+    assert second.inputs[0] is builders.value(document, "a")
+    assert third.inputs[0] is second.outputs[0]
+    assert third.inputs[1] is builders.value(document, "b")
+    assert problems(document) == []
+
+
+def test_duplicating_a_node_with_bodies_copies_them():
+    other = builders.document(builders.BRANCHES)
+    with other.edit("Duplicate") as edit:
+        (copy,) = nodes.duplicate(edit, [builders.node(other, "choose")])
+    assert all(a is not b for a, b in zip(copy.bodies, builders.node(other, "choose").bodies, strict=True))
+    assert_linked(other.model)
+    assert [p.rule for p in check_model(other.model) if p.severity == "error"] == []
+
+
+def test_changing_the_operator_keeps_what_fits(document):
+    node = builders.node(document, "fourth")
+    with document.edit("Change") as edit:
+        nodes.change_operator(edit, node, "LogSoftmax")
+    assert node.attributes["axis"].value == 1
+    with document.edit("Change") as edit:
+        nodes.change_operator(edit, node, "Relu")
+    assert not node.attributes
+    with document.edit("Change") as edit:
+        nodes.change_operator(edit, builders.node(document, "first"), "Neg")
+    assert len(builders.node(document, "first").inputs) == 1
+    assert problems(document) == []
+
+
+def test_a_node_on_an_edge(document):
+    r = builders.value(document, "r")
+    with document.edit("Insert") as edit:
+        node = nodes.insert_on_edge(edit, r, "Neg")
+    assert builders.node(document, "third").inputs[0] is node.outputs[0]
+    assert node.inputs == (r,)
+    assert problems(document) == []
+
+
+def test_a_node_before_an_output_leaves_the_output_its_name(document):
+    y = builders.value(document, "y")
+    with document.edit("Insert") as edit:
+        node = nodes.insert_on_edge(edit, y, "Neg")
+    (output,) = document.model.graph.outputs
+    assert output is node.outputs[0]
+    assert output.name == "y"
+    assert problems(document) == []
+
+
+def test_node_names_stay_unique(document):
+    with pytest.raises(ModelError, match="named second already"), document.edit("Rename") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "second")
+
+
+def test_outputs_in_use_cannot_be_dropped(document):
+    with document.edit("More") as edit:
+        nodes.set_output_count(edit, builders.node(document, "first"), 3)
+    assert len(builders.node(document, "first").outputs) == 3
+    with pytest.raises(ModelError, match="Output a is used"), document.edit("Fewer") as edit:
+        nodes.set_output_count(edit, builders.node(document, "first"), 0)
+
+
+def test_device_configurations_must_exist(document):
+    with pytest.raises(ModelError, match="No device configuration 'tpu'"), document.edit("Devices") as edit:
+        nodes.set_device_configurations(edit, builders.node(document, "first"), (NodeDeviceConfiguration("tpu"),))

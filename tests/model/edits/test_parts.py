@@ -1,0 +1,310 @@
+import numpy as np
+import onnx
+import pytest
+
+from model.checks import check_model
+from model.edits import functions, initializers, interface, properties, subgraphs
+from model.errors import ModelError
+from model.graph import DeviceConfiguration, Value
+from model.io.read import load
+from model.tensors import ArrayTensor
+from model.types import ElementType, Shape, TensorType
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+
+@pytest.fixture
+def chain():
+    return builders.document()
+
+
+@pytest.fixture
+def branches():
+    return builders.document(builders.BRANCHES)
+
+
+@pytest.fixture(autouse=True)
+def _undo_restores(chain, branches):
+    before = [snapshot(d.model) for d in (chain, branches)]
+    yield
+    for document, old in zip((chain, branches), before, strict=True):
+        assert_linked(document.model)
+        while document.undo():
+            pass
+        assert snapshot(document.model) == old
+        assert_linked(document.model)
+
+
+def legal(model):
+    return [p for p in check_model(model) if p.severity == "error"] == []
+
+
+# -- constants ------------------------------------------------------------------------------------------------
+
+
+def test_an_initializer_becomes_a_constant_and_back(chain):
+    w = builders.value(chain, "w")
+    with chain.edit("To constant") as edit:
+        node = initializers.initializer_to_constant(edit, w)
+    assert chain.model.graph.nodes.first is node
+    assert builders.node(chain, "first").inputs[1] is node.outputs[0]
+    assert legal(chain.model)
+    with chain.edit("To initializer") as edit:
+        value = initializers.constant_to_initializer(edit, node)
+    assert value.name == "w"
+    assert value.initializer.numpy().tolist() == [1, 2, 3, 4]
+    assert legal(chain.model)
+
+
+def test_an_initializer_becomes_an_input(chain):
+    w = builders.value(chain, "w")
+    with chain.edit("To input") as edit:
+        interface.initializer_to_input(edit, chain.model.graph, w)
+    assert w in chain.model.graph.inputs
+    assert w.initializer is None
+    assert w.type == TensorType(ElementType.FLOAT, Shape((4,)))
+    assert legal(chain.model)
+
+
+def test_replacing_values_keeps_the_declared_type_true(chain):
+    w = builders.value(chain, "w")
+    with chain.edit("Replace") as edit:
+        initializers.set_tensor(edit, w, ArrayTensor(np.ones((1,), np.float32)))
+    assert w.initializer.shape == (1,)
+    assert w.type is None or w.type.shape.dims == (1,)
+
+
+def test_reshaping_needs_the_same_number_of_elements(chain):
+    w = builders.value(chain, "w")
+    with chain.edit("Reshape") as edit:
+        initializers.reshape(edit, w, (2, 2))
+    assert w.initializer.numpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ModelError, match="4 elements"), chain.edit("Reshape") as edit:
+        initializers.reshape(edit, w, (3,))
+
+
+def test_conversion_reports_what_is_lost():
+    tensor = ArrayTensor(np.array([0.1, 1.0, 1e10, np.nan], np.float32))
+    copy, report = initializers.convert(tensor, ElementType.FLOAT16, lambda a, t: a.astype(t.numpy_dtype))
+    assert copy.element_type is ElementType.FLOAT16
+    assert (report.total, report.changed, report.overflowed) == (4, 2, 1)
+    assert 0 < report.largest_error < 1e-3
+
+
+def test_a_used_constant_cannot_just_go(chain):
+    with pytest.raises(ModelError, match="w is used"), chain.edit("Remove") as edit:
+        initializers.remove_initializer(edit, builders.value(chain, "w"))
+
+
+# -- functions ------------------------------------------------------------------------------------------------
+
+
+def test_a_selection_becomes_a_function_and_back(chain):
+    before = snapshot(chain.model)
+    chosen = [builders.node(chain, "second"), builders.node(chain, "third")]
+    with chain.edit("Extract") as edit:
+        call = functions.extract_function(edit, chosen, "block")
+    assert [v.name for v in call.inputs] == ["a", "b"]
+    assert [v.name for v in call.outputs] == ["c"]
+    assert legal(chain.model)
+    assert_linked(chain.model)
+    with chain.edit("Inline") as edit:
+        functions.inline_all(edit)
+    assert chain.model.functions == ()
+    assert [n.op_type for n in chain.model.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
+    assert legal(chain.model)
+    chain.undo()
+    chain.undo()
+    assert snapshot(chain.model) == before
+
+
+def test_a_selection_with_a_detour_is_refused(chain):
+    chosen = [builders.node(chain, "first"), builders.node(chain, "third")]
+    with pytest.raises(ModelError, match="second lies between"), chain.edit("Extract") as edit:
+        functions.extract_function(edit, chosen, "block")
+
+
+def test_inlining_fills_in_attributes(branches):
+    with branches.edit("Inline") as edit:
+        constant, mul = functions.inline_call(edit, builders.node(branches, "call"))
+    assert constant.attributes["value_float"].value == 2.0
+    assert not constant.attributes["value_float"].reference
+    assert mul.outputs[0] is branches.model.graph.outputs[0]
+    assert legal(branches.model)
+
+
+def test_recursive_functions_are_refused(branches):
+    from model.steps import SetField
+
+    inner = branches.model.functions[0].body.nodes.last
+    with branches.edit("Recurse") as edit:
+        edit.do(SetField(inner, "op_type", "scale"))
+        edit.do(SetField(inner, "domain", "local"))
+    with pytest.raises(ModelError, match="calls itself"), branches.edit("Inline") as edit:
+        functions.inline_all(edit)
+
+
+def test_a_called_function_stays(branches):
+    with pytest.raises(ModelError, match="is called"), branches.edit("Remove") as edit:
+        functions.remove_function(edit, branches.model.functions[0])
+
+
+def test_a_changed_signature_changes_its_calls(branches):
+    function = branches.model.functions[0]
+    extra = Value("extra")
+    with branches.edit("Signature") as edit:
+        functions.set_signature(edit, function, inputs=(extra, *function.body.inputs))
+    call = builders.node(branches, "call")
+    assert [v and v.name for v in call.inputs] == [None, "z"]
+    assert_linked(branches.model)
+
+
+@pytest.mark.parametrize("name", ["bert_mini_functions"])
+def test_functions_of_a_real_model_inline(shared_models, name):
+    from model.document import Document
+
+    document = Document(load(shared_models / name / "model.onnx"))
+    with document.edit("Inline") as edit:
+        assert functions.inline_all(edit) > 0
+    assert legal(document.model)
+    assert_linked(document.model)
+    document.undo()
+    assert legal(document.model)
+
+
+# -- parts ----------------------------------------------------------------------------------------------------
+
+
+def test_pasting_in_the_same_model_reconnects(chain):
+    fragment = subgraphs.copy([builders.node(chain, "second"), builders.node(chain, "third")])
+    with chain.edit("Paste") as edit:
+        relu, add = subgraphs.paste(edit, chain.model.graph, fragment)
+    assert relu.inputs[0] is builders.value(chain, "a")
+    assert add.inputs == (relu.outputs[0], builders.value(chain, "b"))
+    assert legal(chain.model)
+
+
+def test_pasting_into_another_model_brings_what_is_needed(chain, branches):
+    fragment = subgraphs.copy([builders.node(branches, "choose"), builders.node(branches, "call")])
+    with chain.edit("Paste") as edit:
+        choose, call = subgraphs.paste(edit, chain.model.graph, fragment)
+    assert choose.inputs == (None,)
+    assert call.inputs[0] is choose.outputs[0]
+    assert chain.model.function("local", "scale") is not None
+    assert chain.model.function("local", "scale") is not branches.model.functions[0]
+    assert chain.model.opset_imports["local"] == 1
+    assert_linked(chain.model)
+    assert_linked(branches.model)
+
+
+def test_constants_come_along_under_free_names(chain):
+    other = builders.document(builders.CHAIN.replace("1.0, 2.0", "9.0, 9.0"))
+    fragment = subgraphs.copy([builders.node(other, "first")])
+    with chain.edit("Paste") as edit:
+        (mul,) = subgraphs.paste(edit, chain.model.graph, fragment)
+    assert mul.inputs[0] is builders.value(chain, "x")
+    assert mul.inputs[1].name == "w_1"
+    assert mul.inputs[1].initializer.numpy().tolist() == [9, 9, 3, 4]
+
+
+def test_an_extracted_part_stands_alone(chain):
+    part = subgraphs.extract(chain.model, [builders.node(chain, "second"), builders.node(chain, "third")])
+    assert [v.name for v in part.graph.inputs] == ["a"]
+    assert [v.name for v in part.graph.outputs] == ["c"]
+    assert [v.name for v in part.graph.initializers] == ["b"]
+    assert_linked(part)
+
+
+def test_everything_between_two_values(chain):
+    a, c, r = (builders.value(chain, n) for n in "acr")
+    part = subgraphs.extract_between(chain.model, chain.model.graph, [a], [c])
+    assert [n.op_type for n in part.graph.nodes] == ["Relu", "Add"]
+    with pytest.raises(ModelError, match="Also needed: x"):
+        subgraphs.extract_between(chain.model, chain.model.graph, [r], [a])
+
+
+def test_a_model_is_cut_in_two_and_joined_again(chain):
+    first, second = subgraphs.split_at(chain.model, chain.model.graph, [builders.value(chain, "r")])
+    assert [n.op_type for n in first.graph.nodes] == ["Mul", "Relu"]
+    assert [n.op_type for n in second.graph.nodes] == ["Add", "Softmax"]
+    from model.document import Document
+
+    joined = Document(first)
+    with joined.edit("Merge") as edit:
+        subgraphs.merge(edit, first.graph, second)
+    assert [n.op_type for n in first.graph.nodes] == [n.op_type for n in chain.model.graph.nodes]
+    assert_linked(first)
+
+
+def test_merging_resolves_clashes_by_prefix(chain):
+    other = builders.model()
+    with chain.edit("Merge") as edit:
+        subgraphs.merge(edit, chain.model.graph, other, {"x": "y"}, prefix="second/")
+    names = [n.name for n in chain.model.graph.nodes]
+    assert names[4:] == ["second/first", "second/second", "second/third", "second/fourth"]
+    assert builders.node(chain, "second/first").inputs[0].name == "y"
+    assert legal(chain.model)
+
+
+def test_operators_of_another_meaning_are_refused(chain):
+    other = builders.model("""
+        <ir_version: 8, opset_import: ["" : 12]>
+        g (float[2, 3] p) => (float[2, 3] q) { q = Softmax (p) }
+    """)
+    with pytest.raises(ModelError, match="Softmax means something else"), chain.edit("Merge") as edit:
+        subgraphs.merge(edit, chain.model.graph, other)
+
+
+# -- properties -----------------------------------------------------------------------------------------------
+
+
+def test_properties_of_the_model(chain):
+    model = chain.model
+    with chain.edit("Properties") as edit:
+        properties.set_ir_version(edit, 11)
+        properties.set_opset(edit, model, "ai.onnx", 22)
+        properties.set_opset(edit, model, "my.own", 3)
+        properties.set_opset(edit, model, "my.own", None)
+        properties.set_text(edit, model, "producer_name", "me")
+        properties.set_metadata(edit, model, "author", "x")
+        properties.rename_metadata(edit, model, "author", "writer")
+        properties.set_metadata(edit, model.graph, "key", "text")
+        properties.set_configurations(edit, (DeviceConfiguration("pair", 2, ("a", "b")),))
+    assert model.opset_imports == {"": 22}
+    assert model.metadata == {"writer": "x"}
+    assert model.configurations[0].devices == ("a", "b")
+    for wrong in (
+        lambda e: properties.set_ir_version(e, 0),
+        lambda e: properties.set_opset(e, model, "", 0),
+        lambda e: properties.set_metadata(e, model, "", "x"),
+        lambda e: properties.set_configurations(e, (DeviceConfiguration("c", 2, ("a",)),)),
+        lambda e: properties.set_model_version(e, 1 << 64),
+    ):
+        with pytest.raises(ModelError), chain.edit("Wrong") as edit:
+            wrong(edit)
+
+
+def test_bindings_name_what_is_there():
+    model = load(_training_model())
+    from model.document import Document
+
+    document = Document(model)
+    training = model.training_info[0]
+    with pytest.raises(ModelError, match="No output 'nothing'"), document.edit("Bind") as edit:
+        properties.set_bindings(edit, training, update={"w": "nothing"})
+    with document.edit("Bind") as edit:
+        properties.set_bindings(edit, training, update={})
+    assert training.update_binding == ()
+    document.undo()
+    assert training.update_binding == (("w", "w_new"),)
+
+
+def _training_model():
+    proto = onnx.parser.parse_model(builders.CHAIN)
+    step = proto.training_info.add()
+    step.algorithm.CopyFrom(
+        onnx.parser.parse_graph("step (float[4] g) => (float[4] w_new) { w_new = Sub (w, g) }"),
+    )
+    binding = step.update_binding.add()
+    binding.key, binding.value = "w", "w_new"
+    return proto.SerializeToString()

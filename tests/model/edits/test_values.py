@@ -1,0 +1,212 @@
+import pytest
+
+from model.checks import check_model
+from model.edits import attributes, interface, names, values
+from model.errors import ModelError
+from model.queries.scope import makes_cycle, unique_name
+from model.types import ElementType, Shape, TensorType
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+
+@pytest.fixture(params=["chain", "branches"])
+def document(request):
+    return builders.document(builders.CHAIN if request.param == "chain" else builders.BRANCHES)
+
+
+@pytest.fixture
+def chain():
+    return builders.document()
+
+
+@pytest.fixture
+def branches():
+    return builders.document(builders.BRANCHES)
+
+
+def test_renaming_reaches_bodies(branches):
+    with branches.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(branches, "d"), "doubled")
+    assert builders.node(branches, "inner").inputs[0].name == "doubled"
+    assert check_model(branches.model) == []
+
+
+def test_a_name_in_use_is_refused_also_across_bodies(branches):
+    with pytest.raises(ModelError, match="named yes_out already"), branches.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(branches, "d"), "yes_out")
+    with pytest.raises(ModelError, match="needs a name"), branches.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(branches, "d"), "")
+
+
+def test_cycles_are_refused_with_the_reason(chain):
+    first, c = builders.node(chain, "first"), builders.value(chain, "c")
+    assert makes_cycle(first, c)
+    with pytest.raises(ModelError, match="would be a cycle"), chain.edit("Connect") as edit:
+        values.connect(edit, first, 1, c)
+
+
+def test_a_cycle_through_a_body_is_refused(branches):
+    inner, z = builders.node(branches, "inner"), builders.value(branches, "z")
+    with pytest.raises(ModelError, match="would be a cycle"), branches.edit("Connect") as edit:
+        values.connect(edit, inner, 0, z)
+
+
+def test_values_of_a_body_are_not_visible_outside(branches):
+    double, inside = builders.node(branches, "double"), builders.value(branches, "yes_out")
+    with pytest.raises(ModelError, match="not visible"), branches.edit("Connect") as edit:
+        values.connect(edit, double, 0, inside)
+
+
+def test_connecting_mends_the_order(chain):
+    from model.edits.nodes import add_node
+
+    graph = chain.model.graph
+    with chain.edit("Add") as edit:
+        late = add_node(edit, graph, "Neg", [builders.value(chain, "x")])
+    with chain.edit("Connect") as edit:
+        values.connect(edit, builders.node(chain, "third"), 0, late.outputs[0])
+    assert [n.name for n in graph.nodes].index("Neg") < [n.name for n in graph.nodes].index("third")
+    assert [p for p in check_model(chain.model) if p.severity == "error"] == []
+    chain.undo()
+    assert graph.nodes.last is late
+
+
+def test_variadic_inputs_grow_and_shrink(chain):
+    from model.edits.nodes import add_node
+
+    x = builders.value(chain, "x")
+    with chain.edit("Add") as edit:
+        node = add_node(edit, chain.model.graph, "Concat", [x], attributes={"axis": 0})
+        values.connect(edit, node, 1, x)
+        values.connect(edit, node, 2, builders.value(chain, "a"))
+    assert [v.name for v in node.inputs] == ["x", "x", "a"]
+    with chain.edit("Drop") as edit:
+        values.disconnect(edit, node, 0)
+    assert [v.name for v in node.inputs] == ["x", "a"]
+    assert_linked(chain.model)
+
+
+def test_a_fixed_number_of_inputs_does_not_grow(chain):
+    with pytest.raises(ModelError, match="takes at most 1 inputs"), chain.edit("Connect") as edit:
+        values.connect(edit, builders.node(chain, "second"), 1, builders.value(chain, "x"))
+
+
+def test_optional_inputs_leave_a_gap_or_go(chain):
+    from model.edits.nodes import add_node
+
+    x, a = builders.value(chain, "x"), builders.value(chain, "a")
+    with chain.edit("Add") as edit:
+        node = add_node(edit, chain.model.graph, "Clip", [x, a, a])
+        values.disconnect(edit, node, 1)
+    assert node.inputs == (x, None, a)
+    with chain.edit("Drop") as edit:
+        values.disconnect(edit, node, 2)
+    assert node.inputs == (x,)
+
+
+def test_types_that_do_not_fit_are_said_while_dragging(chain):
+    with chain.edit("Type") as edit:
+        values.set_type(edit, builders.value(chain, "x"), TensorType(ElementType.STRING))
+    said = values.type_mismatch(builders.node(chain, "second"), 0, builders.value(chain, "x"))
+    assert "string" in said
+    assert values.type_mismatch(builders.node(chain, "second"), 0, builders.value(chain, "a")) == ""
+
+
+def test_attributes_take_the_kind_of_the_signature(chain):
+    node = builders.node(chain, "fourth")
+    with chain.edit("Set") as edit:
+        attributes.set_attribute(edit, node, "axis", -1)
+        attributes.set_attribute(edit, node, "own", [1, 2.5])
+    assert node.attributes["axis"].value == -1
+    assert node.attributes["own"].value == (1.0, 2.5)
+    for wrong in ("x", 1 << 63, [1]):
+        with pytest.raises(ModelError), chain.edit("Set") as edit:
+            attributes.set_attribute(edit, node, "axis", wrong)
+    assert node.attributes["axis"].value == -1
+
+
+def test_a_float_beyond_32_bits_is_refused(chain):
+    with pytest.raises(ModelError, match="32 bits"), chain.edit("Set") as edit:
+        attributes.set_attribute(edit, builders.node(chain, "fourth"), "alpha", 1e39)
+
+
+def test_function_attributes_can_be_referred_to_only_in_functions(branches):
+    with pytest.raises(ModelError, match="not in a function"), branches.edit("Refer") as edit:
+        attributes.refer_to_function_attribute(edit, builders.node(branches, "double"), "a", "factor")
+    inside = next(iter(branches.model.functions[0].body.nodes))
+    with branches.edit("Refer") as edit:
+        attributes.refer_to_function_attribute(edit, inside, "value_float", "factor")
+    assert inside.attributes["value_float"].reference == "factor"
+
+
+def test_the_batch_is_set_everywhere(chain):
+    graph = chain.model.graph
+    with chain.edit("Declare") as edit:
+        values.set_type(edit, builders.value(chain, "a"), TensorType(ElementType.FLOAT, Shape(("N", 4))))
+    with chain.edit("Batch") as edit:
+        interface.set_batch(edit, graph, 8)
+    assert [v.type.shape.dims for v in (*graph.inputs[:1], *graph.outputs, builders.value(chain, "a"))] == [(8, 4)] * 3
+    assert builders.value(chain, "w").initializer.shape == (4,)
+    with pytest.raises(ModelError, match="cannot be a dimension"), chain.edit("Batch") as edit:
+        interface.set_batch(edit, graph, -1)
+
+
+def test_inputs_and_outputs_come_and_go(chain):
+    graph = chain.model.graph
+    before = snapshot(chain.model)
+    with chain.edit("Interface") as edit:
+        added = interface.add_input(edit, graph, "x", TensorType(ElementType.FLOAT))
+        interface.remove_input(edit, graph, builders.value(chain, "unused"))
+        interface.add_output(edit, graph, builders.value(chain, "r"))
+        interface.reorder_outputs(edit, graph, graph.outputs[::-1])
+    assert added.name == "x_1"
+    assert [v.name for v in graph.outputs] == ["r", "y"]
+    assert_linked(chain.model)
+    with pytest.raises(ModelError, match="Input x is used"), chain.edit("Remove") as edit:
+        interface.remove_input(edit, graph, builders.value(chain, "x"))
+    chain.undo()
+    assert snapshot(chain.model) == before
+
+
+def test_find_and_replace_shows_before_it_does(document):
+    found = names.find_replacements(
+        document.model.graphs(), "^(.)", r"new_\1", ["value names", "node names"], regex=True
+    )
+    assert all(r.after == f"new_{r.before}" for r in found)
+    with document.edit("Replace") as edit:
+        names.replace_all(edit, found)
+    assert all(v.name.startswith("new_") for g in document.model.graphs() for v in g.values())
+    assert_linked(document.model)
+    assert [p for p in check_model(document.model) if p.severity == "error"] == []
+
+
+def test_replacing_into_one_name_twice_is_refused_whole(chain):
+    before = snapshot(chain.model)
+    found = names.find_replacements(chain.model.graphs(), "first|second", "same", ["node names"], regex=True)
+    with pytest.raises(ModelError, match="Two would be named same"), chain.edit("Replace") as edit:
+        names.replace_all(edit, found)
+    assert snapshot(chain.model) == before
+    with pytest.raises(ModelError, match="not a regular expression"):
+        names.find_replacements(chain.model.graphs(), "(", "", ["node names"], regex=True)
+
+
+def test_missing_node_names_are_given(branches):
+    from model.steps import SetField
+
+    unnamed = builders.graph(branches, "no").nodes.first
+    assert unnamed.name == ""
+    with branches.edit("Same") as edit:
+        edit.do(SetField(builders.node(branches, "call"), "name", "double"))
+    with branches.edit("Name") as edit:
+        names.regenerate_node_names(edit, branches.model, only_missing=True)
+    for root in branches.model.root_graphs():
+        found = [n.name for g in root.walk() for n in g.nodes]
+        assert all(found)
+        assert len(set(found)) == len(found)
+
+
+def test_unique_names_count_on():
+    assert unique_name("a", {"b"}) == "a"
+    assert unique_name("a", {"a"}) == "a_1"
+    assert unique_name("a_9", {"a_9", "a_10"}) == "a_11"
+    assert unique_name("", {"value_1"}) == "value_2"
