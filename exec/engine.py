@@ -1,0 +1,490 @@
+"""Runs snapshots: plans them, reuses what earlier runs computed, keeps values within a budget.
+
+Every value has a token that says what it is: of which operation, attributes and inputs. What has a token in the
+store is not computed again, so an edit costs the nodes downstream of it and an undo costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from exec.context import Limits, RuntimeValue
+from exec.operations import Library
+from exec.plan import MISSING, Path, Plan, Step, ValueKey, compile_model
+from exec.results import Failure, NodeResult, RunResult, State
+from exec.runner import FOLD_LIMIT, Observer, Run, bind, distinct_bytes, prepare
+from exec.snapshot import ABSENT, ModelSnapshot
+from exec.statistics import Summary, nbytes
+from model.errors import ModelError
+from model.progress import SILENT, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked of a run. `values` None: every value; else keys, beside the outputs unless `until` is given."""
+
+    values: tuple[ValueKey | str, ...] | None = None
+    outputs: bool = True
+    until: tuple[Path, int] | None = None
+    seed: int = 0
+    memory_limit: int | None = None  # bytes of a single value
+    time_limit: float | None = None  # seconds
+    fresh: bool = False
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What a step gave in an earlier run."""
+
+    values: tuple[RuntimeValue, ...]
+    seconds: float
+    nbytes: int
+    run: int
+
+
+@dataclass(slots=True)
+class _Outline:
+    """What stays of a step whose values did not fit the budget."""
+
+    summaries: tuple[Summary | None, ...]
+    seconds: float
+    nbytes: int
+    run: int
+
+
+@dataclass(slots=True)
+class _Store:
+    entries: dict[int, _Entry] = field(default_factory=dict)
+    outlines: dict[int, _Outline] = field(default_factory=dict)
+    run: int = 0
+
+    def trim(self, budget: int) -> None:
+        """Let values of older runs go until the rest fits."""
+        if all(e.run == self.run for e in self.entries.values()):
+            return
+        total = distinct_bytes(v for e in self.entries.values() for v in e.values)
+        if total <= budget:
+            return
+        old = sorted((e.run, token) for token, e in self.entries.items() if e.run != self.run)
+        for _, token in old:
+            if total <= budget:
+                return
+            total -= self.entries.pop(token).nbytes
+
+
+class Engine:
+    """Runs snapshots of one model, one run at a time. `budget` is how many bytes of values are kept.
+
+    Any thread, but one at a time.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.library = Library()
+        self._store = _Store()
+        self._plans: dict[Any, Plan] = {}
+        self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
+        self._tokens: dict[int, tuple[Any, list[int]]] = {}  # by id of a plan in _plans
+        self._costs: dict[int, float] = {}  # by Step.key, seconds
+
+    def forget(self) -> None:
+        """Let go of all values of earlier runs; constants stay."""
+        self._store = _Store()
+        self._feeds.clear()
+
+    def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> Plan:
+        """The plan of a snapshot; that of the same content is found again."""
+        key = (snapshot.uid, seed, fed)
+        plan = self._plans.pop(key, None)
+        if plan is None:
+            plan = compile_model(snapshot, self.library, seed=seed, fed=fed)
+        self._plans[key] = plan  # the newest last
+        plan.names = snapshot.names
+        while len(self._plans) > 4:
+            dropped = self._plans.pop(next(iter(self._plans)))
+            self._tokens.pop(id(dropped), None)
+        return plan
+
+    def start(
+        self,
+        snapshot: ModelSnapshot,
+        feeds: Mapping[int, RuntimeValue],
+        options: Options,
+        *,
+        progress: Progress = SILENT,
+        observer: Observer | None = None,
+    ) -> Execution:
+        """Plan a run; constants are computed here, nothing else yet. ModelError when an input it needs is not given."""
+        begun = time.perf_counter()
+        self._store.run += 1
+        if options.fresh:
+            self._store.entries.clear()
+            self._store.outlines.clear()
+        graph = snapshot.graph
+        fed = frozenset(value for value, _ in graph.initializers if value in feeds)
+        plan = self.plan(snapshot, options.seed, fed)
+        slots: list[RuntimeValue] = [MISSING] * plan.size
+        slots[0] = None
+        given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
+        of_steps = self._number(plan, given)
+        for value in given:
+            slots[plan.slots[(), value]] = self._feeds[value][1]
+        targets = _targets(plan, options)
+        needed, kept = self._needed(plan, of_steps, targets, slots)
+        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+        run = Run(
+            plan,
+            self.library,
+            slots,
+            limits=Limits(options.memory_limit, deadline, progress),
+            ceiling=max(self.budget, 1),
+            observer=observer,
+        )
+        _refuse_missing(plan, needed, slots, snapshot)
+        execution = Execution(self, plan, run, of_steps, kept, options, begun)
+        execution.prepare(needed, targets)
+        return execution
+
+    def _number(self, plan: Plan, given: Mapping[int, RuntimeValue]) -> list[int]:
+        """A token per step; 0 where something is missing."""
+        feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
+        known = self._tokens.get(id(plan))
+        if known is not None and known[0] == feeds:
+            return known[1]
+        tokens = [0] * plan.size
+        for slot, token in plan.tokens.items():
+            tokens[slot] = token if slot else -1
+        for value, token in feeds:
+            tokens[plan.slots[(), value]] = token
+        of_steps = []
+        intern = self.library.token
+        for step in plan.steps:
+            token = step.token
+            if not token and not step.operation.problem:
+                read = [tokens[s] for s in step.reads]
+                if 0 not in read:
+                    token = intern((step.key, *read))
+                    for index, slot in enumerate(step.outs):
+                        if slot:
+                            tokens[slot] = token if not index else intern((token, "output", index))
+            of_steps.append(token)
+        self._tokens[id(plan)] = feeds, of_steps
+        return of_steps
+
+    def _feed(self, number: int, value: RuntimeValue) -> int:
+        """The token of a feed; a copy is kept to see later whether it changed, and so that nobody can change it."""
+        known = self._feeds.get(number)
+        if known is not None and same_value(known[1], value):
+            return known[0]
+        token = self.library.token(("feed", number, self._store.run))
+        self._feeds[number] = token, copy_value(value)
+        return token
+
+    def _needed(
+        self, plan: Plan, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue]
+    ) -> tuple[list[Step], dict[int, _Entry | _Outline | None]]:
+        """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
+        wanted = bytearray(len(plan.steps))
+        needed: list[Step] = []
+        kept: dict[int, _Entry | _Outline | None] = {}
+        entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
+        run, producers = self._store.run, plan.producers
+        for step in reversed(plan.steps):
+            index = step.index
+            if not wanted[index] and targets is not None and index not in targets:
+                continue
+            token = tokens[index]
+            if token:
+                entry = entries.get(token)
+                if entry is not None:
+                    entry.run = run
+                    for slot, value in zip(step.outs, entry.values, strict=True):
+                        if slot:
+                            slots[slot] = value
+                    kept[index] = entry
+                    continue
+                if step.token and token in folded:
+                    for slot, value in zip(step.outs, folded[token], strict=True):
+                        if slot:
+                            slots[slot] = plan.template[slot] = value
+                            plan.given.add(slot)
+                    kept[index] = None
+                    continue
+                if not wanted[index] and token in outlines:
+                    outlines[token].run = run
+                    kept[index] = outlines[token]
+                    continue
+            needed.append(step)
+            for slot in step.reads:
+                producer = producers.get(slot)
+                if producer is not None:
+                    wanted[producer.index] = 1
+        needed.reverse()
+        return needed, kept
+
+
+class Execution:
+    """A run that has been planned: `advance` computes, `result` says what there is so far."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        run: Run,
+        tokens: list[int],
+        kept: dict[int, _Entry | _Outline | None],
+        options: Options,
+        begun: float,
+    ) -> None:
+        self.engine = engine
+        self.plan = plan
+        self.run = run
+        self.options = options
+        self.wanted: set[int] = set()
+        self._tokens = tokens
+        self._kept = kept
+        self._begun = begun
+        self._stored = 0
+
+    @property
+    def next_step(self) -> Step | None:
+        """The step that `advance` would run next."""
+        position = len(self.run.stamps)
+        return self.run.code[position].step if position < len(self.run.code) else None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to run."""
+        return bool(self.run.stopped) or self.next_step is None
+
+    def prepare(self, needed: list[Step], targets: set[int] | None) -> None:
+        """Compute constants, prepare weights, settle the order."""
+        run, plan, library = self.run, self.plan, self.engine.library
+        bind(plan, library, needed)
+        slots, template = run.slots, plan.template
+        for slot in plan.given:
+            if slots[slot] is MISSING:
+                slots[slot] = template[slot]
+        for slot, value in plan.undefined.items():
+            if slots[slot] is MISSING:
+                run.dead[slot] = Failure(
+                    0, (), plan.name(value), "value", 0, (), f"nothing defines {plan.name(value)!r}", "KernelError"
+                )
+        constants = [s for s in needed if s.token]
+        rest = [s for s in needed if not s.token] if constants else needed
+        costs = self._expected(needed)
+        run.estimate = lambda done: (costs[min(done, len(costs) - 1)], costs[-1])
+        if constants:
+            run.code = [s.code() for s in constants]
+            run.execute()
+            self._fold(constants)
+        if targets is not None:
+            run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
+        prepare(plan, library, rest)
+        run.code += self._code(rest)
+
+    def _code(self, steps: list[Step]) -> Any:
+        keep = self.run.keep
+        if keep is None:
+            return [s.code() for s in steps]
+        last: dict[int, int] = {}
+        for position, step in enumerate(steps):
+            for slot in (*step.outs, *step.reads):
+                last[slot] = position
+        made = {s for step in steps for s in step.outs}
+        free: dict[int, list[int]] = {}
+        for slot, position in last.items():
+            if slot and slot in made and slot not in keep:
+                free.setdefault(position, []).append(slot)
+        return [s.code(tuple(free.get(i, ()))) for i, s in enumerate(steps)]
+
+    def _fold(self, constants: list[Step]) -> None:
+        """Keep the constants just computed for all later runs."""
+        plan, run, folded = self.plan, self.run, self.engine.library.folded
+        for step in constants:
+            values = tuple([run.slots[s] if s else None for s in step.outs])
+            if any(v is MISSING for v in values) or sum(map(nbytes, values)) > FOLD_LIMIT:
+                continue
+            folded[step.token] = values
+            step.folded = True
+            for slot, value in zip(step.outs, values, strict=True):
+                if slot:
+                    plan.template[slot] = value
+                    plan.given.add(slot)
+
+    def _expected(self, steps: list[Step]) -> list[float]:
+        """Seconds expected until each step, from earlier runs; the average where there was none."""
+        costs = self.engine._costs
+        known = [costs[s.key] for s in steps if s.key in costs]
+        usual = sum(known) / len(known) if known else 1.0
+        return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
+
+    def advance(self, count: int | None = None) -> None:
+        """Compute the next `count` steps, or all that are left."""
+        self.run.execute(count)
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def finish(self) -> RunResult:
+        """Keep what was computed for later runs and tell it all."""
+        self._store()
+        run, plan = self.run, self.plan
+        slots = run.slots.copy()
+        for slot, tensor in plan.constants.items():
+            if slots[slot] is MISSING and slot in plan.given:
+                slots[slot] = plan.template[slot]
+            elif slots[slot] is MISSING and tensor in self.engine.library._arrays:
+                slots[slot] = self.engine.library.constant(tensor)
+        summaries = dict(run.summaries)
+        for index, kept in self._kept.items():
+            if isinstance(kept, _Outline):
+                outs = plan.steps[index].outs
+                summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
+        return RunResult(
+            plan.layout(),
+            slots,
+            self.nodes,
+            lambda _: ABSENT,
+            summaries,
+            seed=self.options.seed,
+            seconds=time.perf_counter() - self._begun,
+            peak_bytes=max(run.peak, run.held),
+            stopped=run.stopped,
+            notes=tuple(plan.notes),
+            bodies=run.body_values(),
+        )
+
+    def _store(self) -> None:
+        run, store, costs = self.run, self.engine._store, self.engine._costs
+        slots, tokens, number = run.slots, self._tokens, store.run
+        entries = store.entries
+        for position in range(self._stored, len(run.stamps)):
+            step = run.code[position].step
+            token = tokens[step.index]
+            if not token or step.folded or step.index in run.failures or step.index in run.skipped:
+                continue
+            seconds = run.seconds(position)
+            costs[step.key] = seconds
+            outs = step.outs
+            values = (slots[outs[0]],) if len(outs) == 1 else tuple([slots[s] for s in outs])
+            if values[0] is not MISSING if len(values) == 1 else all(v is not MISSING for v in values):
+                entries[token] = _Entry(values, seconds, run.sizes[position], number)
+            elif run.summaries:
+                found = tuple(run.summaries.get(s) for s in outs)
+                if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
+                    store.outlines[token] = _Outline(found, seconds, run.sizes[position], number)
+        self._stored = len(run.stamps)
+        store.trim(self.engine.budget)
+
+    def nodes(self) -> list[NodeResult]:
+        """What became of each node."""
+        run, plan = self.run, self.plan
+        positions = {run.code[i].step.index: i for i in range(len(run.stamps))}
+        pending = {code.step.index for code in run.code[len(run.stamps) :]}
+        results = []
+        for step in plan.steps:
+            index, node = step.index, step.node
+            name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+            result = NodeResult(node.node, step.path, name, node.title, State.UNNEEDED)
+            position = positions.get(index)
+            if position is not None:
+                result.seconds, result.nbytes = run.seconds(position), run.sizes[position]
+                result.failure, result.because = run.failures.get(index), run.skipped.get(index)
+                result.state = _state(step, result)
+            elif index in pending:
+                result.state = State.WAITING
+            elif index in self._kept:
+                entry = self._kept[index]
+                result.state = State.CONSTANT if entry is None else State.KEPT
+                if entry is not None:
+                    result.seconds, result.nbytes = entry.seconds, entry.nbytes
+                else:
+                    result.nbytes = sum(nbytes(run.slots[s]) for s in step.outs if s)
+            results.append(result)
+        return results
+
+
+def _state(step: Step, result: NodeResult) -> State:
+    if result.failure is not None:
+        return State.FAILED
+    if result.because is not None:
+        return State.SKIPPED
+    return State.CONSTANT if step.folded else State.DONE
+
+
+def _targets(plan: Plan, options: Options) -> set[int] | None:
+    """Indices of the steps whose values are asked for; None: all."""
+    if options.until is not None:
+        step = plan.step_of(options.until[1], options.until[0])
+        if step is None:
+            msg = "the node is not part of this graph"
+            raise ModelError("No such node to run to", msg)
+        return {step.index}
+    if options.values is None:
+        return None
+    names = [v for v in options.values if isinstance(v, str)]
+    keys = [v for v in options.values if not isinstance(v, str)]
+    keys += keys_of(plan.slots, plan.names, names) if names else []
+    slots = [plan.slots[key] for key in keys if key in plan.slots]
+    if options.outputs:
+        slots += plan.outputs
+    return {plan.producers[s].index for s in slots if s in plan.producers}
+
+
+def _refuse_missing(plan: Plan, needed: Sequence[Step], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:
+    missing = {s for s in plan.inputs if slots[s] is MISSING and s not in plan.constants}
+    if not missing:
+        return
+    used = {s for step in needed for s in step.reads if s in missing} | (missing & set(plan.outputs))
+    if used:
+        values = dict(zip(plan.inputs, snapshot.graph.inputs, strict=True))
+        texts = [f"{plan.name(values[s])}: {snapshot.input_types.get(values[s]) or 'any type'}" for s in sorted(used)]
+        raise ModelError("An input is missing", f"no value was given for {', '.join(texts)}")
+
+
+def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
+    """Whether two values are the same in type, shape and every bit."""
+    if isinstance(a, np.ndarray):
+        if not isinstance(b, np.ndarray) or a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        if a.dtype.kind == "O":
+            return bool(a.tolist() == b.tolist())
+        if not a.size:
+            return True
+        return bool(memoryview(as_bytes(a)) == memoryview(as_bytes(b)))
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, dict):
+        return isinstance(b, dict) and list(a) == list(b) and all(map(same_value, a.values(), b.values()))
+    return type(a) is type(b) and (a is b or (isinstance(a, (str, int, bool)) and bool(a == b)))
+
+
+def as_bytes(array: Any) -> Any:
+    """The bytes of an array in row-major order, as an array; a copy only where it is strided."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def copy_value(value: RuntimeValue) -> RuntimeValue:
+    """A value of its own, contiguous."""
+    if isinstance(value, np.ndarray):
+        return np.array(value, order="C", copy=True)
+    if isinstance(value, list):
+        return [copy_value(v) for v in value]
+    if isinstance(value, dict):
+        return {k: copy_value(v) for k, v in value.items()}
+    return value
+
+
+def keys_of(snapshot_slots: Mapping[ValueKey, int], names: Mapping[int, str], wanted: Iterable[str]) -> list[ValueKey]:
+    """Keys of values of the main graph by name; ModelError names those there are not."""
+    by_name = {names[k[1]]: k for k in snapshot_slots if not k[0] and k[1] in names}
+    missing = [name for name in wanted if name not in by_name]
+    if missing:
+        raise ModelError("No such value", f"the graph has no value named {', '.join(map(repr, missing))}")
+    return [by_name[name] for name in wanted]

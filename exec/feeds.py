@@ -1,0 +1,80 @@
+"""Values for inputs as the executor wants them, held against the declared types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, SparseArray
+from exec.context import RuntimeValue
+from model.errors import ModelError
+from model.types import ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+
+#: Run-time values by number of the value.
+Feeds = dict[int, RuntimeValue]
+
+
+def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
+    """A value for an input: lists and scalars become arrays of the declared type, texts objects of str.
+
+    Shapes are not held against the declaration, which is often wrong in real files; element types are. ModelError
+    names both.
+    """
+    if isinstance(declared, OptionalType):
+        return None if content is None else normalise(content, declared.element, name)
+    if isinstance(declared, SequenceType):
+        if not isinstance(content, (list, tuple)):
+            raise _mismatch(name, declared, content)
+        return [normalise(v, declared.element, name) for v in content]
+    if isinstance(declared, MapType):
+        if not isinstance(content, dict):
+            raise _mismatch(name, declared, content)
+        return {k: normalise(v, declared.value, name) for k, v in content.items()}
+    if isinstance(content, SparseArray) or content is None:
+        return content
+    if declared is None and isinstance(content, (list, dict)):
+        return content
+    return _array(content, declared, name)
+
+
+def _array(content: Any, declared: Type | None, name: str) -> Array:
+    expected = declared.element_type if isinstance(declared, (TensorType, SparseTensorType)) else None
+    if not isinstance(expected, ElementType) or expected is ElementType.UNDEFINED:
+        expected = None
+    given = isinstance(content, (np.ndarray, np.generic))
+    try:
+        if expected is ElementType.STRING:
+            return strings(np.asarray(content))
+        array = np.asarray(content) if given or expected is None else np.asarray(content, expected.numpy_dtype)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"The value for {name!r} is no tensor", str(error)) from None
+    if array.dtype.kind in "OUST":
+        array = strings(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        found = ElementType.from_numpy(array.dtype)
+    except ValueError as error:
+        raise ModelError(f"The value for {name!r} has no ONNX type", str(error)) from None
+    if expected is not None and found is not expected:
+        raise _mismatch(name, declared, array)
+    return array
+
+
+def strings(array: Array) -> Array:
+    """Texts as an object array of str; bytes are read as UTF-8."""
+    result = np.empty(array.shape, object)
+    flat = [
+        v.decode("utf-8", "surrogateescape") if isinstance(v, bytes) else str(v) for v in array.reshape(-1).tolist()
+    ]
+    result.reshape(-1)[:] = flat
+    return result
+
+
+def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
+    if isinstance(content, np.ndarray):
+        found = f"{content.dtype.name}{list(content.shape)}"
+    else:
+        found = type(content).__name__
+    return ModelError(f"The value for {name!r} has another type", f"it is {found}; the model declares {declared}")

@@ -1,0 +1,229 @@
+"""What a node does, settled once per content: its kernel, its attribute values, or why it cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exec.arrays import SparseArray
+from exec.context import RuntimeValue
+from exec.errors import MissingKernelError
+from exec.kernels import load
+from exec.kernels.registry import REQUIRED, Kernel, KernelFunction, find
+from exec.snapshot import (
+    ABSENT,
+    AttributeSnapshot,
+    GraphSnapshot,
+    ModelSnapshot,
+    NodeSnapshot,
+    TensorReference,
+    attribute_key,
+)
+from model.attributes import AttributeKind
+from model.errors import ModelError
+from model.tensors import SparseTensor, Tensor
+
+#: Attributes in force inside a function: what its caller and its defaults give.
+Environment = Mapping[str, AttributeSnapshot]
+NO_ENVIRONMENT: Environment = {}
+
+#: Attributes of opset 1 that only told a framework which buffers it may overwrite.
+_DROPPED = frozenset({"consumed_inputs"})
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """A kernel with the attribute values of a node; nodes of equal content share one.
+
+    `problem` says why it cannot run; the error then belongs to the run, not to planning. `expands` says there is
+    no kernel but a function body in the operator's specification.
+    """
+
+    number: int
+    opset: int
+    kernel: Kernel | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)  # without bodies
+    bodies: dict[str, GraphSnapshot] = field(default_factory=dict)
+    problem: str = ""
+    error: str = "KernelError"  # class of the problem
+    notes: tuple[str, ...] = ()
+    expands: bool = False
+    given: tuple[AttributeSnapshot, ...] = ()  # as in the file, references resolved
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether the kernel asks for a Context."""
+        return self.kernel is not None and self.kernel.takes_context
+
+
+class Library:
+    """What the plans of one model share: constants read from the file, kernels found, weights prepared.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self) -> None:
+        load()
+        self._tokens: dict[Hashable, int] = {}
+        self._operations: dict[Hashable, Operation] = {}
+        self._tensors: dict[int, Tensor | SparseTensor] = {}
+        self._arrays: dict[int, RuntimeValue] = {}
+        self._free: dict[int, tuple[int, ...]] = {}
+        self._local = 0
+        self.folded: dict[Any, RuntimeValue] = {}
+        self.prepared: dict[Hashable, KernelFunction | None] = {}
+
+    def token(self, content: Hashable) -> int:
+        """A number that is the same for the same content."""
+        return self._tokens.setdefault(content, len(self._tokens) + 1)
+
+    def local_number(self) -> int:
+        """A number no snapshot uses: for graphs and tensors that come from operator specifications."""
+        self._local -= 1
+        return self._local
+
+    def add_constant(self, value: RuntimeValue) -> TensorReference:
+        """Keep a value that is in no model; returns what a snapshot refers to it by."""
+        number = self.local_number()
+        self._arrays[number] = value
+        return TensorReference(number)
+
+    def use(self, snapshot: ModelSnapshot) -> None:
+        """Learn the tensors of a snapshot."""
+        self._tensors.update(snapshot.tensors)
+
+    def constant(self, number: int) -> RuntimeValue:
+        """The values of a tensor, read at most once; ModelError or ValueError when they are not available."""
+        value = self._arrays.get(number)
+        if value is None:
+            value = self._arrays[number] = runtime_constant(self._tensors[number])
+        return value
+
+    def free_values(self, graph: GraphSnapshot) -> tuple[int, ...]:
+        """Values a body takes from outside, its own bodies included; without recursion over the nesting."""
+        if graph.uid not in self._free:
+            nested: list[GraphSnapshot] = []
+            pending = [graph]
+            while pending:
+                body = pending.pop()
+                nested.append(body)
+                pending.extend(g for n in body.nodes for g in n.bodies if g.uid not in self._free)
+            for body in reversed(nested):
+                self._free.setdefault(body.uid, self._free_of(body))
+        return self._free[graph.uid]
+
+    def _free_of(self, graph: GraphSnapshot) -> tuple[int, ...]:
+        defined = {ABSENT, *graph.inputs, *(v for v, _ in graph.initializers)}
+        used: dict[int, None] = dict.fromkeys(graph.outputs)
+        for node in graph.nodes:
+            defined.update(node.outputs)
+            used.update(dict.fromkeys(node.inputs))
+            for body in node.bodies:
+                used.update(dict.fromkeys(self._free[body.uid]))
+        return tuple(v for v in used if v not in defined)
+
+    def operation(
+        self, node: NodeSnapshot, opset: int, environment: Environment = NO_ENVIRONMENT, context: Hashable = None
+    ) -> Operation:
+        """The operation of a node; `context` is what bodies inside it depend on beside their content."""
+        given = resolve(node.attributes, environment)
+        bodied = bool(node.bodies)
+        key = (
+            node.op_type, node.domain, opset, tuple([attribute_key(a) for a in given]),
+            tuple([v == ABSENT for v in node.inputs]), tuple([v == ABSENT for v in node.outputs]),
+            (context, tuple(attribute_key(a) for a in environment.values())) if bodied else None,
+        )  # fmt: skip
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = self._settle(node, opset, given)
+        return found
+
+    def _settle(self, node: NodeSnapshot, opset: int, given: tuple[AttributeSnapshot, ...]) -> Operation:
+        operation = Operation(self.token(("operation", len(self._operations))), opset, given=given)
+        try:
+            operation.kernel = find(node.op_type, opset, node.domain)
+        except MissingKernelError as error:
+            from exec.functions import has_body  # imports onnx, which only these rare operators need
+
+            operation.expands = has_body(node.op_type, opset, node.domain)
+            if not operation.expands:
+                operation.problem, operation.error = str(error), "MissingKernelError"
+                return operation
+        try:
+            self._convert(operation, given)
+        except (ModelError, ValueError, TypeError) as error:
+            operation.problem = str(error)
+        if not operation.problem and operation.kernel is not None:
+            operation.problem = _arity_problem(operation.kernel, node) or _missing_attribute(operation)
+        return operation
+
+    def _convert(self, operation: Operation, given: tuple[AttributeSnapshot, ...]) -> None:
+        kernel = operation.kernel
+        ignored = []
+        for attribute in given:
+            if attribute.name in _DROPPED:
+                continue
+            if kernel is not None and attribute.name not in kernel.attributes and not kernel.any_attributes:
+                ignored.append(attribute.name)
+            elif isinstance(attribute.value, GraphSnapshot):
+                operation.bodies[attribute.name] = attribute.value
+            elif attribute.value is not None:
+                operation.attributes[attribute.name] = self.attribute_value(attribute.value)
+        if ignored:
+            operation.notes = (f"ignored unknown attributes: {', '.join(ignored)}",)
+
+    def attribute_value(self, value: Any) -> Any:
+        """What a kernel gets for the value of an attribute."""
+        if isinstance(value, TensorReference):
+            return self.constant(value.number)
+        if isinstance(value, tuple) and value and isinstance(value[0], TensorReference):
+            return tuple(self.constant(v.number) for v in value)
+        return value
+
+
+def resolve(attributes: tuple[AttributeSnapshot, ...], environment: Environment) -> tuple[AttributeSnapshot, ...]:
+    """Attributes with references to the enclosing function's replaced; those it does not have are left out."""
+    if not any(a.reference for a in attributes):
+        return attributes
+    result = []
+    for attribute in attributes:
+        if not attribute.reference:
+            result.append(attribute)
+        elif (found := environment.get(attribute.reference)) is not None:
+            result.append(AttributeSnapshot(attribute.name, found.kind, found.value))
+    return tuple(result)
+
+
+def runtime_constant(tensor: Tensor | SparseTensor) -> RuntimeValue:
+    """A tensor of the model as a run-time value. Reads the file where it is in one."""
+    if isinstance(tensor, SparseTensor):
+        return SparseArray(tensor.values.numpy(), tensor.indices.numpy(), tuple(tensor.shape))
+    return tensor.numpy()
+
+
+def is_body(kind: AttributeKind) -> bool:
+    """Whether attributes of this kind hold graphs."""
+    return kind in (AttributeKind.GRAPH, AttributeKind.GRAPHS)
+
+
+def _arity_problem(kernel: Kernel, node: NodeSnapshot) -> str:
+    inputs = node.inputs
+    for index in range(min(kernel.required_inputs, len(kernel.inputs))):
+        if index >= len(inputs) or inputs[index] == ABSENT:
+            return f"input {index} ({kernel.inputs[index]}) is required and is not given"
+    used = len(inputs)
+    while used and inputs[used - 1] == ABSENT:
+        used -= 1
+    if used > len(kernel.inputs) and not kernel.variadic:
+        return f"{used} inputs; the operator takes at most {len(kernel.inputs)} ({', '.join(kernel.inputs)})"
+    return ""
+
+
+def _missing_attribute(operation: Operation) -> str:
+    kernel = operation.kernel
+    assert kernel is not None
+    for name, default in kernel.attributes.items():
+        if default is REQUIRED and name not in operation.attributes and name not in operation.bodies:
+            return f"attribute {name!r} is required and is not given"
+    return ""

@@ -1,0 +1,303 @@
+"""What a run gave, by value and by node."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from exec.context import RuntimeValue
+from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
+from exec.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
+from model.errors import ModelError
+from model.graph import Node, Value
+
+
+class State(enum.Enum):
+    """What became of a node in a run."""
+
+    DONE = "computed"
+    KEPT = "kept from an earlier run"
+    CONSTANT = "constant"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    WAITING = "not reached"
+    UNNEEDED = "not needed"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a node gave no values. `inner` is what failed inside its body."""
+
+    node: int
+    path: Path
+    title: str
+    operator: str
+    opset: int
+    inputs: tuple[str, ...]  # name, type and shape of each
+    reason: str
+    kind: str  # KernelError, MissingKernelError, LimitError, or another exception's class
+    inner: Failure | None = None
+
+    def __str__(self) -> str:
+        given = f" with {', '.join(self.inputs)}" if self.inputs else ""
+        name = f"{self.title!r} " if self.title and self.title != self.operator else ""
+        head = f"{name}({self.operator}, opset {self.opset}){given}"
+        return f"{head}: {self.reason if self.inner is None else f'in its body, {self.inner}'}"
+
+
+@dataclass(slots=True)
+class NodeResult:
+    """One node of a run. `seconds` and `nbytes` (of its outputs) are those of the run that computed it."""
+
+    node: int
+    path: Path
+    operator: str
+    title: str
+    state: State
+    seconds: float = 0.0
+    nbytes: int = 0
+    failure: Failure | None = None
+    because: Failure | None = None  # whose failure made it impossible
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Memory at one node of the run order, if every tensor were freed after its last use."""
+
+    node: int
+    path: Path
+    live_bytes: int
+    alive: tuple[ValueKey, ...]
+
+
+#: Brings a value that was not kept; raises LookupError when it cannot.
+Fetch = Callable[[ValueKey], RuntimeValue]
+
+
+@dataclass(eq=False)
+class RunResult:
+    """Values, times, memory and errors of one run; does not change afterwards.
+
+    `state` names the state of the document it was computed for. `stopped` says why the run ended early: empty,
+    ``cancelled``, ``time limit``, ``crash`` or ``stopped``. `peak_bytes` counts what the run held at most,
+    weights excluded.
+    """
+
+    layout: Layout
+    slots: list[RuntimeValue]
+    build_nodes: Callable[[], list[NodeResult]]
+    number: Callable[[Value | Node], int]
+    summaries: dict[int, Summary] = field(default_factory=dict)  # by slot
+    fetch: Fetch | None = None
+    measure: Callable[[ValueKey], Statistics | None] | None = None
+    state: int = 0
+    seed: int = 0
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    stopped: str = ""
+    notes: tuple[str, ...] = ()
+    bodies: Mapping[Path, Mapping[int, RuntimeValue]] = field(default_factory=dict)
+
+    @cached_property
+    def nodes(self) -> list[NodeResult]:
+        """Every node of the plan in run order: what became of it, its time and memory."""
+        return self.build_nodes()
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Nodes that failed, in run order."""
+        return [n.failure for n in self.nodes if n.failure is not None]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that was asked for was computed."""
+        return not self.stopped and not any(n.state in (State.FAILED, State.SKIPPED) for n in self.nodes)
+
+    def raise_for_failure(self) -> RunResult:
+        """Itself; ModelError with the first failure when something went wrong."""
+        failures = self.failures
+        if failures:
+            raise ModelError(f"{failures[0].operator} failed", str(failures[0]))
+        if self.stopped:
+            raise ModelError("The run did not finish", self.stopped)
+        return self
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> Values:
+        """Values of the main graph by name."""
+        return Values(self)
+
+    @property
+    def outputs(self) -> dict[str, RuntimeValue]:
+        """Outputs of the graph that were reached, by name."""
+        found = {}
+        for key in self.output_keys():
+            value = self.find(key)
+            if value is not MISSING:
+                found[self.layout.name(key[1])] = value
+        return found
+
+    def output_keys(self) -> list[ValueKey]:
+        """Keys of the outputs of the graph, in order."""
+        by_slot = {slot: key for key, slot in reversed(self.layout.slots.items()) if not key[0]}
+        return [by_slot[s] for s in self.layout.outputs if s in by_slot]
+
+    def key(self, value: Value | str | ValueKey, path: Path = ()) -> ValueKey | None:
+        """The key of a value object or name; None when the run knows nothing of it."""
+        if isinstance(value, str):
+            return self._by_name.get(value) if not path else None
+        found = (path, self.number(value)) if isinstance(value, Value) else value
+        return found if found in self.layout.slots or self._in_bodies(*found) else None
+
+    @cached_property
+    def _by_name(self) -> dict[str, ValueKey]:
+        names = self.layout.names
+        return {names[k[1]]: k for k in self.layout.slots if not k[0] and k[1] in names}
+
+    def _in_bodies(self, path: Path, number: int) -> bool:
+        return number in self.bodies.get(path, {})
+
+    def find(self, value: Value | str | ValueKey, path: Path = ()) -> RuntimeValue:
+        """A value that is kept, or MISSING. Never computes."""
+        key = self.key(value, path)
+        if key is None:
+            return MISSING
+        slot = self.layout.slots.get(key)
+        if slot is None:
+            return self.bodies.get(key[0], {}).get(key[1], MISSING)
+        return self.slots[slot]
+
+    def value(self, value: Value | str | ValueKey, path: Path = ()) -> RuntimeValue:
+        """A value, computed again if it was not kept; LookupError says why there is none."""
+        found = self.find(value, path)
+        if found is not MISSING:
+            return found
+        key = self.key(value, path)
+        if key is None:
+            msg = f"no value {value!r} in this run"
+            raise LookupError(msg)
+        if self.fetch is not None:
+            return self.fetch(key)
+        msg = f"value {self.layout.name(key[1])!r} was not computed"
+        raise LookupError(msg)
+
+    def info(self, value: Value | str | ValueKey, path: Path = ()) -> ValueInfo | None:
+        """Type, shape and bytes, also of values that were not kept; None when it was not computed."""
+        found = self.find(value, path)
+        if found is not MISSING:
+            return describe(found)
+        summary = self._summary(value, path)
+        return summary.info if summary is not None else None
+
+    def statistics(self, value: Value | str | ValueKey, path: Path = ()) -> Statistics | None:
+        """Statistics of a tensor, also when it was not kept. Reads every element the first time."""
+        found = self.find(value, path)
+        if found is not MISSING:
+            return statistics(found) if describe(found).kind == "tensor" else None
+        summary = self._summary(value, path)
+        if summary is None or summary.statistics is not None or self.measure is None:
+            return summary.statistics if summary is not None else None
+        key = self.key(value, path)
+        return None if key is None else self.measure(key)
+
+    def _summary(self, value: Value | str | ValueKey, path: Path) -> Summary | None:
+        key = self.key(value, path)
+        return None if key is None else self.summaries.get(self.layout.slots.get(key, -1))
+
+    # -- nodes and memory ------------------------------------------------------------------------------------
+
+    def node(self, node: Node, path: Path = ()) -> NodeResult | None:
+        """What became of a node; for a call of a function, its last node that ran or failed."""
+        number = self.number(node)
+        found = None
+        for result in self.nodes:
+            if result.path == path and result.node == number:
+                return result
+            if result.path[: len(path) + 1] == (*path, number):
+                found = result
+        return found
+
+    def timeline(self) -> list[Moment]:
+        """Memory over the run order if tensors were freed after their last use: what peaks where."""
+        layout = self.layout
+        last: dict[int, int] = dict.fromkeys(layout.outputs, len(layout.steps))
+        for step in layout.steps:
+            for slot in step.reads:
+                last[slot] = max(step.index, last.get(slot, 0))
+        keys = {slot: key for key, slot in layout.slots.items()}
+        alive: dict[int, int] = {}
+        total = 0
+        moments = []
+        leaving: dict[int, list[int]] = {}
+        for step in layout.steps:
+            for slot in step.outs:
+                if slot:
+                    alive[slot] = self._slot_bytes(slot)
+                    total += alive[slot]
+                    leaving.setdefault(last.get(slot, step.index), []).append(slot)
+            moments.append(Moment(step.node, step.path, total, tuple(keys[s] for s in alive if s in keys)))
+            for slot in leaving.get(step.index, ()):
+                total -= alive.pop(slot)
+        return moments
+
+    def _slot_bytes(self, slot: int) -> int:
+        value = self.slots[slot]
+        if value is MISSING:
+            summary = self.summaries.get(slot)
+            return summary.info.nbytes if summary is not None else 0
+        return nbytes(value)
+
+
+class Values(Mapping[str, Any]):
+    """Values of the main graph by name; those that were not kept are computed again when asked for."""
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+
+    def __getitem__(self, name: str) -> RuntimeValue:
+        try:
+            return self._result.value(name)
+        except LookupError as error:
+            raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        for name, key in self._result._by_name.items():
+            slot = self._result.layout.slots[key]
+            if self._result.slots[slot] is not MISSING or slot in self._result.summaries:
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:
+    """What to tell about a step that raised."""
+    inner = error.failure if isinstance(error, StepError) else None
+    reason = str(error) or type(error).__name__
+    if isinstance(error, (TypeError, AttributeError, IndexError, KeyError, AssertionError)):
+        reason = f"{type(error).__name__}: {error}"
+    domain = step.node.domain
+    return Failure(
+        step.node.node,
+        step.path,
+        step.node.title,
+        f"{domain}::{step.node.op_type}" if domain else step.node.op_type,
+        step.operation.opset,
+        tuple(f"{plan.name(v)}: {describe(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
+        reason,
+        inner.kind if inner is not None else type(error).__name__,
+        inner,
+    )
+
+
+class StepError(Exception):
+    """A step inside a body failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure

@@ -1,0 +1,452 @@
+"""One run of a plan: the loop over its steps, its bodies, its limits and what goes wrong on the way.
+
+The loop names no operator and does as little as it can for each: call, store, note the time. Everything else
+(cancellation, limits, progress, memory) waits for a tick of the clock; failures switch to a careful loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exec.context import Limits, RuntimeValue, set_limits
+from exec.errors import KernelError, LimitError
+from exec.kernels.registry import KernelFunction
+from exec.operations import Library
+from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Expansion, Path, Plan, Step, refusal
+from exec.results import Failure, StepError, failure_of
+from exec.statistics import Summary, nbytes, summarise
+from model.errors import ModelError
+from model.progress import Cancelled
+
+#: Constants computed at plan time may take so many bytes each; larger ones are computed in every run.
+FOLD_LIMIT = 256 << 20
+
+#: Seconds between two looks at limits and listeners.
+TICK = 0.02
+
+
+class Finished(NamedTuple):
+    """A node that has just been computed or has failed; `seconds` is the time it took."""
+
+    step: Step
+    seconds: float
+    nbytes: int
+    failure: Failure | None
+
+
+Observer = Callable[[Sequence[Finished]], None]
+
+
+class Run:
+    """The state of one run: what each slot holds, how far it is, what failed.
+
+    `execute` may be called again and again; it goes on where it stopped. Use from one thread at a time.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        library: Library,
+        slots: list[RuntimeValue],
+        *,
+        limits: Limits,
+        ceiling: int,
+        observer: Observer | None = None,
+    ) -> None:
+        self.plan = plan
+        self.library = library
+        self.slots = slots
+        self.limits = limits
+        self.ceiling = ceiling
+        self.observer = observer
+        self.code: list[Code] = []
+        self.stamps: list[float] = []  # when each step of `code` was finished
+        self.sizes: list[int] = []
+        self.started: list[float] = [0.0]  # of each call of execute, by position
+        self.failures: dict[int, Failure] = {}  # by step index
+        self.skipped: dict[int, Failure] = {}
+        self.dead: dict[int, Failure] = {}  # slots that will never have a value
+        self.summaries: dict[int, Summary] = {}
+        self.stopped = ""
+        self.held = 0
+        self.peak = 0
+        self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
+        self.bodies: dict[Path, dict[int, RuntimeValue]] = {}
+        self._frames: dict[int, tuple[Plan, list[RuntimeValue], Path]] = {}
+        self._tick = 0.0
+        self._told = 0
+        self._gaps: dict[int, float] = {}  # position → when its step really began
+        self._last_reads: dict[int, int] | None = None
+        self.estimate: Callable[[int], tuple[float, float]] | None = None
+
+    # -- the loop --------------------------------------------------------------------------------------------
+
+    def execute(self, count: int | None = None) -> None:
+        """Run the steps of `code` that are left, or the next `count` of them; `stopped` says why it ended early."""
+        end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
+        set_limits(self.limits)
+        self._connect(self.plan, self.slots)
+        self._gaps[len(self.stamps)] = time.perf_counter()
+        try:
+            with np.errstate(all="ignore"):
+                if not self.dead and end == len(self.code):
+                    self._fast()
+                while len(self.stamps) < end and not self.stopped:
+                    self._careful(self.code[len(self.stamps)])
+        finally:
+            set_limits(None)
+            self._disconnect(self.plan)
+        self._tell()
+
+    def _fast(self) -> None:
+        slots, stamps, sizes = self.slots, self.stamps, self.sizes
+        clock, array = time.perf_counter, np.ndarray
+        held, tick, ceiling = self.held, self._tick, self.ceiling
+        stamp, size_of = stamps.append, sizes.append
+        try:
+            for call, get, single, out, free, step in self.code[len(stamps) :]:
+                result = call(get(slots)) if single else call(*get(slots))
+                if out and type(result) is array:
+                    slots[out] = result
+                    size = result.nbytes
+                else:
+                    size = self._spread(step, result)
+                size_of(size)
+                held += size
+                if free:
+                    if held > self.peak:
+                        self.peak = held
+                    held -= self._free(free)
+                now = clock()
+                stamp(now)
+                if now > tick or held > ceiling:
+                    self.held = held
+                    self._look(now)
+                    held, tick = self.held, self._tick
+        except Exception as error:  # noqa: BLE001 - whatever a kernel raises is a result
+            self.held = held
+            self._failed(error)
+        else:
+            self.held = held
+            self.peak = max(self.peak, held)
+
+    def _careful(self, code: Code) -> None:
+        """One step, after something has failed or between two looks of a person."""
+        step, slots = code.step, self.slots
+        cause = next((self.dead[s] for s in step.reads if s in self.dead), None)
+        if cause is not None:
+            self._skip(step, cause)
+            return
+        try:
+            result = code.call(code.get(slots)) if code.single else code.call(*code.get(slots))
+            size = self._spread(step, result)
+            self.sizes.append(size)
+            self.held += size
+            self.peak = max(self.peak, self.held)
+            self.held -= self._free(code.free)
+            now = time.perf_counter()
+            self.stamps.append(now)
+            if now > self._tick or self.held > self.ceiling:
+                self._look(now)
+        except Exception as error:  # noqa: BLE001 - whatever a kernel raises is a result
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        """A step raised, or a look at the clock between two steps did."""
+        if isinstance(error, Cancelled):
+            self.stopped = "cancelled"
+            return
+        if isinstance(error, (LimitError, StepError)) and self._late():
+            self.stopped = "time limit"
+            return
+        position = len(self.stamps)
+        del self.sizes[position:]
+        step = self.code[position].step
+        failure = failure_of(self.plan, step, self.slots, error)
+        self.failures[step.index] = failure
+        self._kill(step, failure)
+        self.sizes.append(0)
+        self.stamps.append(time.perf_counter())
+
+    def _skip(self, step: Step, cause: Failure) -> None:
+        self.skipped[step.index] = cause
+        self._kill(step, cause)
+        self.sizes.append(0)
+        self.stamps.append(time.perf_counter())
+
+    def _kill(self, step: Step, cause: Failure) -> None:
+        for slot in step.outs:
+            if slot:
+                self.dead[slot] = cause
+
+    def _late(self) -> bool:
+        deadline = self.limits.deadline
+        return deadline is not None and time.monotonic() > deadline
+
+    def _look(self, now: float) -> None:
+        """Hold cancellation, clock and memory against their limits, and tell the listeners."""
+        self._tick = now + TICK
+        self.peak = max(self.peak, self.held)
+        self.limits.progress.check()
+        if self._late():
+            msg = "the run reached its time limit"
+            raise LimitError(msg)
+        if self.held > self.ceiling:
+            self._make_room()
+        self._tell()
+
+    def _tell(self) -> None:
+        done = len(self.stamps)
+        if self.observer is not None and done > self._told:
+            news = [
+                Finished(self.code[i].step, self.seconds(i), self.sizes[i], self.failures.get(self.code[i].step.index))
+                for i in range(self._told, done)
+            ]
+            self._told = done
+            self.observer(news)
+        if self.estimate is not None and not self.stopped:
+            spent, total = self.estimate(done)
+            self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
+
+    def seconds(self, position: int) -> float:
+        """How long the step at a position of `code` took."""
+        begun = self._gaps.get(position)
+        if begun is None:
+            begun = self.stamps[position - 1]
+        return self.stamps[position] - begun
+
+    # -- slots -----------------------------------------------------------------------------------------------
+
+    def _spread(self, step: Step, result: Any) -> int:
+        return spread(step, self.slots, result)
+
+    def _free(self, free: Sequence[int]) -> int:
+        slots, size = self.slots, 0
+        for slot in free:
+            size += nbytes(slots[slot])
+            slots[slot] = MISSING
+        return size
+
+    def _make_room(self) -> None:
+        """Past the budget: let go of values nobody reads any more, largest first, and keep a summary of each."""
+        self.held = distinct_bytes(self.slots)
+        if self.held <= self.ceiling:
+            return
+        last = self._last_reads
+        if last is None:
+            last = self._last_reads = {s: i for i, c in enumerate(self.code) for s in c.step.reads}
+        position = len(self.stamps) - 1
+        keep = self.keep or set()
+        produced = {s for c in self.code[: position + 1] for s in c.step.outs if s}
+        idle = [
+            s for s in produced
+            if last.get(s, -1) <= position and s not in keep and s not in self.plan.outputs
+            and self.slots[s] is not MISSING
+        ]  # fmt: skip
+        idle.sort(key=lambda s: nbytes(self.slots[s]), reverse=True)
+        target = self.ceiling * 7 // 8
+        for slot in idle:
+            if self.held <= target:
+                return
+            value = self.slots[slot]
+            self.summaries[slot] = summarise(value)
+            self.slots[slot] = MISSING
+            self.held -= nbytes(value)
+        # What is left is needed further on; look again only when as much was added once more.
+        self.ceiling = max(self.ceiling, self.held * 5 // 4)
+
+    # -- bodies ----------------------------------------------------------------------------------------------
+
+    def _connect(self, plan: Plan, slots: list[RuntimeValue]) -> None:
+        for step in plan.steps if plan is not self.plan else self._with_bodies():
+            for body in step.bodies:
+                body.outer, body.runner = slots, self.body
+            if isinstance(step.call, Expansion):
+                step.call.runner = self.expansion
+
+    def _with_bodies(self) -> list[Step]:
+        return [c.step for c in self.code if c.step.bodies or isinstance(c.step.call, Expansion)]
+
+    def _disconnect(self, plan: Plan) -> None:
+        for step in self._with_bodies() if plan is self.plan else plan.steps:
+            for body in step.bodies:
+                body.outer, body.runner = [], None
+                self._disconnect(body.plan)
+
+    def body(self, body: BodyPlan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+        """Run a body once; raises StepError naming the step inside that failed."""
+        plan = body.plan
+        outer = body.outer
+        if not plan.ready:
+            for source, inner in body.captures:
+                if inner in plan.tokens:
+                    plan.template[inner] = outer[source]
+                    plan.given.add(inner)
+            self._ready(plan)
+        slots = plan.template.copy()
+        for source, inner in body.captures:
+            slots[inner] = outer[source]
+        for slot, value in zip(plan.inputs, inputs, strict=True):
+            slots[slot] = value
+        return self._frame(plan, slots)
+
+    def expansion(self, plan: Plan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+        """Run the function body of an operator that has no kernel."""
+        if not plan.ready:
+            self._ready(plan)
+        slots = plan.template.copy()
+        for slot, value in zip(plan.inputs, inputs, strict=False):
+            slots[slot] = value
+        return self._frame(plan, slots)
+
+    def _ready(self, plan: Plan) -> None:
+        """Before the first run of an inner plan: constants in place, weights prepared, steps as the loop wants them."""
+        bind(plan, self.library, plan.steps)
+        slots = plan.template
+        rest = []
+        for step in plan.steps:
+            if step.token and all(slots[s] is not MISSING for s in step.reads) and not step.bodies:
+                try:
+                    spread(step, slots, step.call(*(slots[s] for s in step.ins)))
+                    step.folded = True
+                    plan.given.update(step.outs)
+                    continue
+                except (Cancelled, LimitError):
+                    raise
+                except Exception:  # noqa: BLE001 - it fails again, and is told, if the body ever gets there
+                    step.token = 0
+            rest.append(step)
+        prepare(plan, self.library, rest)
+        plan.code = [step.code() for step in rest]
+        plan.bodied = any(s.bodies or isinstance(s.call, Expansion) for s in rest)
+        plan.ready = True
+
+    def _frame(self, plan: Plan, slots: list[RuntimeValue]) -> list[RuntimeValue]:
+        if plan.bodied:
+            self._connect(plan, slots)
+        self._frames[id(plan)] = plan, slots, plan.steps[0].path if plan.steps else ()
+        array = np.ndarray
+        step: Step | None = None
+        try:
+            for call, get, single, out, _, step in plan.code:
+                result = call(get(slots)) if single else call(*get(slots))
+                if out and type(result) is array:
+                    slots[out] = result
+                else:
+                    spread(step, slots, result)
+            limits = self.limits
+            if limits.deadline is not None or limits.progress.cancelled:
+                self._check()
+        except (Cancelled, StepError):
+            raise
+        except Exception as error:
+            if step is None or (isinstance(error, LimitError) and self._late()):
+                raise
+            raise StepError(failure_of(plan, step, slots, error)) from error
+        results = [slots[s] for s in plan.outputs]
+        if any(r is MISSING for r in results):
+            names = [n for n, r in zip(plan.output_names(), results, strict=True) if r is MISSING]
+            msg = f"nothing in the body defines its output {', '.join(names)}"
+            raise KernelError(msg)
+        return results
+
+    def _check(self) -> None:
+        self.limits.progress.check()
+        if self._late():
+            msg = "the run reached its time limit"
+            raise LimitError(msg)
+
+    def body_values(self) -> dict[Path, dict[int, RuntimeValue]]:
+        """Values inside bodies on their last turn, by path of the function call around and number of the value."""
+        found: dict[Path, dict[int, RuntimeValue]] = {}
+        for plan, slots, _ in self._frames.values():
+            for (path, value), slot in plan.slots.items():
+                if value > 0 and slots[slot] is not MISSING:
+                    found.setdefault(path, {})[value] = slots[slot]
+        return found
+
+
+def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:
+    """Put what a kernel gave into the slots of its outputs; the bytes of it. Numpy scalars become arrays."""
+    outs = step.outs
+    if not isinstance(result, tuple):
+        result = (result,)
+    size = 0
+    for position, slot in enumerate(outs):
+        if slot == NONE_SLOT:
+            continue
+        if position >= len(result):
+            msg = f"the kernel gave {len(result)} outputs; the node names {len(outs)}"
+            raise KernelError(msg)
+        value = result[position]
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
+        slots[slot] = value
+        size += value.nbytes if type(value) is np.ndarray else nbytes(value)
+    return size
+
+
+def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> None:
+    """Bring the constants that steps read into the plan's template; a step whose constant cannot be read will fail."""
+    template, given, constants = plan.template, plan.given, plan.constants
+    for step in steps:
+        for slot in step.reads:
+            if slot in constants and slot not in given:
+                try:
+                    template[slot] = library.constant(constants[slot])
+                    given.add(slot)
+                except (ModelError, ValueError, OSError) as error:
+                    step.call = refusal(str(error))
+                    step.token, step.bound = 0, True
+
+
+def prepare(plan: Plan, library: Library, steps: Iterable[Step]) -> None:
+    """Let kernels pack or cast the constants that steps read, once for equal operations and constants."""
+    given, tokens, template = plan.given, plan.tokens, plan.template
+    for step in steps:
+        kernel = step.operation.kernel
+        if step.bound or kernel is None or step.operation.problem:
+            continue
+        step.bound = True
+        if kernel.prepare is None or kernel.takes_context or step.bodies:
+            continue
+        constant = [s != NONE_SLOT and s in given for s in step.ins]
+        if not any(constant):
+            continue
+        key = (
+            step.operation.number,
+            tuple(tokens[s] if known else -bool(s) for s, known in zip(step.ins, constant, strict=True)),
+        )
+        if key not in library.prepared:
+            values = [template[s] if known else None for s, known in zip(step.ins, constant, strict=True)]
+            library.prepared[key] = _prepared(kernel.prepare, values, step)
+        step.call = library.prepared[key] or step.call
+
+
+def _prepared(hook: Callable[..., KernelFunction | None], values: list[Any], step: Step) -> KernelFunction | None:
+    try:
+        with np.errstate(all="ignore"):
+            return hook(values, **step.operation.attributes)
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError):
+        return None  # the plain kernel meets the same trouble and says so for the node
+
+
+def distinct_bytes(values: Iterable[RuntimeValue]) -> int:
+    """Bytes that values hold, each buffer once: views cost nothing."""
+    owners: dict[int, int] = {}
+    other = 0
+    for value in values:
+        if isinstance(value, np.ndarray):
+            owner: Any = value
+            while isinstance(owner.base, np.ndarray):
+                owner = owner.base
+            owners[id(owner)] = owner.nbytes
+        elif isinstance(value, list):
+            other += distinct_bytes(value)
+        elif value is not MISSING:
+            other += nbytes(value)
+    return sum(owners.values()) + other

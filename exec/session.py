@@ -1,0 +1,341 @@
+"""A model and what its runs have computed: `Session(load(path)).run({name: array}).values[name]`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from exec.context import RuntimeValue
+from exec.engine import Engine, Execution, Options
+from exec.feeds import Feeds, normalise
+from exec.plan import MISSING, Path, Step, ValueKey
+from exec.results import Failure, RunResult
+from exec.runner import Observer
+from exec.snapshot import ModelSnapshot, Snapshots
+from exec.statistics import describe
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Graph, Model, Node, Value
+from model.progress import SILENT, Progress
+from model.types import TensorType, Type
+
+#: What may be asked for: every value, only the outputs, or names and Value objects.
+Wanted = Literal["all", "outputs"] | Iterable[str | Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """Where to stop: before `node`, after `value` is computed, or, for `value` or any value, when a condition holds.
+
+    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared.
+    """
+
+    node: Node | None = None
+    value: Value | None = None
+    condition: Literal["", "non-finite", "above", "shape"] = ""
+    limit: float = 0.0
+
+
+class Session:
+    """Runs one graph of a model in this process and remembers what it computed.
+
+    A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
+    (default: half of the machine's memory); what does not fit leaves a summary and is computed again on demand.
+    Use from one thread at a time; the model is read when `run` or `steps` is called, on the calling thread.
+    """
+
+    def __init__(self, model: Model | Document, *, graph: Graph | None = None, budget: int | None = None) -> None:
+        self._document = model if isinstance(model, Document) else None
+        self.model = model.model if isinstance(model, Document) else model
+        self.snapshots = Snapshots(self.model, graph)
+        self._engine = Engine(default_budget() if budget is None else budget)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is run."""
+        return self.snapshots.graph or self.model.graph
+
+    def run(
+        self,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        values: Wanted = "all",
+        progress: Progress = SILENT,
+        observer: Observer | None = None,
+        memory_limit: int | None = None,
+        time_limit: float | None = None,
+        seed: int = 0,
+        until: Node | None = None,
+        path: Path = (),
+        breakpoints: Sequence[Breakpoint] = (),
+        fresh: bool = False,
+    ) -> RunResult:
+        """Run with values for the inputs by name (or Value object); failures and limits are in the result.
+
+        `memory_limit` bounds a single value in bytes, `time_limit` the run in seconds. `until` computes only what
+        a node needs, and the node. `fresh` computes everything anew. ModelError when an input that is needed is
+        not given or has another type than declared, or when `values` names one that does not exist.
+        """
+        stepper = self.steps(
+            feeds, values=values, progress=progress, observer=observer, memory_limit=memory_limit,
+            time_limit=time_limit, seed=seed, until=until, path=path, breakpoints=breakpoints, fresh=fresh,
+        )  # fmt: skip
+        stepper.go_on()
+        return stepper.result()
+
+    def steps(
+        self,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        values: Wanted = "all",
+        progress: Progress = SILENT,
+        observer: Observer | None = None,
+        memory_limit: int | None = None,
+        time_limit: float | None = None,
+        seed: int = 0,
+        until: Node | None = None,
+        path: Path = (),
+        breakpoints: Sequence[Breakpoint] = (),
+        fresh: bool = False,
+    ) -> Stepper:
+        """A run to go through node by node; takes what `run` takes. Constants are computed at once."""
+        state = self._document.current.id if self._document is not None else 0
+        snapshot = self.snapshots.take(state=state)
+        given = feeds_by_number(self.snapshots, feeds or {})
+        options = Options(
+            values=wanted_keys(self.snapshots, values),
+            until=None if until is None else (path, self.snapshots.nodes[until]),
+            seed=seed,
+            memory_limit=default_memory_limit() if memory_limit is None else memory_limit,
+            time_limit=time_limit,
+            fresh=fresh,
+        )
+        execution = self._engine.start(snapshot, given, options, progress=progress, observer=observer)
+        conditions = [compile_breakpoint(b, self.snapshots) for b in breakpoints]
+        return Stepper(self, execution, snapshot, given, options, conditions)
+
+    def forget(self) -> None:
+        """Let go of all computed values; weights prepared for kernels stay."""
+        self._engine.forget()
+
+    def number(self, thing: Value | Node) -> int:
+        """The number results know a value or node by; 0 when it has none yet."""
+        return (self.snapshots.nodes if isinstance(thing, Node) else self.snapshots.values).find(thing)
+
+
+class Stepper:
+    """A run that waits: `step` computes one node, `go_on` runs to the next breakpoint or the end.
+
+    Iterating steps. `position` and `next_node` say where it is, `reason` why it stopped.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        execution: Execution,
+        snapshot: ModelSnapshot,
+        feeds: Mapping[int, RuntimeValue],
+        options: Options,
+        breakpoints: Sequence[Condition],
+    ) -> None:
+        self._session = session
+        self._execution = execution
+        self._snapshot = snapshot
+        self._feeds = feeds
+        self._options = options
+        self._breakpoints = breakpoints
+        self.reason = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to compute."""
+        return self._execution.done
+
+    @property
+    def position(self) -> int:
+        """How many nodes have been gone through."""
+        return len(self._execution.run.stamps)
+
+    @property
+    def total(self) -> int:
+        """How many nodes the run has."""
+        return len(self._execution.run.code)
+
+    @property
+    def next_node(self) -> tuple[Path, Node] | None:
+        """The node `step` computes next, and the call of a function it is in."""
+        step = self._execution.next_step
+        return None if step is None else (step.path, self._session.snapshots.nodes.object(step.node.node))
+
+    def step(self) -> bool:
+        """Compute one node; False when there was none left."""
+        if self.done:
+            return False
+        self.reason = ""
+        self._execution.advance(1)
+        return True
+
+    def go_on(self) -> str:
+        """Run to the next breakpoint or the end; why it stopped, empty at the end."""
+        self.reason = ""
+        if not self._breakpoints:
+            self._execution.advance()
+            return ""
+        first = True
+        while not self.done:
+            step = self._execution.next_step
+            assert step is not None
+            if not first and any(b.before(step) for b in self._breakpoints):
+                self.reason = f"before {step.node.title!r}"
+                return self.reason
+            first = False
+            self._execution.advance(1)
+            for breakpoint_ in self._breakpoints:
+                self.reason = breakpoint_.after(step, self._execution.run.slots)
+                if self.reason:
+                    return self.reason
+        return ""
+
+    def __iter__(self) -> Iterator[Node]:
+        while (following := self.next_node) is not None and self.step():
+            yield following[1]
+
+    def result(self) -> RunResult:
+        """Everything computed so far; may be asked again and again."""
+        result = self._execution.finish()
+        result.number = self._session.number
+        result.state = self._snapshot.state
+        result.fetch = self._recompute
+        if not result.stopped and not self.done:
+            result.stopped = f"stopped {self.reason}".rstrip()
+        return result
+
+    def _recompute(self, key: ValueKey) -> RuntimeValue:
+        options = Options(
+            values=(key,), outputs=False, seed=self._options.seed, memory_limit=self._options.memory_limit,
+            time_limit=self._options.time_limit,
+        )  # fmt: skip
+        execution = self._session._engine.start(self._snapshot, self._feeds, options)
+        execution.advance()
+        run, slot = execution.run, execution.plan.slots[key]
+        if run.slots[slot] is MISSING:
+            failure: Failure | None = run.dead.get(slot)
+            msg = f"value {execution.plan.name(key[1])!r} was not computed: {failure or run.stopped or 'unknown'}"
+            raise LookupError(msg)
+        execution.finish()
+        return run.slots[slot]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A breakpoint in numbers, fit for another process."""
+
+    node: int
+    value: int
+    condition: str
+    limit: float
+    declared: Mapping[int, Type | None]
+
+    def before(self, step: Step) -> bool:
+        """Whether to stop before a step."""
+        return bool(self.node) and step.node.node == self.node
+
+    def after(self, step: Step, slots: Sequence[RuntimeValue]) -> str:
+        """Why to stop after a step, or empty."""
+        if self.node:
+            return ""
+        for number, slot in zip(step.node.outputs, step.outs, strict=True):
+            if not slot or slots[slot] is MISSING or (self.value and number != self.value):
+                continue
+            reason = self._holds(number, slots[slot])
+            if reason:
+                return f"after {step.node.title!r}: {reason}"
+        return ""
+
+    def _holds(self, number: int, value: RuntimeValue) -> str:
+        if not self.condition:
+            return "the value is there"
+        if not isinstance(value, np.ndarray):
+            return ""
+        if self.condition == "shape":
+            return shape_conflict(self.declared.get(number), value)
+        if value.dtype.kind in "OUSb" or not value.size:
+            return ""
+        numbers = value if value.dtype.kind in "iufc" else value.astype(np.float32)
+        if self.condition == "non-finite":
+            return "" if numbers.dtype.kind in "iu" or np.isfinite(numbers).all() else "it is not finite everywhere"
+        return f"an element is above {self.limit:g}" if np.abs(numbers).max() > self.limit else ""
+
+
+def compile_breakpoint(breakpoint_: Breakpoint, snapshots: Snapshots) -> Condition:
+    """A breakpoint in numbers; the declared types are read now, on the thread that owns the model."""
+    declared: dict[int, Type | None] = {}
+    if breakpoint_.condition == "shape":
+        graph = snapshots.graph or snapshots.model.graph
+        declared = {snapshots.values[v]: v.type for v in graph.values()}
+    return Condition(
+        snapshots.nodes[breakpoint_.node] if breakpoint_.node is not None else 0,
+        snapshots.values[breakpoint_.value] if breakpoint_.value is not None else 0,
+        breakpoint_.condition,
+        breakpoint_.limit,
+        declared,
+    )
+
+
+def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
+    """How a tensor contradicts its declared type; empty when it does not."""
+    if not isinstance(declared, TensorType) or not isinstance(value, np.ndarray):
+        return ""
+    found = describe(value)
+    same = declared.element_type in (found.element_type, 0)
+    if declared.shape is not None:
+        dims = declared.shape.dims
+        same = same and len(dims) == value.ndim
+        same = same and all(d == n for d, n in zip(dims, value.shape, strict=False) if isinstance(d, int))
+    return "" if same else f"it is {found}, declared {declared}"
+
+
+def wanted_keys(snapshots: Snapshots, values: Wanted) -> tuple[ValueKey | str, ...] | None:
+    """What `Options.values` holds for what a caller asked for."""
+    if isinstance(values, str):
+        return None if values == "all" else () if values == "outputs" else (values,)
+    return tuple(v if isinstance(v, str) else ((), snapshots.values[v]) for v in values)
+
+
+def feeds_by_number(snapshots: Snapshots, feeds: Mapping[Any, Any]) -> Feeds:
+    """Feeds by number of the value, each held against the declared type."""
+    graph = snapshots.graph or snapshots.model.graph
+    by_name = {v.name: v for v in (*graph.initializers, *graph.inputs)}
+    given: Feeds = {}
+    for key, content in feeds.items():
+        value = key if isinstance(key, Value) else by_name.get(key)
+        if value is None or (value not in graph.inputs and value.initializer is None):
+            names = ", ".join(repr(v.name) for v in graph.inputs)
+            raise ModelError("No such input", f"the graph has no input {key!r}; it has {names or 'none'}")
+        declared = value.type
+        if declared is None and value.initializer is not None:
+            declared = TensorType(value.initializer.element_type)
+        given[snapshots.values[value]] = normalise(content, declared, value.name)
+    return given
+
+
+def physical_memory() -> int:
+    """Bytes of memory the machine has; 8 GB where it cannot be told."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def default_budget() -> int:
+    """How many bytes of values a session keeps unless told."""
+    return physical_memory() // 2
+
+
+def default_memory_limit() -> int:
+    """How large a single value may be unless told."""
+    return physical_memory() // 2
