@@ -323,7 +323,7 @@ def one_node_model(
     )
     imports = [helper.make_opsetid(domain, opset)]
     if domain:
-        imports.append(helper.make_opsetid("", onnx.defs.onnx_opset_version()))
+        imports.append(helper.make_opsetid("", 21))
     return helper.make_model(graph, opset_imports=imports, ir_version=10), feeds
 
 
