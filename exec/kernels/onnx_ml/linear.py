@@ -30,10 +30,12 @@ def linear_regressor_1(
 
 
 def _linear(x: Array, coefficients: Sequence[float], rows: int, intercepts: Sequence[float] | None) -> Array:
-    if rows < 1 or len(coefficients) != rows * x.shape[1]:
+    used = rows * x.shape[1]
+    if rows < 1 or len(coefficients) < used:
         msg = f"{len(coefficients)} coefficients for {rows} outputs of {x.shape[1]} features"
         raise KernelError(msg)
-    weights = np.array(coefficients, np.float32).reshape(rows, -1)
+    # Models with more coefficients than their input has features exist; ONNX Runtime reads the first ones.
+    weights = np.array(coefficients[:used], np.float32).reshape(rows, -1)
     scores = x.astype(np.float32, copy=False) @ weights.T
     if intercepts:
         if len(intercepts) != rows:
