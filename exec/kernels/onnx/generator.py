@@ -137,12 +137,16 @@ def _range(start: Array, limit: Array, delta: Array, working: np.dtype[Any]) -> 
 
 
 def _count(first: float, last: float, step: float, working: np.dtype[Any]) -> int:
-    """ceil((limit - start) / delta), with the quotient rounded as the working type rounds it."""
+    """ceil((limit - start) / delta): the difference rounded to the working type, the quotient in double.
+
+    A quotient in float32 would lose an element wherever it rounds down to an integer.
+    """
     kind = np.float32 if working.itemsize <= 4 else np.float64
-    quotient = (kind(last) - kind(first)) / kind(step)
-    if isfinite(quotient):
-        return max(0, ceil(quotient))
-    return max(0, ceil((Fraction(last) - Fraction(first)) / Fraction(step)))
+    difference = float(kind(last) - kind(first))
+    if not isfinite(difference):
+        return max(0, ceil((Fraction(last) - Fraction(first)) / Fraction(step)))
+    quotient = difference / step
+    return max(0, ceil(quotient if isfinite(quotient) else Fraction(difference) / Fraction(step)))
 
 
 # --- random numbers --------------------------------------------------------------------------------------------

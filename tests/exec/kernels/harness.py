@@ -311,7 +311,7 @@ def one_node_model(
     names = [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)]
     made = {k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
     node = helper.make_node(op_type, names, [f"y{i}" for i in range(outputs)], domain=domain, **made)
-    feeds = {name: value for name, value in zip(names, inputs, strict=True) if name}
+    feeds = {name: np.asarray(value) for name, value in zip(names, inputs, strict=True) if name}
     graph = helper.make_graph(
         [node],
         "one_node",
