@@ -1,14 +1,13 @@
 """The cells of RNN, GRU and LSTM, one direction at a time, over time-major sequences (T, N, features).
 
-The inputs of all steps go through one product before the loop; a step is then one product with the state, added in
-place, and few calls over all gates at once. A sigmoid is (1 + tanh(x/2)) / 2, so with the usual activations one tanh
-serves every gate: the halves are folded into the weights beforehand.
+The inputs of all steps go through one product before the loop. Cells with the usual activations and no clipping,
+peepholes or lengths then run in `recurrence_quick`; the steps here take all of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from exec.arrays import Array, empty
 from exec.context import checkpoint
 from exec.errors import KernelError
-from exec.kernels.shared.blas import gemm_add
+from exec.kernels.shared.recurrence_quick import run_quick
 
 Activation = Callable[[Array], Array]
 
@@ -35,7 +34,15 @@ class Cell:
     recurrent_bias: Array | None = None  # GRU with linear_before_reset: Rbh, inside the reset
     peephole: Array | None = None  # (3, H): i, o, f
     input_forget: bool = False
-    halved: bool = False  # sigmoid gates are prepared for tanh
+    quick: Cell | None = None  # the same with weights as recurrence_quick wants them, where that can run it
+    _packed: dict[int, Array] = field(default_factory=dict)
+
+    def packed(self, slices: int, make: Callable[[], Array]) -> Array:
+        """The recurrent weights in the form a number of slices wants, made on first use."""
+        found = self._packed.get(slices)
+        if found is None:
+            found = self._packed[slices] = make()
+        return found
 
 
 def make_cell(
@@ -62,22 +69,36 @@ def make_cell(
     if linear_before_reset:
         inner = both[1, 2 * hidden :].copy()
         bias[2 * hidden :] = both[0, 2 * hidden :]
-    halved = usual and clip is None and peephole is None and kind != "RNN"
-    factor = np.ones(gates * hidden, w.dtype)
-    if halved:
-        factor[: {"GRU": 2, "LSTM": 3}[kind] * hidden] = 0.5
-    return Cell(
+    cell = Cell(
         kind,
-        np.ascontiguousarray(w.T) * factor,
-        np.ascontiguousarray(r.T) * factor,
-        bias * factor,
+        np.ascontiguousarray(w.T),
+        np.ascontiguousarray(r.T),
+        bias,
         hidden,
         activations,
         clip,
         inner,
         None if peephole is None else peephole.reshape(3, hidden),
         input_forget,
-        halved,
+    )
+    return replace(cell, quick=_halved(cell)) if usual and clip is None and peephole is None else cell
+
+
+def _halved(cell: Cell) -> Cell:
+    """The cell with the weights of its sigmoid gates halved; an LSTM's gates go from i, o, f, c to o, i, f, c."""
+    hidden = cell.hidden
+    order = np.arange(cell.w.shape[1])
+    factor = np.ones(cell.w.shape[1], cell.w.dtype)
+    if cell.kind != "RNN":
+        factor[: {"GRU": 2, "LSTM": 3}[cell.kind] * hidden] = 0.5
+    if cell.kind == "LSTM":
+        order[: 2 * hidden] = np.roll(order[: 2 * hidden], hidden)
+    return replace(
+        cell,
+        w=np.ascontiguousarray((cell.w * factor)[:, order]),
+        r=np.ascontiguousarray((cell.r * factor)[:, order]),
+        bias=(cell.bias * factor)[order],
+        _packed={},
     )
 
 
@@ -88,15 +109,14 @@ def run_cell(
 
     `lengths` (N,) ends each sequence of the batch early: its state stays and `out` is zero from there on.
     """
-    steps, batch = x.shape[:2]
-    inputs = empty((steps, batch, cell.w.shape[1]), x.dtype)
-    np.matmul(x.reshape(steps * batch, -1), cell.w, out=inputs.reshape(steps * batch, -1))
-    inputs += cell.bias
+    if cell.quick is not None and lengths is None and out is not None:
+        return run_quick(cell.quick, _inputs(cell.quick, x), h, c, out, reverse=reverse)
+    inputs = _inputs(cell, x)
     if lengths is not None and reverse:
-        time = np.arange(steps)[:, None]
+        time = np.arange(len(x))[:, None]
         order = np.where(time < lengths, lengths - 1 - time, time)
         inputs = np.take_along_axis(inputs, order[:, :, None], axis=0)
-    step = {"RNN": _rnn_step, "GRU": _gru_step, "LSTM": _lstm_step}[cell.kind](cell, batch, x.dtype)
+    step = {"RNN": _rnn_step, "GRU": _gru_step, "LSTM": _lstm_step}[cell.kind](cell)
     state = (h.astype(x.dtype), None if c is None else c.astype(x.dtype))
     states = _loop(step, inputs, state, lengths, backwards=reverse and lengths is None)
     for number, state in states:
@@ -105,6 +125,14 @@ def run_cell(
     if out is not None and lengths is not None and reverse:
         out[...] = np.take_along_axis(out, order[:, :, None], axis=0)
     return state
+
+
+def _inputs(cell: Cell, x: Array) -> Array:
+    """What the inputs and biases add to the gates of all steps: (T, N, gates × H)."""
+    steps, batch, width = x.shape
+    result = empty((steps, batch, cell.w.shape[1]), x.dtype)
+    np.matmul(x.reshape(steps * batch, width), cell.w, out=result.reshape(steps * batch, -1))
+    return np.add(result, cell.bias, out=result)
 
 
 State = tuple[Array, "Array | None"]
@@ -131,87 +159,36 @@ def _loop(
         yield number, state
 
 
-def _rnn_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
-    del batch, dtype
+def _rnn_step(cell: Cell) -> Step:
     activation = cell.activations[0]
 
     def step(gate: Array, h: Array, _c: Array | None) -> State:
-        gemm_add(h, cell.r, gate)
-        return activation(_clipped(gate, cell.clip)), None
+        return activation(_clipped(gate + h @ cell.r, cell.clip)), None
 
     return step
 
 
-def _gru_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
+def _gru_step(cell: Cell) -> Step:
     hidden, f, g = cell.hidden, cell.activations[0], cell.activations[1]
     r_gates, r_hidden = np.ascontiguousarray(cell.r[:, : 2 * hidden]), np.ascontiguousarray(cell.r[:, 2 * hidden :])
-    inner = np.empty((batch, hidden), dtype)
 
     def step(gate: Array, h: Array, _c: Array | None) -> State:
-        gates, candidate = gate[:, : 2 * hidden], gate[:, 2 * hidden :]
-        gemm_add(h, r_gates, gates)
-        if cell.halved:
-            np.tanh(gates, out=gates)
-            np.multiply(gates, 0.5, out=gates)
-            np.add(gates, 0.5, out=gates)
-        else:
-            gates[...] = f(_clipped(gates, cell.clip))
+        gates = f(_clipped(gate[:, : 2 * hidden] + h @ r_gates, cell.clip))
         z, r = gates[:, :hidden], gates[:, hidden:]
-        if cell.recurrent_bias is not None:
-            np.matmul(h, r_hidden, out=inner)
-            np.add(inner, cell.recurrent_bias, out=inner)
-            np.multiply(inner, r, out=inner)
-            np.add(candidate, inner, out=candidate)
-        else:
-            np.multiply(r, h, out=inner)
-            gemm_add(inner, r_hidden, candidate)
-        if cell.halved:
-            np.tanh(candidate, out=candidate)
-        else:
-            candidate[...] = g(_clipped(candidate, cell.clip))
-        np.subtract(h, candidate, out=inner)
-        np.multiply(inner, z, out=inner)
-        return np.add(candidate, inner), None
+        inner = (r * h) @ r_hidden if cell.recurrent_bias is None else r * (h @ r_hidden + cell.recurrent_bias)
+        candidate = g(_clipped(gate[:, 2 * hidden :] + inner, cell.clip))
+        return candidate + z * (h - candidate), None
 
     return step
 
 
-def _lstm_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
-    return _quick_lstm_step(cell, batch, dtype) if cell.halved else _general_lstm_step(cell)
-
-
-def _quick_lstm_step(cell: Cell, batch: int, dtype: np.dtype[Any]) -> Step:
-    """Gates i, o, f, c with sigmoid and tanh, without peepholes and clipping."""
-    hidden = cell.hidden
-    buffer = np.empty((batch, hidden), dtype)
-
-    def step(gate: Array, h: Array, c: Array | None) -> State:
-        assert c is not None
-        gemm_add(h, cell.r, gate)
-        np.tanh(gate, out=gate)
-        sigmoids = gate[:, : 3 * hidden]
-        np.multiply(sigmoids, 0.5, out=sigmoids)
-        np.add(sigmoids, 0.5, out=sigmoids)
-        i, o, f = sigmoids[:, :hidden], sigmoids[:, hidden : 2 * hidden], sigmoids[:, 2 * hidden :]
-        if cell.input_forget:
-            np.subtract(1, i, out=f)
-        np.multiply(i, gate[:, 3 * hidden :], out=buffer)
-        c = np.multiply(f, c)
-        np.add(c, buffer, out=c)
-        h = np.tanh(c)
-        np.multiply(h, o, out=h)
-        return h, c
-
-    return step
-
-
-def _general_lstm_step(cell: Cell) -> Step:
+def _lstm_step(cell: Cell) -> Step:
     hidden = cell.hidden
     f_act, g_act, h_act = cell.activations
 
     def step(gate: Array, h: Array, c: Array | None) -> State:
         assert c is not None
-        gemm_add(h, cell.r, gate)
+        gate = gate + h @ cell.r
         i, o, f, g = (gate[:, k * hidden : (k + 1) * hidden] for k in range(4))
         if cell.peephole is not None:
             i = i + cell.peephole[0] * c
