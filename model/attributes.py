@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -96,19 +97,27 @@ class Attribute:
 
 
 def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> Attribute:
-    """An attribute from a Python value, its kind guessed when not given; ValueError when nothing fits."""
-    guessed = guess_kind(value) if kind is None else kind
-    if isinstance(value, list):
-        value = tuple(value)
-    if guessed is AttributeKind.FLOAT:
-        value = float(value)
-    elif guessed is AttributeKind.FLOATS:
-        value = tuple(float(v) for v in value)
-    elif guessed is AttributeKind.INT:
-        value = int(value)
-    elif guessed is AttributeKind.INTS:
-        value = tuple(int(v) for v in value)
-    return Attribute(name, guessed, value)
+    """An attribute from a Python value, its kind guessed when not given; ValueError when the value does not fit."""
+    if kind is None:
+        kind = guess_kind(value)
+    if not kind.is_list:
+        return Attribute(name, kind, _element(value, kind))
+    if not isinstance(value, (list, tuple)):
+        msg = f"{value!r} is no list, which {kind.name} needs"
+        raise ValueError(msg)  # noqa: TRY004 # callers catch one kind of error for every unfit value
+    return Attribute(name, kind, tuple(_element(v, kind.element) for v in value))
+
+
+def _element(value: Any, kind: AttributeKind) -> Any:
+    """One value as its kind holds it; an int may stand for a float, never the other way round."""
+    if kind is AttributeKind.FLOAT and isinstance(value, (int, float)):
+        return float(value)
+    if kind is AttributeKind.INT and isinstance(value, (int, float)) and math.isfinite(value) and value == int(value):
+        return int(value)
+    if kind in (AttributeKind.FLOAT, AttributeKind.INT) or guess_kind(value) is not kind:
+        msg = f"{value!r} is not {kind.name}"
+        raise ValueError(msg)
+    return value
 
 
 def guess_kind(value: Any) -> AttributeKind:

@@ -377,7 +377,7 @@ class Graph:
         return model.opset_imports if model is not None else {}
 
     def values(self) -> Iterator[Value]:
-        """Inputs, initializers, node outputs, then declared but undefined values; each once."""
+        """Inputs, initializers, node outputs, then names that are used or declared but undefined; each once."""
         seen: set[Value] = set()
         for value in self._all_values():
             if value not in seen:
@@ -391,6 +391,13 @@ class Graph:
             for value in node.outputs:
                 if value is not None:
                     yield value
+        for node in self.nodes:
+            for value in node.inputs:
+                if value is not None and value.producer is None and value.graph is self:
+                    yield value
+        for value in self.outputs:
+            if value.graph is self:
+                yield value
         yield from self.declared
 
     def walk(self) -> Iterator[Graph]:

@@ -336,6 +336,8 @@ def _add_use(value: Value, user: Node | Graph, index: int) -> None:
     if value._uses is None:
         value._uses = {}
     value._uses[user, index] = None
+    if value.graph is None:  # a name that nothing defines belongs where it is used first
+        value.graph = user if isinstance(user, Graph) else user.graph
 
 
 def _drop_use(value: Value, user: Node | Graph, index: int) -> None:
