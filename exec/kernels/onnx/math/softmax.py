@@ -41,6 +41,18 @@ def softmax_rows(x: Array, target: Array) -> None:
     np.divide(target, _sums(target), target)
 
 
+def _softmax_half_rows(x: Array, target: Array) -> None:
+    """Softmax of float16: each step of the specification's function body is rounded to float16, as others do it.
+
+    A sum that float16 cannot hold stays in float32.
+    """
+    np.subtract(x, x.max(axis=1, keepdims=True), target)
+    exponentials = np.exp(target.astype(np.float32)).astype(np.float16).astype(np.float32)
+    sums = _sums(exponentials)
+    rounded = sums.astype(np.float16)
+    np.copyto(target, exponentials / np.where(np.isinf(rounded), sums, rounded), casting="unsafe")
+
+
 def log_softmax_rows(x: Array, target: Array) -> None:
     """Fill `target` with the logarithm of the softmax along axis 1; not in place."""
     if x.max() < _SAFE_EXPONENT:
@@ -86,6 +98,8 @@ def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], 
         shape = (outer, x.shape[axis], inner)
     source, target = x.reshape(shape), result.reshape(shape)
     wide = compute_dtype(x.dtype)
+    if fill is softmax_rows and x.dtype == np.float16:
+        wide, fill = x.dtype, _softmax_half_rows
     step = max(1, PIECE * outer // x.size)
 
     def run(start: int, stop: int) -> None:
