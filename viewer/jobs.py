@@ -174,9 +174,9 @@ class Jobs(QObject):
         title: str,
         work: Work[T],
         *,
-        done: Callable[[T], None] | None = None,
-        failed: Callable[[BaseException], None] | None = None,
-        finished: Callable[[], None] | None = None,
+        done: Callable[[T], object] | None = None,
+        failed: Callable[[BaseException], object] | None = None,
+        finished: Callable[[], object] | None = None,
         lane: Lane = "read",
         supersede: str = "",
     ) -> Job[T]:
@@ -209,9 +209,9 @@ class Jobs(QObject):
     def _end(
         self,
         job: Job[T],
-        done: Callable[[T], None] | None,
-        failed: Callable[[BaseException], None] | None,
-        finished: Callable[[], None] | None,
+        done: Callable[[T], object] | None,
+        failed: Callable[[BaseException], object] | None,
+        finished: Callable[[], object] | None,
     ) -> None:
         job.finished = True
         self._running.pop(job, None)
@@ -226,7 +226,7 @@ class Jobs(QObject):
                 finished()
 
     def _answer(
-        self, job: Job[T], done: Callable[[T], None] | None, failed: Callable[[BaseException], None] | None
+        self, job: Job[T], done: Callable[[T], object] | None, failed: Callable[[BaseException], object] | None
     ) -> None:
         error = job.error
         if error is None:

@@ -43,6 +43,11 @@ RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified fi
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
 
+#: What the preferences show, in order.
+PREFERENCES: tuple[Option[Any], ...] = (
+    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, WHEEL_ZOOMS, RESTORE_VIEW, RELOAD_SILENTLY,
+)  # fmt: skip
+
 
 class Settings(QObject):
     """Options in one INI file. Cheap to read; written soon after each change by Qt. GUI thread."""

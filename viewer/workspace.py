@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,12 +21,16 @@ Severity = Literal["info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to tell: what happened, details, and where (a model object to go to, or a text)."""
+    """Something to tell: what happened, details, where (a model object to go to, or a text), and what can be done.
+
+    `choices` are titles of buttons with what they do; the message closes after any of them.
+    """
 
     severity: Severity
     title: str
     detail: str = ""
     place: Any = None
+    choices: tuple[tuple[str, Callable[[], None]], ...] = ()
 
 
 class Workspace(QObject):
@@ -39,16 +43,26 @@ class Workspace(QObject):
     reveal_requested = Signal(object)  # Item: centre it; its graph is shown and it is selected
     places_changed = Signal()  # back and forward became possible or impossible
     messaged = Signal(object)  # Message
+    run_state_changed = Signal()
     action_requested = Signal(str)  # the id of an Action
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
-    def __init__(self, document: Document, settings: Settings | None = None, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        settings: Settings | None = None,
+        parent: QObject | None = None,
+        *,
+        title: str = "Untitled",
+    ) -> None:
         super().__init__(parent)
         self.document = document
+        self._title = title
         self.settings = settings or Settings(self)
         self.selection = Selection(self)
         self.jobs = Jobs(self)
         self.changes = Changes(document, self)
+        self.run_state = ""  # for the status line; see set_run_state
         self._graph = document.model.graph
         self._back: list[Graph] = []
         self._forward: list[Graph] = []
@@ -61,6 +75,11 @@ class Workspace(QObject):
     def model(self) -> Model:
         """The document's model."""
         return self.document.model
+
+    @property
+    def title(self) -> str:
+        """What tab and window call the document: the file's name, or what it was opened as."""
+        return self._title if self.document.path is None else self.document.path.name
 
     @property
     def graph(self) -> Graph:
@@ -135,9 +154,16 @@ class Workspace(QObject):
 
     # -- messages --------------------------------------------------------------------------------------------
 
-    def message(self, severity: Severity, title: str, detail: str = "", place: Any = None) -> None:
+    def message(
+        self,
+        severity: Severity,
+        title: str,
+        detail: str = "",
+        place: Any = None,
+        choices: tuple[tuple[str, Callable[[], None]], ...] = (),
+    ) -> None:
         """Tell the person something without standing in the way: a bar above the graph, one line and a detail."""
-        self.messaged.emit(Message(severity, title, detail, place))
+        self.messaged.emit(Message(severity, title, detail, place, choices))
 
     def report(self, error: ModelError) -> None:
         """Tell what went wrong."""
@@ -146,6 +172,12 @@ class Workspace(QObject):
     def _on_job_failed(self, job: Job[Any]) -> None:
         if isinstance(job.error, ModelError):
             self.report(job.error)
+
+    def set_run_state(self, text: str) -> None:
+        """Say in the status line how the last run stands; empty before the first."""
+        if text != self.run_state:
+            self.run_state = text
+            self.run_state_changed.emit()
 
     # -- actions and menus -----------------------------------------------------------------------------------
 

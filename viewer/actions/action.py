@@ -84,6 +84,7 @@ class Action:
     checked    for a switch: whether it is on
     icon       a name in resources/icons
     toolbar    its place in the tool bar, from 1; 0: not there. A change of the tens digit leaves a gap
+    label      for a title that changes: the title now; an empty one hides the action
     contexts   context menus it stands in: "canvas", "node", "value", "graph", "function", "model"
     tip        one sentence more than the title, for tooltip and palette
     words      other words a person might type in the palette
@@ -91,13 +92,14 @@ class Action:
 
     id: str
     title: str
-    run: Callable[[Context], None]
+    run: Callable[[Context], object]
     menu: Menu | None = None
     section: int = 0
     shortcut: tuple[str, ...] = ()
     on_graph: bool = False
     enabled: Callable[[Context], bool] = with_document
     checked: Callable[[Context], bool] | None = None
+    label: Callable[[Context], str] | None = None
     icon: str = ""
     toolbar: int = 0
     contexts: frozenset[str] = field(default_factory=frozenset)

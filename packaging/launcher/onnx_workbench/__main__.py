@@ -1,0 +1,19 @@
+"""``python -m onnx_workbench`` and the ``onnx-workbench`` script."""
+
+from __future__ import annotations
+
+import sys
+
+from onnx_workbench import use_packages
+
+
+def main() -> int:
+    """Run the program with the process's arguments; returns the exit status."""
+    use_packages()
+    from viewer.cli import main as run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

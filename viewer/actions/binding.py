@@ -1,0 +1,166 @@
+"""From actions as data to what a window shows: menus, tool bar, context menus, shortcuts, palette entries."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
+
+from model.errors import ModelError
+from viewer.actions import Action, Context, Menu, actions
+from viewer.icons import icon
+from viewer.theme import themes
+from viewer.widgets.command_palette import Entry
+
+if TYPE_CHECKING:
+    from viewer.main_window import MainWindow
+
+
+class ActionBinding(QObject):
+    """One QAction per Action for one window, kept enabled, checked and labelled as things change."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.context = Context(window)
+        self._qactions: dict[str, QAction] = {}
+        self._actions = {one.id: one for one in actions()}
+        for one in self._actions.values():
+            self._qactions[one.id] = self._make(one)
+        self._refresh_later = QTimer(self, singleShot=True, interval=0)
+        self._refresh_later.timeout.connect(self.refresh)
+        themes().themeChanged.connect(self._color)
+
+    def _make(self, one: Action) -> QAction:
+        qaction = QAction(one.title, self._window)
+        qaction.setObjectName(one.id)
+        qaction.setShortcuts([QKeySequence(text) for text in one.shortcut])
+        qaction.setCheckable(one.checked is not None)
+        qaction.setToolTip(tooltip(one))
+        qaction.setStatusTip("")
+        if one.icon:
+            qaction.setIcon(icon(one.icon))
+            qaction.setIconVisibleInMenu(False)
+        if one.on_graph:
+            qaction.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        else:
+            self._window.addAction(qaction)
+        qaction.triggered.connect(partial(self.run, one.id))
+        return qaction
+
+    def qaction(self, action_id: str) -> QAction:
+        """The window's QAction of an action."""
+        return self._qactions[action_id]
+
+    def run(self, action_id: str, *_: object) -> None:
+        """Do it, if it makes sense now; what the person did wrong becomes a message."""
+        one = self._actions[action_id]
+        if not one.enabled(self.context):
+            return
+        try:
+            one.run(self.context)
+        except ModelError as error:
+            self._window.report(error)
+        self.refresh_soon()
+
+    def refresh_soon(self, *_: object) -> None:
+        """Bring every QAction up to date at the next turn; cheap to call often."""
+        self._refresh_later.start()
+
+    def refresh(self) -> None:
+        """Bring every QAction up to date now."""
+        for one in self._actions.values():
+            qaction = self._qactions[one.id]
+            enabled = one.enabled(self.context)
+            qaction.setEnabled(enabled)
+            if one.checked is not None:
+                qaction.setChecked(enabled and one.checked(self.context))
+            if one.label is not None:
+                text = one.label(self.context)
+                qaction.setText(text or one.title)
+                qaction.setVisible(bool(text))
+
+    def build_menu_bar(self, bar: QMenuBar) -> None:
+        """Fill the menu bar; menus without actions are left out."""
+        for menu in Menu:
+            mine = [one for one in self._actions.values() if one.menu is menu]
+            if mine:
+                qmenu = bar.addMenu(menu.value)
+                qmenu.setToolTipsVisible(True)
+                qmenu.aboutToShow.connect(self.refresh)
+                self._fill(qmenu, mine)
+
+    def build_tool_bar(self, bar: QToolBar) -> None:
+        """Fill the tool bar."""
+        mine = sorted((one for one in self._actions.values() if one.toolbar), key=lambda one: one.toolbar)
+        for number, (_, group) in enumerate(itertools.groupby(mine, key=lambda one: one.toolbar // 10)):
+            if number:
+                bar.addSeparator()
+            for one in group:
+                bar.addAction(self._qactions[one.id])
+
+    def context_menu(self, kind: str, parent: QWidget) -> QMenu:
+        """A menu of the actions for a kind of place that make sense now."""
+        self.refresh()
+        menu = QMenu(parent)
+        menu.setToolTipsVisible(True)
+        mine = [one for one in self._actions.values() if kind in one.contexts and one.enabled(self.context)]
+        self._fill(menu, mine)
+        return menu
+
+    def _fill(self, menu: QMenu, mine: list[Action]) -> None:
+        mine = sorted(mine, key=lambda one: (list(Menu).index(one.menu) if one.menu else -1, one.section))
+        previous = None
+        for one in mine:
+            if previous is not None and (one.menu, one.section) != (previous.menu, previous.section):
+                menu.addSeparator()
+            menu.addAction(self._qactions[one.id])
+            previous = one
+
+    def add_graph_shortcuts(self, view: QWidget) -> None:
+        """Let a graph view have the shortcuts that only work on the graph."""
+        for one in self._actions.values():
+            if one.on_graph:
+                view.addAction(self._qactions[one.id])
+
+    def palette_entries(self) -> list[Entry]:
+        """Every action for the command palette."""
+        return [
+            Entry(
+                title=_without_mnemonic(self._qactions[one.id].text()) if one.label else one.plain_title,
+                run=partial(self.run, one.id),
+                where=one.menu.value.replace("&", "") if one.menu else "",
+                shortcut=shortcut_text(one),
+                words=f"{one.tip} {one.words}",
+                enabled=one.enabled(self.context),
+            )
+            for one in self._actions.values()
+            if one.label is None or one.label(self.context)
+        ]
+
+    def _color(self) -> None:
+        for one in self._actions.values():
+            if one.icon:
+                self._qactions[one.id].setIcon(icon(one.icon))
+
+
+def shortcut_text(one: Action) -> str:
+    """The shortcut as this system writes it, or nothing."""
+    if not one.shortcut:
+        return ""
+    return QKeySequence(one.shortcut[0]).toString(QKeySequence.SequenceFormat.NativeText)
+
+
+def tooltip(one: Action) -> str:
+    """Title, shortcut and one more sentence."""
+    keys = shortcut_text(one)
+    title = f"{one.plain_title} ({keys})" if keys else one.plain_title
+    return f"{title}\n{one.tip}" if one.tip else title
+
+
+def _without_mnemonic(text: str) -> str:
+    return text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")

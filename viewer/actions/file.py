@@ -1,0 +1,200 @@
+"""File: open, recent, save, reload, export, close, quit."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from viewer.actions.action import Action, Context, Menu, always, with_document
+from viewer.text import display
+
+_RECENT = 9
+
+
+def _tab_open(context: Context) -> bool:
+    return context.window.tab is not None
+
+
+def _has_file(context: Context) -> bool:
+    tab = context.window.tab
+    return tab is not None and tab.path is not None
+
+
+def _can_save(context: Context) -> bool:
+    tab = context.window.tab
+    return tab is not None and (tab.modified or tab.path is None)
+
+
+def _save(context: Context) -> None:
+    if context.window.tab is not None:
+        context.window.files.save(context.window.tab)
+
+
+def _save_as(context: Context) -> None:
+    if context.window.tab is not None:
+        context.window.files.save_as(context.window.tab)
+
+
+def _reload(context: Context) -> None:
+    tab = context.window.tab
+    if tab is None:
+        return
+    if tab.modified:
+        tab.workspace.message(
+            "warning",
+            "Reloading loses your changes",
+            choices=(("Reload", partial(context.window.files.reload, tab)), ("Keep them", lambda: None)),
+        )
+    else:
+        context.window.files.reload(tab)
+
+
+def _close(context: Context) -> None:
+    if context.window.tab is not None:
+        context.window.files.close(context.window.tab)
+
+
+def _copy_path(context: Context) -> None:
+    tab = context.window.tab
+    if tab is not None and tab.path is not None:
+        QApplication.clipboard().setText(str(tab.path))
+
+
+def _export(context: Context) -> None:
+    from viewer.dialogs.export import export_graph
+
+    if context.window.tab is not None:
+        export_graph(context.window.tab, context.window)
+
+
+def _recent(number: int, context: Context) -> Path | None:
+    files = context.window.settings.recent_files()
+    return files[number - 1] if number <= len(files) else None
+
+
+def _recent_label(number: int, context: Context) -> str:
+    path = _recent(number, context)
+    return "" if path is None else f"&{number}  {display(path.name, 60).replace('&', '&&')}"
+
+
+def _open_recent(number: int, context: Context) -> None:
+    path = _recent(number, context)
+    if path is not None:
+        context.window.files.open([path])
+
+
+def _recent_action(number: int) -> Action:
+    return Action(
+        id=f"file.recent.{number}",
+        title=f"Recent file {number}",
+        label=partial(_recent_label, number),
+        run=partial(_open_recent, number),
+        menu=Menu.FILE,
+        section=8,
+        shortcut=(f"Ctrl+{number}",),
+        enabled=lambda context: _recent(number, context) is not None,
+        words="recent open",
+    )
+
+
+ACTIONS = (
+    Action(
+        id="file.open",
+        title="&Open…",
+        run=lambda context: context.window.files.ask(),
+        menu=Menu.FILE,
+        section=1,
+        shortcut=("Ctrl+O",),
+        enabled=always,
+        icon="open",
+        toolbar=11,
+        words="load read model",
+    ),
+    Action(
+        id="file.open_sample",
+        title="Open the Sample &Model",
+        run=lambda context: context.window.files.open_sample(),
+        menu=Menu.FILE,
+        section=1,
+        enabled=always,
+        words="example demo",
+    ),
+    Action(
+        id="file.reload",
+        title="&Reload",
+        run=_reload,
+        menu=Menu.FILE,
+        section=1,
+        shortcut=("F5",),
+        enabled=_has_file,
+        icon="reload",
+        tip="Read the file again, as another program may have written it.",
+        words="refresh revert",
+    ),
+    Action(
+        id="file.save",
+        title="&Save",
+        run=_save,
+        menu=Menu.FILE,
+        section=2,
+        shortcut=("Ctrl+S",),
+        enabled=_can_save,
+        icon="save",
+        toolbar=12,
+        words="write store",
+    ),
+    Action(
+        id="file.save_as",
+        title="Save &As…",
+        run=_save_as,
+        menu=Menu.FILE,
+        section=2,
+        shortcut=("Ctrl+Shift+S",),
+        enabled=_tab_open,
+        words="write copy format",
+    ),
+    Action(
+        id="file.export",
+        title="&Export Picture…",
+        run=_export,
+        menu=Menu.FILE,
+        section=3,
+        shortcut=("Ctrl+Shift+E", "Ctrl+Alt+E"),
+        icon="export",
+        contexts=frozenset({"canvas"}),
+        tip="The graph as PNG, SVG or PDF.",
+        words="image png svg pdf screenshot",
+    ),
+    Action(
+        id="file.copy_path",
+        title="Copy File &Path",
+        run=_copy_path,
+        menu=Menu.FILE,
+        section=3,
+        enabled=_has_file,
+        words="clipboard location folder",
+    ),
+    *(_recent_action(number) for number in range(1, _RECENT + 1)),
+    Action(
+        id="file.close",
+        title="&Close",
+        run=_close,
+        menu=Menu.FILE,
+        section=9,
+        shortcut=("Ctrl+W",),
+        enabled=with_document,
+        words="tab",
+    ),
+    Action(
+        id="file.quit",
+        title="&Quit",
+        run=lambda context: context.window.close(),
+        menu=Menu.FILE,
+        section=9,
+        shortcut=("Ctrl+Q",),
+        enabled=always,
+        words="exit end",
+    ),
+)

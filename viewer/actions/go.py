@@ -1,0 +1,262 @@
+"""Go: through the places visited, out of bodies, into what a node holds, to its neighbours, to other tabs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from model.graph import Function, Graph, Node, TrainingInfo
+from viewer.actions.action import Action, Context, Menu, with_document
+
+
+def _inner_graph(context: Context) -> Graph | None:
+    """What the current object holds: a body, or the body of the function a node calls."""
+    workspace = context.workspace
+    item = None if workspace is None else workspace.selection.current
+    match item:
+        case Node() if item.bodies:
+            return item.bodies[0]
+        case Node():
+            assert workspace is not None
+            function = workspace.model.function(item.domain, item.op_type, item.overload)
+            return None if function is None else function.body
+        case Function():
+            return item.body
+        case Graph():
+            return item
+    return None
+
+
+def _enter(context: Context) -> None:
+    graph = _inner_graph(context)
+    if graph is not None:
+        context.opened.show(graph)
+
+
+def _can_go_up(context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.graph is not workspace.model.graph
+
+
+def _neighbours(context: Context, *, upstream: bool) -> list[Node]:
+    found: dict[Node, None] = {}
+    for item in context.selected:
+        if not isinstance(item, Node):
+            continue
+        if upstream:
+            found.update((v.producer, None) for v in item.inputs if v is not None and v.producer is not None)
+        else:
+            found.update((user, None) for v in item.outputs if v is not None for user in v.consumers)
+    return list(found)
+
+
+def _trace(context: Context, *, upstream: bool) -> None:
+    """Select everything the selected nodes depend on, or all that depends on them, in the graph shown."""
+    workspace = context.opened
+    found = dict.fromkeys(item for item in context.selected if isinstance(item, Node))
+    pending = list(found)
+    while pending:
+        node = pending.pop()
+        values = node.inputs if upstream else node.outputs
+        for value in values:
+            if value is None:
+                continue
+            reached = [value.producer] if upstream else list(value.consumers)
+            for other in reached:
+                if other is not None and other not in found and other.graph is workspace.graph:
+                    found[other] = None
+                    pending.append(other)
+    workspace.selection.set(found)
+
+
+def _has_node(context: Context) -> bool:
+    return any(isinstance(item, Node) for item in context.selected)
+
+
+def _select_neighbours(context: Context, *, upstream: bool) -> None:
+    nodes = _neighbours(context, upstream=upstream)
+    if nodes:
+        context.opened.reveal_all(nodes)
+
+
+def _show_training(context: Context) -> None:
+    graphs = _training_graphs(context)
+    if graphs:
+        context.opened.show(graphs[0])
+
+
+def _training_graphs(context: Context) -> list[Graph]:
+    workspace = context.workspace
+    if workspace is None:
+        return []
+    return [graph for graph in workspace.model.root_graphs() if isinstance(graph.owner, TrainingInfo)]
+
+
+def _cycle_tab(step: int, context: Context) -> None:
+    tabs = context.window.tabs()
+    tab = context.window.tab
+    if tab is not None:
+        context.window.activate(tabs[(tabs.index(tab) + step) % len(tabs)])
+
+
+def _several_tabs(context: Context) -> bool:
+    return len(context.window.tabs()) > 1
+
+
+def _properties(context: Context) -> None:
+    """The graph at first, the model when asked again, as in Netron."""
+    workspace = context.opened
+    wanted = workspace.model if workspace.selection.current is workspace.graph else workspace.graph
+    workspace.selection.set([wanted])
+    if context.window.docks.has("inspector"):
+        context.window.docks.open("inspector")
+
+
+_NODE = frozenset({"node"})
+
+ACTIONS = (
+    Action(
+        id="go.back",
+        title="&Back",
+        run=lambda context: context.opened.go_back(),
+        menu=Menu.GO,
+        section=1,
+        shortcut=("Alt+Left",),
+        enabled=lambda context: context.workspace is not None and context.workspace.can_go_back,
+        icon="back",
+        toolbar=31,
+        words="previous place history",
+    ),
+    Action(
+        id="go.forward",
+        title="&Forward",
+        run=lambda context: context.opened.go_forward(),
+        menu=Menu.GO,
+        section=1,
+        shortcut=("Alt+Right",),
+        enabled=lambda context: context.workspace is not None and context.workspace.can_go_forward,
+        icon="forward",
+        toolbar=32,
+        words="next place history",
+    ),
+    Action(
+        id="go.up",
+        title="&Up to the Graph Around",
+        run=lambda context: context.opened.go_up(),
+        menu=Menu.GO,
+        section=1,
+        shortcut=("Backspace", "Alt+Up"),
+        on_graph=True,
+        enabled=_can_go_up,
+        icon="up",
+        toolbar=33,
+        contexts=frozenset({"canvas"}),
+        words="leave function body parent outer",
+    ),
+    Action(
+        id="go.enter",
+        title="&Enter Body or Function",
+        run=_enter,
+        menu=Menu.GO,
+        section=1,
+        shortcut=("Alt+Down",),
+        on_graph=True,
+        enabled=lambda context: _inner_graph(context) is not None,
+        contexts=frozenset({"node", "function"}),
+        words="open subgraph if loop scan inside",
+    ),
+    Action(
+        id="go.producers",
+        title="Select &Producers",
+        run=partial(_select_neighbours, upstream=True),
+        menu=Menu.GO,
+        section=2,
+        enabled=lambda context: bool(_neighbours(context, upstream=True)),
+        contexts=_NODE,
+        words="inputs before upstream",
+    ),
+    Action(
+        id="go.consumers",
+        title="Select &Consumers",
+        run=partial(_select_neighbours, upstream=False),
+        menu=Menu.GO,
+        section=2,
+        enabled=lambda context: bool(_neighbours(context, upstream=False)),
+        contexts=_NODE,
+        words="outputs after downstream users",
+    ),
+    Action(
+        id="go.trace_up",
+        title="Trace Up&stream",
+        run=partial(_trace, upstream=True),
+        menu=Menu.GO,
+        section=2,
+        shortcut=("Ctrl+Shift+Up",),
+        on_graph=True,
+        enabled=_has_node,
+        contexts=_NODE,
+        tip="Select everything the selection depends on.",
+        words="ancestors dependencies inputs all",
+    ),
+    Action(
+        id="go.trace_down",
+        title="Trace &Downstream",
+        run=partial(_trace, upstream=False),
+        menu=Menu.GO,
+        section=2,
+        shortcut=("Ctrl+Shift+Down",),
+        on_graph=True,
+        enabled=_has_node,
+        contexts=_NODE,
+        tip="Select everything that depends on the selection.",
+        words="descendants outputs all",
+    ),
+    Action(
+        id="go.main_graph",
+        title="&Main Graph",
+        run=lambda context: context.opened.show(context.opened.model.graph),
+        menu=Menu.GO,
+        section=3,
+        shortcut=("Alt+Home",),
+        enabled=_can_go_up,
+        words="top root",
+    ),
+    Action(
+        id="go.training",
+        title="&Training Graph",
+        run=_show_training,
+        menu=Menu.GO,
+        section=3,
+        enabled=lambda context: bool(_training_graphs(context)),
+        words="training_info algorithm initialization",
+    ),
+    Action(
+        id="go.properties",
+        title="P&roperties of Graph and Model",
+        run=_properties,
+        menu=Menu.GO,
+        section=3,
+        shortcut=("Ctrl+Return",),
+        enabled=with_document,
+        icon="info",
+        tip="The graph at first, the model when asked again.",
+        words="inspector information metadata",
+    ),
+    Action(
+        id="go.next_tab",
+        title="&Next Tab",
+        run=partial(_cycle_tab, 1),
+        menu=Menu.GO,
+        section=4,
+        shortcut=("Ctrl+Tab", "Ctrl+PgDown"),
+        enabled=_several_tabs,
+    ),
+    Action(
+        id="go.previous_tab",
+        title="Pre&vious Tab",
+        run=partial(_cycle_tab, -1),
+        menu=Menu.GO,
+        section=4,
+        shortcut=("Ctrl+Shift+Tab", "Ctrl+PgUp"),
+        enabled=_several_tabs,
+    ),
+)

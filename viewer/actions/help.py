@@ -1,0 +1,66 @@
+"""Help: the palette, the keys, about."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
+
+from viewer.actions.action import Action, Context, Menu, always
+from viewer.settings import state_folder
+
+
+def _about(context: Context) -> None:
+    from viewer.dialogs.about import AboutDialog
+
+    AboutDialog(context.window).show()
+
+
+def _open_state_folder(_context: Context) -> None:
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+
+ACTIONS = (
+    Action(
+        id="help.palette",
+        title="&Command Palette…",
+        run=lambda context: context.window.open_palette(),
+        menu=Menu.HELP,
+        section=1,
+        shortcut=("Ctrl+Shift+P", "F1"),
+        enabled=always,
+        icon="command",
+        toolbar=91,
+        tip="Find and run any action by a few letters.",
+        words="search action run",
+    ),
+    Action(
+        id="help.shortcuts",
+        title="&Keyboard and Mouse",
+        run=lambda context: context.window.show_shortcuts(),
+        menu=Menu.HELP,
+        section=1,
+        shortcut=("Ctrl+/",),
+        enabled=always,
+        words="shortcuts keys hotkeys",
+    ),
+    Action(
+        id="help.logs",
+        title="Open &Log Folder",
+        run=_open_state_folder,
+        menu=Menu.HELP,
+        section=2,
+        enabled=always,
+        words="settings errors state crash",
+    ),
+    Action(
+        id="help.about",
+        title="&About ONNX Workbench",
+        run=_about,
+        menu=Menu.HELP,
+        section=3,
+        enabled=always,
+        words="version licence help",
+    ),
+)

@@ -1,0 +1,98 @@
+"""Start-up: the application object, the first window, and what happens once it is painted."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QApplication, QStyleFactory
+
+from viewer import crash
+from viewer.app_icon import app_icon
+from viewer.main_window import MainWindow
+from viewer.opening import STANDARD_INPUT
+from viewer.settings import THEME, Settings
+from viewer.theme import as_mode, themes
+
+SAMPLE = "--sample"
+
+
+class Application(QApplication):
+    """The one application; on macOS files arrive as events rather than as arguments."""
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        super().__init__(["onnx-workbench", *arguments])
+        self.setApplicationName("onnx-workbench")
+        self.setApplicationDisplayName("ONNX Workbench")
+        self.setDesktopFileName("onnx-workbench")
+        self.setWindowIcon(app_icon())
+        self.window: MainWindow | None = None
+        self._waiting: list[Path] = []
+
+    def event(self, event: QEvent) -> bool:
+        """Open files the system hands over."""
+        if isinstance(event, QFileOpenEvent):
+            self.open([Path(event.file())])
+            return True
+        return super().event(event)
+
+    def open(self, paths: list[Path]) -> None:
+        """Open files in the window, or as soon as there is one."""
+        if self.window is None:
+            self._waiting += paths
+        else:
+            self.window.files.open(paths)
+
+    def start(self, names: Sequence[str]) -> MainWindow:
+        """Show the window; once it is painted, open what was named."""
+        settings = Settings(self)
+        self.setStyle(QStyleFactory.create("Fusion"))
+        themes().set_mode(as_mode(settings.get(THEME)))
+        themes().apply()
+        window = self.window = MainWindow(settings)
+        window.destroyed.connect(self._window_gone)
+        window.expect(bool(names or self._waiting))
+        window.show()
+        window.when_painted(lambda: self._open_named(window, [*names, *map(str, self._waiting)]))
+        return window
+
+    def _open_named(self, window: MainWindow, names: Sequence[str]) -> None:
+        for name in names:
+            if name == STANDARD_INPUT:
+                window.files.open_standard_input()
+            elif name == SAMPLE:
+                window.files.open_sample()
+            else:
+                window.files.open([Path(name)])
+        window.expect(False)
+        if not names:
+            window.files.warm_up()
+
+    def _window_gone(self) -> None:
+        self.window = None
+
+
+def run(names: Sequence[str]) -> int:
+    """Run the program until its window is closed; returns the exit status. `-` names standard input."""
+    application = Application()
+    crash.install()
+    application.start(names)
+    heartbeat = _let_signals_through(application)
+    status = application.exec()
+    heartbeat.stop()
+    return status
+
+
+def _let_signals_through(application: QApplication) -> QTimer:
+    """Quit on Ctrl+C and on the end of the session: Python sees signals only while it runs, so let it now and then."""
+    signal.signal(signal.SIGINT, lambda *_: application.quit())
+    if sys.platform != "win32":
+        signal.signal(signal.SIGTERM, lambda *_: application.quit())
+    timer = QTimer(application, interval=500)
+    timer.timeout.connect(lambda: None)
+    timer.start()
+    return timer

@@ -1,0 +1,118 @@
+"""The command line: commands that do the program's jobs without a window, and opening windows.
+
+Exit status: 0 fine, 1 a problem or a difference was found, 2 it could not be done, 3 no window can be opened here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from viewer.commands.terminal import EXIT_FAILED, EXIT_OK
+
+if TYPE_CHECKING:
+    from model.errors import ModelError
+
+#: Every command with its line in the help; the module of the same name in viewer.commands does it.
+COMMANDS = {
+    "info": "what is in a model",
+    "render": "draw a model into a PNG, SVG or PDF file",
+}
+
+_USAGE = "onnx-workbench [MODEL ...]\n       onnx-workbench COMMAND ...   (see onnx-workbench COMMAND --help)"
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command, or open windows for the files named; returns the exit status."""
+    if arguments and arguments[0] in COMMANDS:
+        return _run_command(arguments[0], arguments[1:])
+    parser = _window_parser()
+    options = parser.parse_args(arguments)
+    if options.version:
+        from viewer.about import version
+
+        print(f"onnx-workbench {version()}")
+        return EXIT_OK
+    return _open_windows([*options.models, *(["--sample"] if options.sample else [])])
+
+
+def _window_parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name.ljust(width)}  {help_}" for name, help_ in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="onnx-workbench",
+        usage=_USAGE,
+        description="See, edit, run and debug ONNX models.",
+        epilog=f"commands:\n{commands}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="file to open; - reads standard input")
+    parser.add_argument("--sample", action="store_true", help="open the model that comes with the program")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    return parser
+
+
+def _open_windows(models: list[str]) -> int:
+    from viewer.preflight import EXIT_CANNOT_START, find_problem
+
+    problem = find_problem()
+    if problem is not None:
+        print(problem, file=sys.stderr)
+        return EXIT_CANNOT_START
+    from viewer.app import run
+
+    return run(models)
+
+
+def _run_command(name: str, arguments: Sequence[str]) -> int:
+    from model.errors import ModelError
+    from model.progress import Cancelled
+
+    module = import_module(f"viewer.commands.{name}")
+    parser = argparse.ArgumentParser(
+        prog=f"onnx-workbench {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print facts as JSON")
+    module.add_arguments(parser)
+    options = parser.parse_args(arguments)
+    try:
+        status: int = module.run(options)
+        sys.stdout.flush()
+    except ModelError as error:
+        _print_error(error, as_json=options.json)
+        return EXIT_FAILED
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader (head, less) has gone; nothing more can be said, not even at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_FAILED
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except (KeyboardInterrupt, Cancelled):
+        print("stopped", file=sys.stderr)
+        return _INTERRUPTED
+    return status
+
+
+def _print_error(error: ModelError, *, as_json: bool) -> None:
+    from viewer.places import place_text
+    from viewer.text import display
+
+    place = place_text(error.place)
+    if as_json:
+        print(json.dumps({"error": {"title": error.title, "detail": error.detail, "place": place}}))
+    lines = [f"error: {error.title}"]
+    if error.detail:
+        lines.append(f"  {error.detail}")
+    if place:
+        lines.append(f"  at {place}")
+    for line in lines:
+        print(display(line, 2000, elide="end", keep_lines=True), file=sys.stderr)

@@ -1,0 +1,1 @@
+"""The command line's commands, one module each: `add_arguments(parser)` and `run(arguments) -> exit status`."""

@@ -1,0 +1,59 @@
+"""What is shown after an error of the program itself: what happened, and a button that copies the details."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+
+from viewer.settings import state_folder
+from viewer.theme import monospace
+
+
+class CrashDialog(QDialog):
+    """Collects reports: a second error while it is open is added to it, so that a loop does not open a hundred."""
+
+    _open: ClassVar[CrashDialog | None] = None
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Something went wrong")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(760, 460)
+        text = QLabel(
+            "The program made a mistake. Your document is as it was before the last action; save a copy of it "
+            f"to be safe.\nThe details below are also in {state_folder() / 'log.txt'}."
+        )
+        text.setTextFormat(Qt.TextFormat.PlainText)
+        text.setWordWrap(True)
+        self.details = QPlainTextEdit()
+        self.details.setReadOnly(True)
+        self.details.setFont(monospace())
+        self.details.setAccessibleName("Details of the error")
+        self.details.setMaximumBlockCount(5000)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.copy = buttons.addButton("Copy details", QDialogButtonBox.ButtonRole.ActionRole)
+        self.copy.clicked.connect(self._copy)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(text)
+        layout.addWidget(self.details)
+        layout.addWidget(buttons)
+        self.finished.connect(self._closed)
+
+    @classmethod
+    def show_report(cls, report: str) -> CrashDialog:
+        """Show a report in the dialog that is open, or in a new one."""
+        if cls._open is None:
+            cls._open = cls(QApplication.activeWindow())
+            cls._open.show()
+        cls._open.details.appendPlainText(report)
+        return cls._open
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.details.toPlainText())
+
+    def _closed(self, *_: object) -> None:
+        CrashDialog._open = None

@@ -1,0 +1,34 @@
+"""Questions that wait for an answer without blocking the program: each calls back with what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from viewer.text import display
+
+
+def ask_to_save(window: QWidget, name: str, save: Callable[[], None], discard: Callable[[], None]) -> QMessageBox:
+    """Ask what to do about the changes of a document that is being closed; Cancel calls nothing."""
+    box = QMessageBox(window)
+    box.setIcon(QMessageBox.Icon.NoIcon)
+    box.setWindowTitle("Save changes?")
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(f"Save the changes to {display(name, 100)}?")
+    box.setInformativeText("Without saving they are lost.")
+    buttons = QMessageBox.StandardButton
+    box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
+    box.setDefaultButton(buttons.Save)
+
+    def answered(result: int) -> None:
+        if result == buttons.Save:
+            save()
+        elif result == buttons.Discard:
+            discard()
+
+    box.finished.connect(answered)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.open()
+    return box

@@ -1,0 +1,96 @@
+"""The list of every action with its keys, searchable."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QLineEdit,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from viewer.actions import actions
+
+#: What the mouse does on the graph, for those who look for it among the keys.
+MOUSE = (
+    ("Pan", "Drag the background"),
+    ("Zoom at the pointer", "Ctrl+wheel, pinch"),
+    ("Add to the selection", "Shift+click"),
+    ("Select a rectangle", "Shift+drag"),
+    ("Open what a node holds", "Double-click"),
+    ("Everything that fits", "Right-click"),
+)
+
+
+class ShortcutsDialog(QDialog):
+    """Stays open beside the window, so that it can be read while working."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Keyboard and mouse")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(560, 620)
+        self.field = QLineEdit()
+        self.field.setPlaceholderText("Search")
+        self.field.setAccessibleName("Search shortcuts")
+        self.field.setClearButtonEnabled(True)
+        self.field.textChanged.connect(self._filter)
+        self.tree = QTreeWidget()
+        self.tree.setAccessibleName("Shortcuts")
+        self.tree.setHeaderLabels(["Action", "Keys"])
+        self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.tree.header().setStretchLastSection(False)
+        self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        self.tree.setRootIsDecorated(False)
+        self._fill()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.field)
+        layout.addWidget(self.tree)
+        layout.addWidget(buttons)
+
+    def _fill(self) -> None:
+        groups: dict[str, QTreeWidgetItem] = {}
+        for one in actions():
+            if not one.shortcut:
+                continue
+            name = one.menu.value.replace("&", "") if one.menu else "Other"
+            self._add(groups, name, one.plain_title, ", ".join(_native(keys) for keys in one.shortcut))
+        for title, gesture in MOUSE:
+            self._add(groups, "Mouse", title, gesture)
+        self.tree.expandAll()
+
+    def _add(self, groups: dict[str, QTreeWidgetItem], group: str, title: str, keys: str) -> None:
+        if group not in groups:
+            groups[group] = QTreeWidgetItem(self.tree, [group])
+            font = groups[group].font(0)
+            font.setBold(True)
+            groups[group].setFont(0, font)
+            groups[group].setFlags(Qt.ItemFlag.ItemIsEnabled)
+        QTreeWidgetItem(groups[group], [title, keys])
+
+    def _filter(self, text: str) -> None:
+        wanted = text.lower().split()
+        for row in range(self.tree.topLevelItemCount()):
+            group = self.tree.topLevelItem(row)
+            if group is None:
+                continue
+            shown = 0
+            for index in range(group.childCount()):
+                child = group.child(index)
+                assert child is not None
+                fits = all(word in f"{child.text(0)} {child.text(1)}".lower() for word in wanted)
+                child.setHidden(not fits)
+                shown += fits
+            group.setHidden(shown == 0)
+
+
+def _native(keys: str) -> str:
+    return QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)

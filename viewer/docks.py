@@ -1,0 +1,157 @@
+"""The docks of a window: one per panel, showing the panel of the document in front, made when it is first seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QObject, QSize, Qt
+from PySide6.QtWidgets import QDockWidget, QStackedWidget, QWidget
+
+from viewer.panels import PANELS, Panel, PanelInfo
+
+if TYPE_CHECKING:
+    from viewer.document_tab import DocumentTab
+    from viewer.main_window import MainWindow
+
+_AREAS = {
+    "left": Qt.DockWidgetArea.LeftDockWidgetArea,
+    "right": Qt.DockWidgetArea.RightDockWidgetArea,
+    "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
+}
+_SIZES = {"left": QSize(280, 400), "right": QSize(340, 400), "bottom": QSize(600, 260)}
+
+
+class PanelDock(QDockWidget):
+    """A dock with one panel per open document, of which it shows the one in front."""
+
+    def __init__(self, info: PanelInfo, window: QWidget) -> None:
+        super().__init__(info.title, window)
+        self.info = info
+        self.setObjectName(f"panel.{info.id}")
+        self._stack = _Stack(_SIZES[info.area])
+        self._panels: dict[DocumentTab, Panel] = {}
+        self._tab: DocumentTab | None = None
+        self.setWidget(self._stack)
+        self.visibilityChanged.connect(self._show_panel)
+
+    def follow(self, tab: DocumentTab | None) -> None:
+        """Show the panel of another document."""
+        self._tab = tab
+        self._show_panel()
+
+    def forget(self, tab: DocumentTab) -> None:
+        """The document is closed: so is its panel."""
+        panel = self._panels.pop(tab, None)
+        if panel is not None:
+            self._stack.removeWidget(panel)
+            panel.deleteLater()
+
+    @property
+    def panel(self) -> Panel | None:
+        """The panel of the document in front, once it was seen."""
+        return None if self._tab is None else self._panels.get(self._tab)
+
+    def _show_panel(self, *_: object) -> None:
+        tab = self._tab
+        if tab is None or not self.isVisible():
+            return
+        panel = self._panels.get(tab)
+        if panel is None:
+            panel = self._panels[tab] = self.info.load()(tab.workspace)
+            self._stack.addWidget(panel)
+        self._stack.setCurrentWidget(panel)
+
+
+class _Stack(QStackedWidget):
+    """A stack whose wish for space does not depend on what happens to be in it."""
+
+    def __init__(self, size: QSize) -> None:
+        super().__init__()
+        self._size = size
+
+    def sizeHint(self) -> QSize:  # noqa: N802 - Qt
+        """The size a dock of its area starts with."""
+        return self._size
+
+
+class Docks(QObject):
+    """All docks of a window. Hidden while nothing is open; they come back as they were."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._hidden_state: QByteArray | None = None
+        self._docks = {info.id: PanelDock(info, window) for info in PANELS}
+        first_of_area: dict[str, PanelDock] = {}
+        for dock in self._docks.values():
+            area = dock.info.area
+            window.addDockWidget(_AREAS[area], dock)
+            if area in first_of_area:
+                window.tabifyDockWidget(first_of_area[area], dock)
+            else:
+                first_of_area[area] = dock
+            dock.setVisible(dock.info.open_at_first)
+        for dock in first_of_area.values():
+            if dock.info.open_at_first:
+                dock.raise_()
+        window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
+        window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+
+    def follow(self, tab: DocumentTab | None) -> None:
+        """Show the panels of another document."""
+        for dock in self._docks.values():
+            dock.follow(tab)
+
+    def forget(self, tab: DocumentTab) -> None:
+        """Drop the panels of a document that is closed."""
+        for dock in self._docks.values():
+            dock.forget(tab)
+
+    def has(self, panel_id: str) -> bool:
+        """Whether there is such a panel."""
+        return panel_id in self._docks
+
+    def is_open(self, panel_id: str) -> bool:
+        """Whether a panel's dock is shown, in front of others or behind them in its tabs."""
+        return not self._docks[panel_id].isHidden()
+
+    def toggle(self, panel_id: str) -> None:
+        """Close the panel when it can be seen, else bring it up."""
+        dock = self._docks[panel_id]
+        if dock.isVisible() and not dock.visibleRegion().isEmpty():
+            dock.hide()
+        else:
+            self.open(panel_id)
+
+    def open(self, panel_id: str) -> Panel | None:
+        """Bring a panel up and give it the focus; None while nothing is open."""
+        dock = self._docks[panel_id]
+        dock.show()
+        dock.raise_()
+        panel = dock.panel
+        if panel is not None:
+            panel.activate()
+        return panel
+
+    def state(self) -> QByteArray:
+        """Where the docks are, for the next start."""
+        return self._window.saveState() if self._hidden_state is None else self._hidden_state
+
+    def restore(self, state: QByteArray) -> None:
+        """Put the docks where they were at the last start."""
+        if state.isEmpty():
+            return
+        if self._hidden_state is None:
+            self._window.restoreState(state)
+        else:
+            self._hidden_state = state
+
+    def set_shown(self, *, shown: bool) -> None:
+        """Hide all docks, or bring back those that were shown."""
+        if shown and self._hidden_state is not None:
+            state, self._hidden_state = self._hidden_state, None
+            self._window.restoreState(state)
+        elif not shown and self._hidden_state is None:
+            self._hidden_state = self._window.saveState()
+            for dock in self._docks.values():
+                dock.hide()

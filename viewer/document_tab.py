@@ -1,0 +1,73 @@
+"""What one tab holds: breadcrumb, messages and the graph of one open document."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+
+from viewer.identity import Identity, identity_of
+from viewer.widgets.breadcrumb import Breadcrumb
+from viewer.widgets.message_bar import MessageBar
+from viewer.workspace import Workspace
+
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
+
+
+class DocumentTab(QWidget):
+    """A workspace and its view. Importing the view brings numpy, so a tab is made only after the first paint."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        from viewer.canvas.view import GraphView
+
+        self.workspace = workspace
+        workspace.setParent(self)
+        self.identity: Identity | None = None  # of the file when it was read or written last
+        self.breadcrumb = Breadcrumb(workspace)
+        self.messages = MessageBar(workspace)
+        self.view: GraphView = GraphView(workspace)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.breadcrumb)
+        line = QFrame()
+        line.setFrameShape(QFrame.Shape.HLine)
+        line.setForegroundRole(line.palette().ColorRole.Mid)
+        layout.addWidget(line)
+        layout.addWidget(self.messages)
+        layout.addWidget(self.view, 1)
+        self.setFocusProxy(self.view)
+        self.note_identity()
+
+    @property
+    def path(self) -> Path | None:
+        """The file the document belongs to."""
+        return self.workspace.document.path
+
+    @property
+    def modified(self) -> bool:
+        """Whether closing would lose something."""
+        return self.workspace.document.modified
+
+    def note_identity(self) -> None:
+        """Remember what the file is like now, to notice when another program changes it."""
+        self.identity = None if self.path is None else identity_of(self.path)
+
+    def close_workspace(self) -> None:
+        """Stop all work; the tab is going away."""
+        self.workspace.close()
+
+    def graph_number(self) -> int:
+        """Where the graph shown stands among all graphs of the model: how it is found again after a reload."""
+        graphs = self.workspace.model.graphs()
+        return next((number for number, graph in enumerate(graphs) if graph is self.workspace.graph), 0)
+
+    def show_graph_number(self, number: int) -> None:
+        """Show the graph with a number from `graph_number`; nothing happens when there are fewer now."""
+        graph = next(itertools.islice(self.workspace.model.graphs(), max(number, 0), None), None)
+        if graph is not None:
+            self.workspace.show(graph)

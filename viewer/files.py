@@ -1,0 +1,254 @@
+"""Opening, saving, reloading and closing the documents of one window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
+
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Model
+from model.progress import Progress
+from viewer import opening
+from viewer.dialogs.files import ask_open
+from viewer.dialogs.questions import ask_to_save
+from viewer.identity import identity_of
+from viewer.jobs import Jobs
+from viewer.settings import RELOAD_SILENTLY
+from viewer.text import plural
+from viewer.workspace import Message, Workspace
+
+if TYPE_CHECKING:
+    from viewer.document_tab import DocumentTab
+    from viewer.main_window import MainWindow
+
+_SETTLE = 400  # ms a file must be left alone before it is read again
+
+
+class Files(QObject):
+    """The documents of a window: one tab each. GUI thread only; reading and writing happen in jobs."""
+
+    opened = Signal(object)  # DocumentTab
+    pending_changed = Signal()  # files that are being read
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.jobs = Jobs(self)
+        self.pending: list[str] = []  # names of files that are being read
+        self._watcher = QFileSystemWatcher(self)
+        self._watcher.fileChanged.connect(self._touched)
+        self._touched_paths: set[str] = set()
+        self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
+        self._settle.timeout.connect(self._check_touched)
+
+    # -- opening ---------------------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Let the person choose files and open them."""
+        self.open(ask_open(self._window, self._window.settings))
+
+    def open(self, paths: Iterable[Path]) -> None:
+        """Open each file in a tab of its own, or go to the tab that has it."""
+        for path in paths:
+            tab = self._tab_of(path)
+            if tab is not None:
+                self._window.activate(tab)
+            else:
+                self._read(str(path), path.name, path.absolute())
+
+    def open_standard_input(self) -> None:
+        """Open the model that is piped in."""
+        self._read(opening.STANDARD_INPUT, "standard input", None)
+
+    def open_sample(self) -> None:
+        """Open the sample model, as a new document: the file that comes with the program is never overwritten."""
+        sample = opening.sample_model()
+        self._read(str(sample), sample.stem, None)
+
+    def warm_up(self) -> None:
+        """Import in the background what the first document will need."""
+        self.jobs.start("", lambda _progress: opening.import_view())
+
+    def _read(self, name: str, title: str, path: Path | None) -> None:
+        self.pending.append(title)
+        self.pending_changed.emit()
+
+        def work(progress: Progress) -> Model:
+            opening.import_view()
+            return opening.read(name, progress)
+
+        self.jobs.start(
+            f"Opening {title}",
+            work,
+            done=lambda model: self._add(model, title, path),
+            failed=lambda error: self._cannot_open(error, title, path),
+            finished=lambda: self._arrived(title),
+        )
+
+    def _arrived(self, title: str) -> None:
+        self.pending.remove(title)
+        self.pending_changed.emit()
+
+    def _add(self, model: Model, title: str, path: Path | None) -> DocumentTab:
+        tab = self._make_tab(model, title, path)
+        self._window.add_tab(tab)
+        if path is not None:
+            self._window.settings.add_recent_file(path)
+            self._watcher.addPath(str(path))
+        self.opened.emit(tab)
+        return tab
+
+    def _make_tab(self, model: Model, title: str, path: Path | None) -> DocumentTab:
+        from viewer.document_tab import DocumentTab
+
+        workspace = Workspace(Document(model, path), self._window.settings, title=title)
+        tab = DocumentTab(workspace)
+        _tell_about_source(workspace)
+        return tab
+
+    def _cannot_open(self, error: BaseException, title: str, path: Path | None) -> None:
+        if isinstance(error, ModelError):
+            self._window.show_message(Message("error", f"{title}: {error.title}", error.detail, error.place))
+        if path is not None and not path.exists():
+            self._window.settings.remove_recent_file(path)
+
+    # -- the file on disk ------------------------------------------------------------------------------------
+
+    def _touched(self, path: str) -> None:
+        self._touched_paths.add(path)
+        self._settle.start()
+
+    def _check_touched(self) -> None:
+        for text in sorted(self._touched_paths):
+            path = Path(text)
+            tab = self._tab_of(path)
+            if tab is None or not path.exists():
+                continue
+            self._watcher.addPath(text)  # a file that was replaced is no longer watched
+            if identity_of(path) != tab.identity:
+                tab.note_identity()
+                self._changed_on_disk(tab)
+        self._touched_paths.clear()
+
+    def _changed_on_disk(self, tab: DocumentTab) -> None:
+        if not tab.modified and self._window.settings.get(RELOAD_SILENTLY):
+            self.reload(tab)
+            return
+        detail = "Reloading loses your changes." if tab.modified else ""
+        tab.workspace.message(
+            "warning",
+            "The file was changed by another program",
+            detail,
+            choices=(("Reload", partial(self.reload, tab)), ("Keep mine", tab.workspace.document.mark_unsaved)),
+        )
+
+    def reload(self, tab: DocumentTab) -> None:
+        """Read the file again and show it at the same place; the changes made here are gone."""
+        path = tab.path
+        if path is None:
+            return
+
+        def failed(error: BaseException) -> None:
+            if isinstance(error, ModelError):
+                tab.workspace.report(error)
+
+        self.jobs.start(
+            f"Reloading {path.name}",
+            partial(opening.read, path),
+            done=lambda model: self._replace(tab, model),
+            failed=failed,
+            supersede=f"reload {path}",
+        )
+
+    def _replace(self, tab: DocumentTab, model: Model) -> None:
+        if tab not in self._window.tabs():
+            return
+        fresh = self._make_tab(model, tab.workspace.title, tab.path)
+        self._window.replace_tab(tab, fresh)
+        fresh.workspace.message("info", "The file was read again.")
+
+    # -- saving ----------------------------------------------------------------------------------------------
+
+    def save(self, tab: DocumentTab, then: Callable[[], None] | None = None) -> None:
+        """Write the document to its file; asks where when it has none. `then` is called once it is written."""
+        if tab.path is None:
+            self.save_as(tab, then)
+        else:
+            self._write(tab, tab.path, then)
+
+    def save_as(self, tab: DocumentTab, then: Callable[[], None] | None = None) -> None:
+        """Ask for a file and write the document to it, which then belongs to it."""
+        from viewer.dialogs.files import ask_save_model
+
+        path = ask_save_model(self._window, self._window.settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
+        if path is not None:
+            self._write(tab, path, then)
+
+    def _write(self, tab: DocumentTab, path: Path, then: Callable[[], None] | None) -> None:
+        document = tab.workspace.document
+        state = document.current
+
+        def written(_: Any) -> None:
+            old = tab.path
+            document.mark_saved(path)
+            if old is not None and old != path:
+                self._watcher.removePath(str(old))
+            self._watcher.addPath(str(path))
+            tab.note_identity()
+            self._window.settings.add_recent_file(path)
+            if then is not None:
+                then()
+
+        if document.current is state:
+            tab.workspace.jobs.start(f"Saving {path.name}", opening.writer(document, path), done=written, lane="mutate")
+
+    # -- closing ---------------------------------------------------------------------------------------------
+
+    def close(self, tab: DocumentTab, then: Callable[[], None] | None = None) -> None:
+        """Close a tab, asking first when it holds changes. `then` is called once it is closed."""
+
+        def discard() -> None:
+            self._forget(tab)
+            if then is not None:
+                then()
+
+        if not tab.modified:
+            discard()
+            return
+        self._window.activate(tab)
+        ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, discard), discard)
+
+    def close_all(self, then: Callable[[], None]) -> None:
+        """Close every tab that holds changes, asking about each; `then` is called when none is left."""
+        modified = [tab for tab in self._window.tabs() if tab.modified]
+        if modified:
+            self.close(modified[0], partial(self.close_all, then))
+        else:
+            then()
+
+    def _forget(self, tab: DocumentTab) -> None:
+        if tab.path is not None:
+            self._watcher.removePath(str(tab.path))
+        self._window.remove_tab(tab)
+
+    def _tab_of(self, path: Path) -> DocumentTab | None:
+        wanted = path.absolute()
+        return next((tab for tab in self._window.tabs() if tab.path == wanted), None)
+
+
+def _tell_about_source(workspace: Workspace) -> None:
+    """Say what was wrong with a file that opened all the same."""
+    source = workspace.model.source
+    if source is None:
+        return
+    rest = [problem for problem in source.problems if problem != source.truncation]
+    if source.truncation:
+        QTimer.singleShot(0, workspace, lambda: workspace.message("warning", "The file ends early", source.truncation))
+    if rest:
+        title = f"This file breaks {plural(len(rest), 'rule')} of the format and was opened all the same"
+        QTimer.singleShot(0, workspace, lambda: workspace.message("warning", title, "\n".join(rest[:3])))

@@ -1,0 +1,44 @@
+"""Icons by name, drawn in the theme's colours from resources/icons."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+
+import resources
+from viewer.theme import theme
+
+_SIZES = (16, 24, 32, 48)
+
+
+def icon(name: str, color: QColor | None = None) -> QIcon:
+    """The icon in a colour, the theme's text colour by default. Made anew when the theme changes; GUI thread only."""
+    colors = theme()
+    chosen = color or colors.text
+    return _icon(name, chosen.name(), colors.stale.name())
+
+
+@cache
+def _icon(name: str, color: str, disabled: str) -> QIcon:
+    result = QIcon()
+    for mode, tint in ((QIcon.Mode.Normal, color), (QIcon.Mode.Disabled, disabled)):
+        for pixmap in _pixmaps(name, tint):
+            result.addPixmap(pixmap, mode)
+    return result
+
+
+def _pixmaps(name: str, color: str) -> list[QPixmap]:
+    source = resources.path(f"icons/{name}.svg").read_text(encoding="utf-8").replace("currentColor", color)
+    renderer = QSvgRenderer(QByteArray(source.encode()))
+    pixmaps = []
+    for size in _SIZES:
+        pixmap = QPixmap(size, size)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        renderer.render(painter, QRectF(0, 0, size, size))
+        painter.end()
+        pixmaps.append(pixmap)
+    return pixmaps

@@ -1,0 +1,304 @@
+"""The window: docks around the graphs of the open documents, one tab each; the start page while there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QTabWidget, QToolBar, QVBoxLayout, QWidget
+
+from model.errors import ModelError
+from viewer.actions.binding import ActionBinding
+from viewer.app_icon import app_icon
+from viewer.dialogs.shortcuts import ShortcutsDialog
+from viewer.docks import Docks
+from viewer.document_tab import DocumentTab
+from viewer.files import Files
+from viewer.settings import THEME, Settings
+from viewer.text import display
+from viewer.theme import as_mode, themes
+from viewer.views import ViewStore
+from viewer.widgets.command_palette import CommandPalette
+from viewer.widgets.message_bar import MessageBar
+from viewer.widgets.start_page import StartPage
+from viewer.widgets.status_line import StatusLine
+from viewer.workspace import Message, Workspace
+
+_FIRST_SIZE = QSize(1280, 800)
+
+
+class MainWindow(QMainWindow):
+    """One window of the program. Painted with Qt alone; numpy and the canvas come with the first document."""
+
+    first_painted = Signal()
+    workspace_changed = Signal()  # another document is in front, or none
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        super().__init__()
+        self.settings = settings or Settings()
+        self._painted = False
+        self._closing = False
+        self._expecting = False
+        self.setWindowTitle("ONNX Workbench")
+        self.setWindowIcon(app_icon())
+        self.setAcceptDrops(True)
+        self.setDockNestingEnabled(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.files = Files(self)
+        self.views = ViewStore()
+        self._build_centre()
+        self.status = StatusLine()
+        self.status.work.watch(self.files.jobs)
+        self.setStatusBar(self.status)
+        self.docks = Docks(self)
+        self.palette_popup = CommandPalette(self)
+        self.actions_binding = ActionBinding(self)
+        self.actions_binding.build_menu_bar(self.menuBar())
+        self.addToolBar(self._tool_bar())
+        self.settings.changed.connect(self._on_setting)
+        self.settings.changed.connect(self.actions_binding.refresh_soon)
+        self.files.pending_changed.connect(self._show_pending)
+        self._restore()
+        self._show_front()
+
+    def _build_centre(self) -> None:
+        self.messages = MessageBar()
+        self.start_page = StartPage(self.settings)
+        self.start_page.open_requested.connect(self.files.ask)
+        self.start_page.sample_requested.connect(self.files.open_sample)
+        self.start_page.file_requested.connect(lambda name: self.files.open([Path(name)]))
+        self._tabs = QTabWidget()
+        self._tabs.setDocumentMode(True)
+        self._tabs.setTabsClosable(True)
+        self._tabs.setMovable(True)
+        self._tabs.setTabBarAutoHide(True)
+        self._tabs.setElideMode(Qt.TextElideMode.ElideMiddle)
+        self._tabs.tabCloseRequested.connect(lambda index: self.files.close(self._tab_at(index)))
+        self._tabs.currentChanged.connect(self._show_front)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.start_page)
+        self._stack.addWidget(self._tabs)
+        centre = QWidget()
+        layout = QVBoxLayout(centre)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.messages)
+        layout.addWidget(self._stack, 1)
+        self.setCentralWidget(centre)
+
+    def _tool_bar(self) -> QToolBar:
+        bar = QToolBar("Tool bar")
+        bar.setObjectName("toolbar")
+        bar.setMovable(False)
+        bar.setIconSize(QSize(16, 16))
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.actions_binding.build_tool_bar(bar)
+        return bar
+
+    # -- documents -------------------------------------------------------------------------------------------
+
+    @property
+    def tab(self) -> DocumentTab | None:
+        """The tab in front, or None on the start page."""
+        return cast("DocumentTab | None", self._tabs.currentWidget())
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The document in front, or None on the start page."""
+        tab = self.tab
+        return None if tab is None else tab.workspace
+
+    def tabs(self) -> list[DocumentTab]:
+        """The open documents, from left to right."""
+        return [self._tab_at(index) for index in range(self._tabs.count())]
+
+    def _tab_at(self, index: int) -> DocumentTab:
+        return cast("DocumentTab", self._tabs.widget(index))
+
+    def activate(self, tab: DocumentTab) -> None:
+        """Bring a document to the front."""
+        self._tabs.setCurrentWidget(tab)
+
+    def add_tab(self, tab: DocumentTab) -> None:
+        """Put a new document in front."""
+        self._insert(self._tabs.count(), tab)
+        self.views.restore(tab)
+
+    def replace_tab(self, old: DocumentTab, fresh: DocumentTab) -> None:
+        """Put a document that was read again where the old one was, showing the same graph."""
+        index = self._tabs.indexOf(old)
+        self.views.remember(old)
+        self._insert(index, fresh)
+        self.views.restore(fresh)
+        self.remove_tab(old)
+
+    def _insert(self, index: int, tab: DocumentTab) -> None:
+        workspace = tab.workspace
+        refresh = self.actions_binding.refresh_soon
+        for signal in (
+            workspace.selection.changed, workspace.changes.state_changed, workspace.graph_shown,
+            workspace.places_changed, workspace.run_state_changed,
+        ):  # fmt: skip
+            signal.connect(refresh)
+        workspace.changes.state_changed.connect(self._show_titles)
+        workspace.action_requested.connect(self.actions_binding.run)
+        workspace.menu_requested.connect(self._open_context_menu)
+        tab.view.zoom_changed.connect(partial(self._show_zoom, tab))
+        self.status.work.watch(workspace.jobs)
+        self.actions_binding.add_graph_shortcuts(tab.view)
+        self._tabs.insertTab(index, tab, "")
+        self._tabs.setCurrentWidget(tab)
+        self._show_titles()
+        tab.view.setFocus()
+
+    def remove_tab(self, tab: DocumentTab) -> None:
+        """Take a document out of the window; the caller made sure that nothing is lost."""
+        self.views.remember(tab)
+        self.status.work.forget(tab.workspace.jobs)
+        if self.status.follows(tab.workspace):
+            self.status.follow(None)
+        tab.close_workspace()
+        self.docks.forget(tab)
+        self._tabs.removeTab(self._tabs.indexOf(tab))
+        tab.deleteLater()
+
+    def _show_front(self, *_: object) -> None:
+        """Bring everything around the graph in line with the document in front."""
+        tab = self.tab
+        self._stack.setCurrentIndex(0 if tab is None else 1)
+        self.docks.set_shown(shown=tab is not None or self._expecting or bool(self.files.pending))
+        self.docks.follow(tab)
+        self.status.follow(None if tab is None else tab.workspace)
+        self.status.show_zoom(None if tab is None else tab.view.zoom)
+        self._show_titles()
+        self.actions_binding.refresh_soon()
+        self.workspace_changed.emit()
+
+    def _show_titles(self) -> None:
+        for index, tab in enumerate(self.tabs()):
+            workspace = tab.workspace
+            title = display(workspace.title, 60).replace("&", "&&")
+            self._tabs.setTabText(index, f"{title} •" if tab.modified else title)
+            self._tabs.setTabToolTip(index, display(str(tab.path or workspace.title), 500))
+        tab_in_front = self.tab
+        self.setWindowModified(tab_in_front is not None and tab_in_front.modified)
+        if tab_in_front is None:
+            self.setWindowTitle("ONNX Workbench")
+        else:
+            name = display(tab_in_front.workspace.title, 80).replace("[*]", "[*][*]")
+            self.setWindowTitle(f"{name}[*] – ONNX Workbench")
+
+    def expect(self, documents: bool) -> None:
+        """Show the frame of a document instead of the start page: one will be opened right after the first paint."""
+        self._expecting = documents
+        self._show_pending()
+
+    def _show_pending(self) -> None:
+        names = self.files.pending
+        waiting = self._expecting or bool(names)
+        self.start_page.show_waiting(f"Opening {display(names[0], 80)}…" if names else "Opening…" if waiting else "")
+        if self.tab is None:
+            self.docks.set_shown(shown=waiting)
+
+    def _show_zoom(self, tab: DocumentTab, zoom: float) -> None:
+        if tab is self.tab:
+            self.status.show_zoom(zoom)
+
+    # -- messages, menus, palette ----------------------------------------------------------------------------
+
+    def show_message(self, message: Message) -> None:
+        """Tell something that belongs to no open document."""
+        self.messages.show_message(message)
+
+    def report(self, error: ModelError) -> None:
+        """Tell what the person's last action ran into, beside the document in front."""
+        message = Message("error", error.title, error.detail, error.place)
+        tab = self.tab
+        (self.messages if tab is None else tab.messages).show_message(message)
+
+    def close_message(self) -> bool:
+        """Close the newest message; False when none is shown."""
+        tab = self.tab
+        return (tab is not None and tab.messages.close_newest()) or self.messages.close_newest()
+
+    def _open_context_menu(self, position: QPoint, kind: str) -> None:
+        menu = self.actions_binding.context_menu(kind, self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if not menu.isEmpty():
+            menu.popup(position)
+
+    def open_palette(self) -> None:
+        """Show the command palette."""
+        self.actions_binding.refresh()
+        self.palette_popup.open(self.actions_binding.palette_entries())
+
+    def show_shortcuts(self) -> None:
+        """Show the list of keys."""
+        ShortcutsDialog(self).show()
+
+    # -- events ----------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt
+        """Paint, and say so the first time."""
+        super().paintEvent(event)
+        if not self._painted:
+            self._painted = True
+            QTimer.singleShot(0, self, self.first_painted.emit)
+
+    def when_painted(self, call: Callable[[], None]) -> None:
+        """Call once the window has been painted, or at the next turn when it has been."""
+        if self._painted:
+            QTimer.singleShot(0, self, call)
+        else:
+            self.first_painted.connect(call, Qt.ConnectionType.SingleShotConnection)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt
+        """Accept files."""
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt
+        """Open the files that were dropped."""
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+        event.acceptProposedAction()
+        self.files.open(paths)
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt
+        """Close when nothing can be lost; otherwise ask first."""
+        if not self._closing and any(tab.modified for tab in self.tabs()):
+            event.ignore()
+            self.files.close_all(self._close_now)
+            return
+        self._remember()
+        for tab in self.tabs():
+            self.views.remember(tab)
+            tab.close_workspace()
+        self.views.save()
+        self.files.jobs.close()
+        event.accept()
+
+    def _close_now(self) -> None:
+        self._closing = True
+        self.close()
+
+    # -- what is remembered ----------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        geometry = self.settings.state("geometry")
+        if geometry.isEmpty() or not self.restoreGeometry(geometry):
+            screen = QGuiApplication.primaryScreen()
+            self.resize(_FIRST_SIZE.boundedTo(screen.availableSize() * 0.95) if screen else _FIRST_SIZE)
+        self.docks.restore(self.settings.state("docks"))
+
+    def _remember(self) -> None:
+        self.settings.set_state("geometry", self.saveGeometry())
+        self.settings.set_state("docks", self.docks.state())
+        self.settings.sync()
+
+    def _on_setting(self, key: str) -> None:
+        if key == THEME.key:
+            themes().set_mode(as_mode(self.settings.get(THEME)))

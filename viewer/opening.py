@@ -1,0 +1,46 @@
+"""From what a person names (a file, ``-`` for standard input, the sample) to a model. Any thread, no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from model.document import Document
+    from model.graph import Model
+
+STANDARD_INPUT = "-"
+
+
+def sample_model() -> Path:
+    """The model that comes with the program."""
+    import resources
+
+    return resources.path("sample/digits.onnx")
+
+
+def read(name: str | Path, progress: Progress = SILENT) -> Model:
+    """Read a model; ModelError says what is wrong with it. Reads no weights."""
+    from model import load
+
+    return load(name, progress)
+
+
+def import_view() -> None:
+    """Import what a graph view needs (numpy among it) on the calling thread, so that the GUI thread need not."""
+    import_module("viewer.document_tab")
+    import_module("viewer.canvas.view")
+
+
+def writer(document: Document, path: Path) -> Callable[[Progress], None]:
+    """What writes the document, as it is now, to a file: to be called in a job."""
+    from model import save
+
+    def write(progress: Progress) -> None:
+        save(document.model, path, progress=progress)
+
+    return write

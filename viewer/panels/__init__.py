@@ -1,0 +1,55 @@
+"""The docks around the graph: one module per panel, named in PANELS and imported when it is first shown.
+
+To add a panel, write a `Panel` subclass in a module here and its line in PANELS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
+
+from PySide6.QtWidgets import QWidget
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+Area = Literal["left", "right", "bottom"]
+
+
+class Panel(QWidget):
+    """What a dock holds for one open document. Gets nothing but the workspace; made when the dock is first shown.
+
+    A panel listens to the workspace's selection, changes and places, and acts through `workspace.trigger`,
+    `workspace.reveal` and edits of its document.
+    """
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.workspace = workspace
+
+    def activate(self) -> None:
+        """The person asked for the panel (shortcut, menu): put the focus where typing makes sense."""
+        self.setFocus()
+
+
+@dataclass(frozen=True)
+class PanelInfo:
+    """A line of PANELS: what the window must know before the module is imported."""
+
+    id: str  # also the module's name
+    class_name: str
+    title: str
+    area: Area
+    icon: str
+    shortcut: str = ""
+    open_at_first: bool = False
+
+    def load(self) -> type[Panel]:
+        """The panel's class; imports its module."""
+        found: type[Panel] = getattr(import_module(f"viewer.panels.{self.id}"), self.class_name)
+        return found
+
+
+#: The panels, in the order of their tabs within an area.
+PANELS: tuple[PanelInfo, ...] = ()

@@ -1,0 +1,188 @@
+"""Ctrl+Shift+P: type a few letters of what to do, Enter does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QSize, Qt
+from PySide6.QtGui import QFont, QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QFrame,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from viewer.theme import theme
+from viewer.widgets.fuzzy import fuzzy_match
+
+_WIDTH = 620
+_ROWS = 14
+_ENTRY = Qt.ItemDataRole.UserRole
+_POSITIONS = Qt.ItemDataRole.UserRole + 1
+_MORE_WORDS = 30  # a fit in the title counts this much more than one in the other words
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing the palette can do. `where` is its menu, `words` other words it is found by."""
+
+    title: str
+    run: Callable[[], object]
+    where: str = ""
+    shortcut: str = ""
+    words: str = ""
+    enabled: bool = True
+
+
+class CommandPalette(QFrame):
+    """A field and a list over the window's upper edge; closes when it loses the focus or something was chosen."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window, Qt.WindowType.Popup)
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.setAccessibleName("Command palette")
+        self.field = QLineEdit()
+        self.field.setPlaceholderText("Type what you want to do")
+        self.field.setAccessibleName("Command")
+        self.field.setClearButtonEnabled(True)
+        self.field.textChanged.connect(self._filter)
+        self.field.installEventFilter(self)
+        self.list = QListWidget()
+        self.list.setAccessibleName("Commands")
+        self.list.setFrameShape(QFrame.Shape.NoFrame)
+        self.list.setUniformItemSizes(True)
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setItemDelegate(_EntryDelegate(self.list))
+        self.list.itemClicked.connect(self._choose)
+        self._nothing = QLabel("Nothing is called that.")
+        self._nothing.setContentsMargins(8, 8, 8, 8)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addWidget(self.field)
+        layout.addWidget(self.list)
+        layout.addWidget(self._nothing)
+        self._entries: list[Entry] = []
+        self._recent: dict[str, None] = {}  # titles chosen before, newest last
+
+    def open(self, entries: Iterable[Entry]) -> None:
+        """Show the palette over its window, with these things to choose from."""
+        self._entries = list(entries)
+        self.field.clear()
+        self._filter("")
+        window = self.parentWidget()
+        assert window is not None
+        width = min(_WIDTH, window.width() - 40)
+        rows = min(_ROWS, max(3, (window.height() - 160) // self.list.sizeHintForRow(0)))
+        self.setFixedWidth(width)
+        self.list.setFixedHeight(rows * self.list.sizeHintForRow(0) + 4)
+        self.move(window.mapToGlobal(QPoint((window.width() - width) // 2, 60)))
+        self.show()
+        self.field.setFocus()
+
+    def shown(self) -> list[Entry]:
+        """The entries that fit what is typed, best first."""
+        return [self.list.item(row).data(_ENTRY) for row in range(self.list.count())]
+
+    def _filter(self, query: str) -> None:
+        rated = []
+        for order, entry in enumerate(self._entries):
+            rating = _rate(query, entry)
+            if rating is not None:
+                score, positions = rating
+                if not query and entry.title in self._recent:
+                    score += 1 + list(self._recent).index(entry.title)
+                rated.append((not entry.enabled, -score, order, entry, positions))
+        rated.sort(key=lambda row: row[:3])
+        self.list.clear()
+        for *_, entry, positions in rated:
+            item = QListWidgetItem(entry.title)
+            item.setData(_ENTRY, entry)
+            item.setData(_POSITIONS, positions)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{entry.title}, {entry.where}, {entry.shortcut}")
+            if not entry.enabled:
+                item.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(item)
+        self.list.setCurrentRow(0)
+        self._nothing.setVisible(not rated)
+        self.list.setVisible(bool(rated))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+        """Keys that move in the list work while the field has the focus."""
+        if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            key = event.key()
+            page = {Qt.Key.Key_PageDown: _ROWS, Qt.Key.Key_PageUp: -_ROWS, Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}
+            if key in page:
+                row = self.list.currentRow() + page[Qt.Key(key)]
+                self.list.setCurrentRow(max(0, min(self.list.count() - 1, row)))
+                return True
+            if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                item = self.list.currentItem()
+                if item is not None:
+                    self._choose(item)
+                return True
+        return super().eventFilter(watched, event)
+
+    def _choose(self, item: QListWidgetItem) -> None:
+        entry: Entry = item.data(_ENTRY)
+        if not entry.enabled:
+            return
+        self._recent.pop(entry.title, None)
+        self._recent[entry.title] = None
+        self.close()
+        entry.run()
+
+
+def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
+    title = fuzzy_match(query, entry.title)
+    if title is not None:
+        return title[0] + _MORE_WORDS, title[1]
+    words = fuzzy_match(query, f"{entry.title} {entry.where} {entry.words}")
+    return None if words is None else (words[0], tuple(at for at in words[1] if at < len(entry.title)))
+
+
+class _EntryDelegate(QStyledItemDelegate):
+    """Title with the typed letters marked, menu in muted letters, shortcut at the right."""
+
+    def sizeHint(  # noqa: N802 - Qt
+        self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        """One line with room to click."""
+        return QSize(_WIDTH // 2, option.fontMetrics.height() + 10)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Draw one entry."""
+        entry: Entry = index.data(_ENTRY)
+        colors = theme()
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        if selected:
+            painter.fillRect(option.rect, colors.accent)
+        text = colors.accent_text if selected else colors.text if entry.enabled else colors.stale
+        muted = colors.accent_text if selected else colors.muted if entry.enabled else colors.stale
+        rect = option.rect.adjusted(8, 0, -8, 0)
+        painter.setPen(muted)
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, entry.shortcut)
+        left = rect.left()
+        marked = set(index.data(_POSITIONS))
+        bold = QFont(option.font)
+        bold.setBold(True)
+        for at, character in enumerate(entry.title):
+            painter.setFont(bold if at in marked else option.font)
+            painter.setPen(text)
+            painter.drawText(QPoint(left, rect.center().y() + option.fontMetrics.ascent() // 2 - 1), character)
+            left += painter.fontMetrics().horizontalAdvance(character)
+        painter.setFont(option.font)
+        painter.setPen(muted)
+        painter.drawText(QPoint(left + 12, rect.center().y() + option.fontMetrics.ascent() // 2 - 1), entry.where)
+        painter.restore()

@@ -1,0 +1,142 @@
+"""Messages above the graph: what happened, where, what to do. They stand in nobody's way and wait to be closed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from model.graph import Function, Graph, Model, Node, Value
+from viewer.icons import icon
+from viewer.places import place_text
+from viewer.text import display
+from viewer.theme import theme, themes
+from viewer.workspace import Message, Workspace
+
+_INFO_SECONDS = 8
+_MOST = 3  # shown at once; older ones make room
+
+
+class MessageBar(QWidget):
+    """Shows messages, newest below; an info goes away by itself, warnings and errors wait."""
+
+    def __init__(self, workspace: Workspace | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(1)
+        self._rows: list[_Row] = []
+        self.hide()
+        if workspace is not None:
+            workspace.messaged.connect(self.show_message)
+
+    @property
+    def messages(self) -> list[Message]:
+        """What is shown now, oldest first."""
+        return [row.message for row in self._rows]
+
+    def show_message(self, message: Message) -> None:
+        """Show one; the same message again replaces the one that is there."""
+        for row in list(self._rows):
+            if (row.message.title, row.message.detail) == (message.title, message.detail):
+                self._remove(row)
+        while len(self._rows) >= _MOST:
+            self._remove(self._rows[0])
+        row = _Row(message, self._workspace)
+        row.closed.clicked.connect(partial(self._remove, row))
+        for button in row.buttons:
+            button.clicked.connect(partial(self._remove, row))
+        self._rows.append(row)
+        self._layout.addWidget(row)
+        self.show()
+        if message.severity == "info" and not message.choices:
+            QTimer.singleShot(_INFO_SECONDS * 1000, row, partial(self._remove, row))
+
+    def clear(self) -> None:
+        """Close all messages."""
+        for row in list(self._rows):
+            self._remove(row)
+
+    def close_newest(self) -> bool:
+        """Close the message shown last; False when there is none. What Esc does."""
+        if not self._rows:
+            return False
+        self._remove(self._rows[-1])
+        return True
+
+    def _remove(self, row: _Row, *_: object) -> None:
+        if row in self._rows:
+            self._rows.remove(row)
+            self._layout.removeWidget(row)
+            row.hide()
+            row.deleteLater()
+            self.setVisible(bool(self._rows))
+
+
+class _Row(QFrame):
+    """One message: icon, text, what can be done, close."""
+
+    def __init__(self, message: Message, workspace: Workspace | None) -> None:
+        super().__init__()
+        self.message = message
+        self.buttons: list[QPushButton] = []
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAutoFillBackground(True)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 5, 6, 5)
+        self._icon = QLabel()
+        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(_text_label(message), 1)
+        self._add_buttons(row, workspace)
+        self.closed = QToolButton()
+        self.closed.setAutoRaise(True)
+        self.closed.setToolTip("Close this message (Esc)")
+        self.closed.setAccessibleName("Close this message")
+        row.addWidget(self.closed, 0, Qt.AlignmentFlag.AlignTop)
+        themes().themeChanged.connect(self._color)
+        self._color()
+
+    def _add_buttons(self, row: QHBoxLayout, workspace: Workspace | None) -> None:
+        place = self.message.place
+        if workspace is not None and isinstance(place, (Node, Value, Graph, Function, Model)):
+            go = QPushButton("Show")
+            go.setToolTip(f"Go to {place_text(place)}")
+            go.clicked.connect(partial(workspace.reveal, place))
+            row.addWidget(go, 0, Qt.AlignmentFlag.AlignTop)
+        for title, call in self.message.choices:
+            button = QPushButton(title)
+            button.clicked.connect(partial(_call, call))
+            self.buttons.append(button)
+            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+
+    def _color(self) -> None:
+        colors = theme()
+        color = {"info": colors.accent, "warning": colors.warning, "error": colors.error}[self.message.severity]
+        self._icon.setPixmap(icon(self.message.severity, color).pixmap(16, 16))
+        self.closed.setIcon(icon("close"))
+        self.setBackgroundRole(self.palette().ColorRole.Base)
+
+
+def _call(call: object, *_: object) -> None:
+    assert callable(call)
+    call()
+
+
+def _text_label(message: Message) -> QLabel:
+    parts = [display(message.title, 300)]
+    if message.detail:
+        parts.append(display(message.detail, 2000, elide="end", keep_lines=True))
+    place = place_text(message.place)
+    if place:
+        parts.append(f"At {place}.")
+    label = QLabel("\n".join(parts))
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    )
+    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    label.setAccessibleName(f"{message.severity}: {message.title}")
+    return label

@@ -1,0 +1,186 @@
+"""The line below the graph: what is selected, how far work is, zoom, size of the graph, state of the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
+
+from model.graph import Function, Graph, Model, Node, Value
+from viewer.icons import icon
+from viewer.jobs import Job, Jobs
+from viewer.places import name_of
+from viewer.selection import Item
+from viewer.text import display, plural, type_text
+from viewer.workspace import Workspace
+
+_PATIENCE = 300  # ms before progress shows
+
+
+class StatusLine(QStatusBar):
+    """Follows one workspace at a time, and the jobs of all that were watched."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setSizeGripEnabled(False)
+        self._workspace: Workspace | None = None
+        self.selection = QLabel()
+        self.selection.setTextFormat(Qt.TextFormat.PlainText)
+        self.selection.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.addWidget(self.selection, 1)
+        self.work = _Work()
+        self.addPermanentWidget(self.work)
+        self.run_state, self.extent, self.zoom = QLabel(), QLabel(), QLabel()
+        for label, name in ((self.run_state, "Run"), (self.extent, "Size of the graph"), (self.zoom, "Zoom")):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setAccessibleName(name)
+            self.addPermanentWidget(label)
+
+    def follow(self, workspace: Workspace | None) -> None:
+        """Show the state of another document, or of none."""
+        old = self._workspace
+        if old is not None:
+            old.selection.changed.disconnect(self._show_selection)
+            old.graph_shown.disconnect(self._show_size)
+            old.changes.changed.disconnect(self._refresh)
+            old.run_state_changed.disconnect(self._show_run_state)
+        self._workspace = workspace
+        if workspace is not None:
+            workspace.selection.changed.connect(self._show_selection)
+            workspace.graph_shown.connect(self._show_size)
+            workspace.changes.changed.connect(self._refresh)
+            workspace.run_state_changed.connect(self._show_run_state)
+        self._refresh()
+        self._show_run_state()
+
+    def follows(self, workspace: Workspace) -> bool:
+        """Whether it shows the state of this document now."""
+        return self._workspace is workspace
+
+    def show_zoom(self, zoom: float | None) -> None:
+        """Show the zoom of the graph, 1.0 as 100 %."""
+        self.zoom.setText("" if zoom is None else f"{zoom * 100:.3g} %")
+
+    def _refresh(self, *_: object) -> None:
+        self._show_selection()
+        self._show_size()
+
+    def _show_selection(self) -> None:
+        items = () if self._workspace is None else self._workspace.selection.items
+        self.selection.setText(selection_text(items))
+
+    def _show_size(self, *_: object) -> None:
+        self.extent.setText("" if self._workspace is None else plural(len(self._workspace.graph.nodes), "node"))
+
+    def _show_run_state(self) -> None:
+        self.run_state.setText("" if self._workspace is None else display(self._workspace.run_state, 80))
+
+
+def selection_text(items: tuple[Item, ...]) -> str:
+    """One line about what is selected."""
+    if not items:
+        return ""
+    if len(items) == 1:
+        return _describe(items[0])
+    nodes = sum(isinstance(item, Node) for item in items)
+    if nodes == len(items):
+        return f"{plural(nodes, 'node')} selected"
+    return f"{plural(len(items), 'object')} selected"
+
+
+def _describe(item: Item) -> str:
+    match item:
+        case Node():
+            kind = display(f"{item.domain}.{item.op_type}" if item.domain else item.op_type, 80)
+            return f"{kind}  {name_of(item)}" if item.name else kind
+        case Value():
+            kind = "initializer" if item.initializer is not None else "value"
+            return f"{kind} {name_of(item)}  {type_text(item.type)}"
+        case Graph():
+            return f"graph {name_of(item)}"
+        case Function():
+            return f"function {name_of(item)}"
+        case Model():
+            return "model"
+
+
+class _Work(QWidget):
+    """The progress of the oldest running job, shown only when it takes a while, with Stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        self.text = QLabel()
+        self.text.setTextFormat(Qt.TextFormat.PlainText)
+        self.bar = QProgressBar()
+        self.bar.setFixedWidth(140)
+        self.bar.setMaximumHeight(14)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName("Progress")
+        self.stop = QToolButton()
+        self.stop.setAutoRaise(True)
+        self.stop.setIcon(icon("stop"))
+        self.stop.setToolTip("Stop")
+        self.stop.setAccessibleName("Stop")
+        self.stop.clicked.connect(self._stop)
+        for widget in (self.text, self.bar, self.stop):
+            row.addWidget(widget)
+        self._jobs: dict[Job[Any], None] = {}
+        self._timer = QTimer(self, singleShot=True, interval=_PATIENCE)
+        self._timer.timeout.connect(self._show)
+        self.hide()
+
+    def watch(self, jobs: Jobs) -> None:
+        """Show the progress of these jobs too."""
+        for job in jobs.running:
+            self._started(job)
+        jobs.started.connect(self._started)
+        jobs.progressed.connect(self._progressed)
+        jobs.ended.connect(self._ended)
+
+    def forget(self, jobs: Jobs) -> None:
+        """Show them no more; their window is closing."""
+        for job in jobs.running:
+            self._ended(job)
+
+    @property
+    def _shown(self) -> Job[Any] | None:
+        return next(iter(self._jobs), None)
+
+    def _started(self, job: Job[Any]) -> None:
+        if not job.title:
+            return  # too small to speak of
+        self._jobs[job] = None
+        if len(self._jobs) == 1:
+            self._timer.start()
+
+    def _progressed(self, job: Job[Any]) -> None:
+        if job is self._shown and self.isVisible():
+            self._show()
+
+    def _show(self) -> None:
+        job = self._shown
+        if job is None:
+            return
+        self.text.setText(display(f"{job.title} {job.text}".strip(), 80))
+        self.bar.setRange(0, 1000 if job.total > 0 else 0)
+        self.bar.setValue(int(1000 * job.done / job.total) if job.total > 0 else 0)
+        self.stop.setEnabled(not job.cancelled)
+        self.show()
+
+    def _ended(self, job: Job[Any]) -> None:
+        self._jobs.pop(job, None)
+        if self._jobs:
+            if self.isVisible():
+                self._show()
+        else:
+            self._timer.stop()
+            self.hide()
+
+    def _stop(self) -> None:
+        job = self._shown
+        if job is not None:
+            job.cancel()
+            self._show()
