@@ -1,6 +1,6 @@
 """The editable ONNX model: what it is, how it is read, changed and written. Knows no Qt and no kernels.
 
-The names below are the front door, imported when first used: `from model import Graph, load`.
+The names below are the front door, imported when first used: `from model import Graph, load, save`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from model.errors import ModelError
     from model.graph import Function, Graph, Model, Node, Value
     from model.io.read import load, load_operator_set
+    from model.io.save import save
 
 __all__ = [
     "Document",
@@ -24,6 +25,7 @@ __all__ = [
     "Value",
     "load",
     "load_operator_set",
+    "save",
 ]
 
 _HOMES = {
@@ -36,6 +38,7 @@ _HOMES = {
     "Value": "model.graph",
     "load": "model.io.read",
     "load_operator_set": "model.io.read",
+    "save": "model.io.save",
 }
 
 

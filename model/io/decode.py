@@ -47,12 +47,13 @@ from model.types import (
 
 
 class Origin(NamedTuple):
-    """The message an attribute was read from, and the value that was made of it.
+    """The message an attribute was read from, and the kind and value that were made of it.
 
     An attribute that still has this very value is written back as the message it came from.
     """
 
     proto: AttributeProto
+    kind: AttributeKind
     value: Any
     files: TensorFiles
 
@@ -84,7 +85,12 @@ class MessageDecoder:
         reference = text(proto.ref_attr_name)
         value = None if reference else self._value(proto, kind, read_graph)
         return Attribute(
-            text(proto.name), kind, value, text(proto.doc_string), reference, source=Origin(proto, value, self.files)
+            text(proto.name),
+            kind,
+            value,
+            text(proto.doc_string),
+            reference,
+            source=Origin(proto, kind, value, self.files),
         )
 
     def _value(self, proto: AttributeProto, kind: AttributeKind, read_graph: GraphReader | None) -> Any:
@@ -148,9 +154,14 @@ class MessageDecoder:
 
     def value_details(self, source: ValueInfoProto) -> Details:
         """Texts of a value."""
-        if not (source.doc_string or source.metadata_props):
-            return NO_DETAILS
-        return Details(text(source.doc_string), read_entries(source.metadata_props))
+        return read_value_details(source)
+
+
+def read_value_details(proto: ValueInfoProto) -> Details:
+    """Texts of a value."""
+    if not (proto.doc_string or proto.metadata_props):
+        return NO_DETAILS
+    return Details(text(proto.doc_string), read_entries(proto.metadata_props))
 
 
 _IMPLIED_KINDS = (

@@ -36,6 +36,11 @@ class TensorFiles:
         self._lock = threading.Lock()
         self._external: dict[str, FileSource] = {}
 
+    def opened(self) -> list[str]:
+        """Names of the external files that were opened so far."""
+        with self._lock:
+            return list(self._external)
+
     def external(self, location: str) -> FileSource:
         """The data file of this name, opened once and kept; Refused when the rule forbids it."""
         if self.folder is None:
@@ -64,6 +69,11 @@ class ProtoTensor(Tensor):
             source=proto,
         )
         self._files = files
+
+    @property
+    def files(self) -> TensorFiles:
+        """The files its values are in."""
+        return self._files
 
     # -- where the values are --------------------------------------------------------------------------------
 

@@ -1,0 +1,210 @@
+"""Where the values of each tensor go when a model is written: in the message, in data files, or nowhere."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from model.errors import ModelError
+from model.io.external import Refused
+from model.io.payloads import Payload, PayloadTable, Pieces, total_length
+from model.io.protobuf import TensorProto
+from model.io.source import BytesSource
+from model.io.tensors import ProtoTensor
+from model.tensors import Tensor
+from model.types import ElementType
+
+#: Data files start each tensor at a multiple of this, so that they can be mapped.
+ALIGNMENT: Final = 4096
+
+_LARGE = 4096  # values from this size on go around the protobuf runtime
+_EXTERNAL = TensorProto.EXTERNAL
+_DATA_FIELDS = (
+    "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "segment",
+    "external_data", "data_location",
+)  # fmt: skip
+
+
+class Layout(enum.Enum):
+    """Where the values of tensors are to be stored."""
+
+    KEEP = "keep"  # each where it was; new ones in the message
+    INLINE = "inline"
+    ONE_FILE = "one data file"
+    FILE_PER_TENSOR = "one data file per tensor"
+    STRIPPED = "stripped"  # large values left out: for tools that need only types and shapes
+
+
+@dataclass(slots=True)
+class DataFile:
+    """A data file to be written: its name and what goes where in it."""
+
+    name: str
+    size: int = 0
+    parts: list[tuple[int, Pieces]] = field(default_factory=list)
+    _known: dict[tuple[object, int, int], int] = field(default_factory=dict)
+
+    def add(self, pieces: Pieces) -> int:
+        """Take up the bytes of a tensor; returns their offset. The same part of a file is taken up once."""
+        first = pieces[0] if len(pieces) == 1 else None
+        key = (first.source, first.offset, first.length) if isinstance(first, Payload) else None
+        if key is not None and key in self._known:
+            return self._known[key]
+        offset = -(-self.size // ALIGNMENT) * ALIGNMENT
+        self.parts.append((offset, pieces))
+        self.size = offset + total_length(pieces)
+        if key is not None:
+            self._known[key] = offset
+        return offset
+
+
+class Placement:
+    """Decides for each tensor of one save and writes its message.
+
+    `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
+    external data must come along. `unavailable` collects tensors whose values could not be had.
+    """
+
+    def __init__(
+        self, layout: Layout = Layout.KEEP, threshold: int = 1024, data_name: str = "", *, moved: bool = False
+    ) -> None:
+        self.layout = layout
+        self.threshold = threshold
+        self.table = PayloadTable()
+        self.tables: dict[int, PayloadTable] = {id(self.table): self.table}
+        self.data_files: list[DataFile] = []
+        self.unavailable: list[str] = []
+        self._data_name = data_name
+        self._moved = moved
+
+    @property
+    def touches_every_tensor(self) -> bool:
+        """Whether tensors inside attributes that nobody looked at must be visited too."""
+        return self.layout is not Layout.KEEP or self._moved
+
+    def warnings(self) -> list[str]:
+        """What the person should know about tensors that were left as they are."""
+        return [f"The values of a tensor are not available and were left as they are: {r}" for r in self.unavailable]
+
+    def use(self, table: PayloadTable | None) -> None:
+        """Payloads of this table may stand in the messages."""
+        if table is not None:
+            self.tables[id(table)] = table
+
+    def write(self, tensor: Tensor, out: TensorProto, name: str) -> None:
+        """Fill a tensor's message, which is a copy of `tensor.source` or empty."""
+        from model.io.encode import set_entries, set_number, set_numbers, set_text
+
+        set_text(out, "name", name)
+        set_text(out, "doc_string", tensor.doc_string)
+        set_entries(out, "metadata_props", tensor.metadata)
+        if not isinstance(tensor, ProtoTensor):
+            set_numbers(out, "dims", tensor.shape)
+            set_number(out, "data_type", int(tensor.element_type))
+        else:
+            self.use(tensor.files.table)
+        place = self._place_of(tensor)
+        if place is not None:
+            try:
+                self._store(tensor, out, place)
+            except ModelError as error:
+                if not isinstance(tensor, ProtoTensor):
+                    raise
+                self.unavailable.append(f"{name}: {error.detail}")
+
+    def _place_of(self, tensor: Tensor) -> Layout | None:
+        """INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
+        read = isinstance(tensor, ProtoTensor)
+        source = tensor.source
+        external = isinstance(source, TensorProto) and source.data_location == _EXTERNAL
+        if tensor.element_type == ElementType.STRING or tensor.element_type == ElementType.UNDEFINED:
+            return None if read else Layout.INLINE
+        match self.layout:
+            case Layout.KEEP:
+                if external and (self._moved or not read):
+                    return Layout.ONE_FILE
+                return None if read else Layout.INLINE
+            case Layout.INLINE:
+                return None if read and not external else Layout.INLINE
+            case _:
+                if tensor.nbytes >= self.threshold:
+                    return self.layout
+                return None if read and not external else Layout.INLINE
+
+    def _store(self, tensor: Tensor, out: TensorProto, place: Layout) -> None:
+        if place is Layout.STRIPPED:
+            _clear_data(out)
+            out.data_location = _EXTERNAL
+            _set_location(out, "stripped")
+            return
+        if tensor.element_type == ElementType.STRING:
+            values = [str(value).encode("utf-8", "surrogateescape") for value in tensor.numpy().reshape(-1)]
+            _clear_data(out)
+            out.string_data.extend(values)
+            return
+        pieces = _raw_pieces(tensor)
+        if place is Layout.INLINE:
+            _clear_data(out)
+            out.raw_data = self._inline(pieces)
+            return
+        file = self._data_file(tensor, place)
+        offset = file.add(pieces)
+        _clear_data(out)
+        out.data_location = _EXTERNAL
+        _set_location(out, file.name, offset, total_length(pieces))
+
+    def _inline(self, pieces: Pieces) -> bytes:
+        """Small values themselves, placeholders for large ones."""
+        content = b""
+        for piece in pieces:
+            if isinstance(piece, Payload):
+                content += self.table.add(piece)
+            elif len(piece) >= _LARGE:
+                content += self.table.add(Payload(BytesSource(piece), 0, len(piece)))
+            else:
+                content += piece
+        return content
+
+    def _data_file(self, tensor: Tensor, place: Layout) -> DataFile:
+        if place is Layout.ONE_FILE and self.data_files:
+            return self.data_files[0]
+        name = f"{self._data_name}.data"
+        if place is Layout.FILE_PER_TENSOR:
+            hint = re.sub(r"[^A-Za-z0-9_-]+", "_", tensor.name)[:60]
+            name = f"{self._data_name}.{len(self.data_files)}{'_' if hint else ''}{hint}.data"
+        file = DataFile(name)
+        self.data_files.append(file)
+        return file
+
+
+def _raw_pieces(tensor: Tensor) -> Pieces:
+    """The values as raw bytes; large ones as parts of the files they are in, unread."""
+    if isinstance(tensor, ProtoTensor):
+        if tensor.problem:
+            raise Refused(tensor.problem)
+        pieces = tensor.raw_pieces()
+        if pieces is not None:
+            return pieces
+    from model.io.packing import pack
+
+    kind = tensor.element_type
+    if not isinstance(kind, ElementType):
+        raise ModelError("The tensor cannot be written", f"Its element type {kind} is not known.", tensor.name)
+    return [pack(tensor.numpy(), kind)]
+
+
+def _clear_data(out: TensorProto) -> None:
+    for name in _DATA_FIELDS:
+        out.ClearField(name)
+
+
+def _set_location(out: TensorProto, location: str, offset: int = 0, length: int | None = None) -> None:
+    values: dict[str, Any] = {"location": location, "offset": offset}
+    if length is not None:
+        values["length"] = length
+    for key, value in values.items():
+        entry = out.external_data.add()
+        entry.key = key
+        entry.value = str(value)

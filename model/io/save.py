@@ -1,0 +1,307 @@
+"""Saving: a model to a file, in any form, with its weights inside or beside it.
+
+`prepare` looks at the model (on the thread that owns it) and holds nothing back but file ranges; the `Saving` it
+returns may then be run on any thread while the model is edited on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.message import EncodeError
+
+from model.errors import ModelError
+from model.graph import Model
+from model.io import textformats
+from model.io.payloads import Payload, Pieces, restore, total_length
+from model.io.place import DataFile, Layout, Placement
+from model.io.read import ModelSource, message_class, message_schema
+from model.io.replace import NewFile, remove_leftovers, save_error, sync_folder, target_of, write_pieces
+from model.io.scan import MESSAGE_LIMIT, scan
+from model.io.sniff import Form, Format
+from model.io.source import Identity, identity_of, open_file
+from model.io.write import write_function, write_graph, write_model
+from model.progress import SILENT, Progress
+
+#: Above this many bytes of weights a text form is refused: nobody could open the result.
+TEXT_LIMIT: Final = 256 << 20
+
+_FORMS = {
+    ".onnxtxt": Form.ONNX_TEXT,
+    ".textproto": Form.PROTOBUF_TEXT,
+    ".pbtxt": Form.PROTOBUF_TEXT,
+    ".prototxt": Form.PROTOBUF_TEXT,
+    ".txtpb": Form.PROTOBUF_TEXT,
+    ".json": Form.JSON,
+    ".onnxjson": Form.JSON,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a save did. `identity` is that of the new file, to notice when another program changes it.
+
+    `warnings` are for the person: tensors whose values could not be had and were left as they are. `unused` are
+    data files of earlier saves that this model no longer names; they stay, since a copy of it may name them.
+    """
+
+    path: Path
+    identity: Identity
+    data_files: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+    unused: tuple[Path, ...] = ()
+
+
+@dataclass(slots=True)
+class Saving:
+    """A save that is ready to run, independent of the model from here on."""
+
+    path: Path
+    pieces: Pieces
+    data_files: list[DataFile] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    expected: Identity | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the model file."""
+        return total_length(self.pieces)
+
+    def run(self, progress: Progress = SILENT) -> Saved:
+        """Write everything; ModelError leaves the old files as they were and no new ones behind.
+
+        Blocks for as long as the disk needs. Any thread; `Cancelled` likewise leaves no trace.
+        """
+        target = target_of(self.path)
+        self._check_expected(target)
+        remove_leftovers(target)
+        unused = tuple(self._unused(target))
+        made: list[Path] = []
+        try:
+            with _errors_told(self.path):
+                for data_file in self.data_files:
+                    path = target.with_name(data_file.name)
+                    _write(path, _padded(data_file), progress)
+                    made.append(path)
+                _write(target, self.pieces, progress)
+        except BaseException:
+            for path in made:
+                path.unlink(missing_ok=True)
+            raise
+        warnings = list(self.warnings)
+        try:
+            sync_folder(target.parent)
+        except OSError as error:
+            warnings.append(f"The file is saved, but may not survive a power failure: {error.strerror}")
+        return Saved(self.path, identity_of(target.stat()), tuple(made), tuple(warnings), unused)
+
+    def _check_expected(self, target: Path) -> None:
+        if self.expected is None:
+            return
+        try:
+            found = identity_of(target.stat())
+        except FileNotFoundError:
+            return  # moved away: nothing there that could be lost
+        if found != self.expected:
+            raise ModelError(
+                "The file was changed by another program",
+                f"{self.path} is not the file that was opened or saved last. Reload it, or save under another name.",
+            )
+
+    def _unused(self, target: Path) -> Iterator[Path]:
+        """Our own data files beside the target that the old file names and the new one does not."""
+        ours = re.compile(re.escape(target.name[:80]) + r"\.[0-9a-f]{8}(\.\d+(_[A-Za-z0-9_-]*)?)?\.data")
+        with suppress(OSError, ModelError):
+            found = [path for path in target.parent.iterdir() if ours.fullmatch(path.name)]
+            if not found or not target.exists():
+                return
+            old = scan(open_file(target), message_schema("ModelProto")).data
+            new = b"".join(piece for piece in self.pieces if isinstance(piece, bytes))
+            for path in found:
+                name = os.fsencode(path.name)
+                if name in old and name not in new and not self._is_copy:
+                    yield path
+
+    @property
+    def _is_copy(self) -> bool:
+        return len(self.pieces) == 1 and isinstance(self.pieces[0], Payload)
+
+
+def save(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    form: Form | None = None,
+    layout: Layout = Layout.KEEP,
+    threshold: int = 1024,
+    expected: Identity | None = None,
+    progress: Progress = SILENT,
+) -> Saved:
+    """Write a model to a path: `prepare` and `Saving.run` in one, on the thread that owns the model."""
+    saving = prepare(model, path, form=form, layout=layout, threshold=threshold, expected=expected, progress=progress)
+    return saving.run(progress)
+
+
+def prepare(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    form: Form | None = None,
+    layout: Layout = Layout.KEEP,
+    threshold: int = 1024,
+    expected: Identity | None = None,
+    progress: Progress = SILENT,
+) -> Saving:
+    """Everything a save needs of the model. Reads no weights, but for text forms, which hold them all.
+
+    `form` None takes that of the name's extension or of the file the model came from. With an external `layout`,
+    tensors of `threshold` bytes and more go to data files beside the model, which get new names. A model that is
+    as it was in its file is written as the very bytes of that file. `expected`: refuse when the file at `path`
+    has another identity. ModelError when the form cannot hold the model.
+    """
+    target = Path(path)
+    source = model.source if isinstance(model.source, ModelSource) else None
+    chosen = form_for(target, source) if form is None else form
+    placement = Placement(
+        layout, threshold, f"{target.name[:80]}.{uuid.uuid4().hex[:8]}", moved=_is_moved(target, source)
+    )
+    message, proto = _lone_or_model(model, source, placement, progress)
+    data = _serialized(proto)
+    saving = Saving(target, [], placement.data_files, placement.warnings(), expected)
+    if source is not None and not placement.data_files and _is_unmodified(source, Format(chosen, message), data):
+        saving.pieces = [Payload(source.data, 0, source.data.size)]
+        return saving
+    pieces = restore(data, message_schema(message), list(placement.tables.values()))
+    if chosen is Form.BINARY:
+        _check_size(pieces, layout, source)
+        saving.pieces = pieces
+    else:
+        saving.pieces = [_as_text(proto, message, pieces, chosen, progress)]
+    return saving
+
+
+def to_bytes(model: Model, *, layout: Layout = Layout.KEEP, threshold: int = 1024) -> bytes:
+    """A model as a serialised ModelProto, for helpers in child processes.
+
+    Reads the weights that stay in it: `Layout.STRIPPED` leaves out those of `threshold` bytes and more.
+    """
+    placement = Placement(layout, threshold)
+    data = _serialized(write_model(model, placement))
+    pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
+    if total_length(pieces) > MESSAGE_LIMIT:
+        raise ModelError("The model is too large", "One message can hold at most 2 GiB.")
+    return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+
+
+def form_for(path: Path, source: ModelSource | None) -> Form:
+    """The form a name asks for: by extension, else that of the file the model came from, else binary."""
+    known = _FORMS.get(path.suffix.lower())
+    if known is not None:
+        return known
+    if source is not None and source.path is not None and source.path.suffix == path.suffix:
+        return source.format.form
+    return Form.BINARY
+
+
+def _lone_or_model(
+    model: Model, source: ModelSource | None, placement: Placement, progress: Progress
+) -> tuple[str, Any]:
+    """The kind of message and the message: what a lone graph or function was as long as it is nothing more."""
+    was = source.format.message if source is not None else "ModelProto"
+    bare = not (model.training_info or model.configurations or model.metadata or model.doc_string)
+    graph = model.graph
+    empty = not (len(graph.nodes) or graph.initializers or graph.inputs or graph.outputs)
+    if bare and was == "GraphProto" and not (model.functions or model.opset_imports):
+        return was, write_graph(graph, placement, progress)
+    if bare and was == "FunctionProto" and len(model.functions) == 1 and empty:
+        return was, write_function(model.functions[0], placement, progress)
+    if bare and was in ("NodeProto", "TensorProto") and not (model.functions or model.opset_imports):
+        proto = write_graph(graph, placement, progress)
+        if was == "NodeProto" and len(proto.node) == 1 and not proto.initializer:
+            return was, proto.node[0]
+        if was == "TensorProto" and len(proto.initializer) == 1 and not proto.node:
+            return was, proto.initializer[0]
+    return "ModelProto", write_model(model, placement, progress)
+
+
+def _is_unmodified(source: ModelSource, found: Format, data: bytes) -> bool:
+    """Whether a message is the one of the file: then the file's own bytes are written, however it spells them."""
+    return source.format == found and not source.truncation and _serialized(source.proto) == data
+
+
+def _serialized(proto: Any) -> bytes:
+    try:
+        data: bytes = proto.SerializeToString()
+    except (EncodeError, ValueError) as error:
+        raise ModelError("The model cannot be written", str(error)) from error
+    return data
+
+
+def _check_size(pieces: Pieces, layout: Layout, source: ModelSource | None) -> None:
+    size = total_length(pieces)
+    was_larger = layout is Layout.KEEP and source is not None and source.data.size > MESSAGE_LIMIT
+    if size > MESSAGE_LIMIT and not was_larger:
+        raise ModelError(
+            "The model does not fit into one file",
+            f"With its weights inside it has {size:,} bytes. Other programs read at most {MESSAGE_LIMIT:,} (2 GiB): "
+            "save the weights in a data file.",
+        )
+
+
+def _as_text(proto: Any, message: str, pieces: Pieces, form: Form, progress: Progress) -> bytes:
+    """The text of a message, with the weights that stand outside it put in."""
+    if any(isinstance(piece, Payload) for piece in pieces):
+        size = total_length(pieces)
+        if size > TEXT_LIMIT:
+            raise ModelError(
+                f"The model is too large for {form.value}",
+                f"It has {size:,} bytes; at most {TEXT_LIMIT:,} make sense as text. Save the weights in a data file.",
+            )
+        data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+        proto = message_class(message).FromString(data)
+    return textformats.print_message(proto, form, progress)
+
+
+def _is_moved(target: Path, source: ModelSource | None) -> bool:
+    """Whether the model goes to another folder than the one its external data is in."""
+    if source is None or source.files.folder is None:
+        return False
+    return os.path.realpath(target.absolute().parent) != os.path.realpath(source.files.folder)
+
+
+@contextmanager
+def _errors_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise save_error(path, error) from error
+
+
+def _padded(data_file: DataFile) -> Pieces:
+    pieces: Pieces = []
+    position = 0
+    for offset, parts in data_file.parts:
+        if offset > position:
+            pieces.append(bytes(offset - position))
+        pieces.extend(parts)
+        position = offset + total_length(parts)
+    return pieces
+
+
+def _write(path: Path, pieces: Pieces, progress: Progress) -> None:
+    """Replace a file by these bytes; nothing has changed when this raises."""
+    file = NewFile(path)
+    try:
+        write_pieces(file, pieces, progress)
+        file.finish()
+        file.commit()
+    except BaseException:
+        file.discard()
+        raise
