@@ -1,0 +1,95 @@
+"""Pictures as tensors: resized, ordered and scaled as a model wants them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from exec.arrays import Array
+from model.errors import ModelError
+from model.types import ElementType, TensorType, Type
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+
+#: A picture larger than this is refused rather than unpacked.
+MAX_PIXELS = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions:
+    """How a picture becomes a tensor: (value × scale − mean) / std per channel.
+
+    `size` is (height, width), `layout` and `size` None mean: from the declared shape. `fit` keeps the aspect ratio
+    by cropping or padding, or stretches.
+    """
+
+    size: tuple[int, int] | None = None
+    layout: Literal["NCHW", "NHWC"] | None = None
+    channels: Literal["RGB", "BGR", "L", "RGBA"] | None = None
+    fit: Literal["stretch", "crop", "pad"] = "stretch"
+    scale: float = 1 / 255
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+
+
+def read_image(path: Path, options: ImageOptions, declared: Type | None = None) -> Array:
+    """The picture as [1, C, H, W] or [1, H, W, C] (or without batch, by the declared rank)."""
+    from PIL import Image
+
+    dims = declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
+    layout = options.layout or _layout(dims)
+    size = options.size or _size(dims, layout)
+    channels = options.channels or _channels(dims, layout)
+    with Image.open(path) as picture:
+        if picture.width * picture.height > MAX_PIXELS:
+            found = f"{picture.width} × {picture.height} pixels; at most {MAX_PIXELS:,} are read"
+            raise ModelError("The picture is too large", found, str(path))
+        converted = picture.convert("RGB" if channels == "BGR" else channels)
+    pixels = np.asarray(_resized(converted, size, options.fit))
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    pixels = pixels[..., ::-1] if channels == "BGR" else pixels
+    kind = declared.element_type if isinstance(declared, TensorType) else ElementType.FLOAT
+    kind = kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else ElementType.FLOAT
+    if kind.is_float:
+        scaled = pixels.astype(np.float32) * np.float32(options.scale)
+        pixels = (scaled - np.asarray(options.mean, np.float32)) / np.asarray(options.std, np.float32)
+    pixels = pixels.astype(kind.numpy_dtype)
+    if layout == "NCHW":
+        pixels = pixels.transpose(2, 0, 1)
+    if len(dims) != 3:
+        pixels = pixels[None]
+    return np.ascontiguousarray(pixels)
+
+
+def _layout(dims: tuple[object, ...]) -> Literal["NCHW", "NHWC"]:
+    if len(dims) in (3, 4) and dims[-1] in (1, 3, 4) and dims[-3] not in (1, 3, 4):
+        return "NHWC"
+    return "NCHW"
+
+
+def _size(dims: tuple[object, ...], layout: str) -> tuple[int, int] | None:
+    if len(dims) not in (3, 4):
+        return None
+    height, width = dims[-2:] if layout == "NCHW" else dims[-3:-1]
+    return (height, width) if isinstance(height, int) and isinstance(width, int) and height > 0 < width else None
+
+
+def _channels(dims: tuple[object, ...], layout: str) -> Literal["RGB", "BGR", "L", "RGBA"]:
+    count = dims[-3 if layout == "NCHW" else -1] if len(dims) in (3, 4) else 3
+    return "L" if count == 1 else "RGBA" if count == 4 else "RGB"
+
+
+def _resized(picture: Any, size: tuple[int, int] | None, fit: str) -> Any:
+    from PIL import Image, ImageOps
+
+    if size is None:
+        return picture
+    wanted = (size[1], size[0])
+    if fit == "crop":
+        return ImageOps.fit(picture, wanted, Image.Resampling.BILINEAR)
+    if fit == "pad":
+        return ImageOps.pad(picture, wanted, Image.Resampling.BILINEAR)
+    return picture.resize(wanted, Image.Resampling.BILINEAR)

@@ -1,0 +1,368 @@
+"""Values for the inputs of a model: made from declared shapes, or read from files and test data folders.
+
+Nothing here unpickles or executes what a file holds.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from exec.arrays import Array, check_size
+from exec.context import RuntimeValue
+from exec.feeds import normalise, strings
+from exec.images import SUFFIXES as IMAGE_SUFFIXES
+from exec.images import ImageOptions, read_image
+from model.attributes import AttributeKind
+from model.errors import ModelError
+from model.graph import Graph, Model, Node, Value
+from model.types import ElementType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+
+#: Symbols and positions whose usual size is one.
+_BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)
+_DEFAULT_DIM = 8
+_DEFAULT_IMAGE = 224
+
+
+@dataclass(frozen=True, slots=True)
+class Random:
+    """Numbers drawn with a seed: ``uniform`` over [low, high], or ``normal`` with mean low and deviation high.
+
+    Without low and high, they are chosen for the element type. Integers are drawn from low up to and with high.
+    """
+
+    distribution: Literal["uniform", "normal"] = "uniform"
+    low: float | None = None
+    high: float | None = None
+    seed: int | None = None  # None: that of the run
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value everywhere, or a list that has the shape."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """start, start + step, … in row-major order."""
+
+    start: float = 0
+    step: float = 1
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A .npy, .npz (one array, or `key`), .pb, .csv, .txt or image file."""
+
+    path: Path
+    key: str = ""
+    image: ImageOptions | None = None
+
+
+InputSource = Random | Constant | Range | File
+
+
+@dataclass(slots=True)
+class DataSet:
+    """One test_data_set_* folder: inputs and expected outputs by name."""
+
+    name: str
+    inputs: dict[str, RuntimeValue] = field(default_factory=dict)
+    outputs: dict[str, RuntimeValue] = field(default_factory=dict)
+
+
+# --- from declared shapes --------------------------------------------------------------------------------------
+
+
+def required_inputs(graph: Graph) -> list[Value]:
+    """Inputs that a run needs a value for: those without an initializer."""
+    return [v for v in graph.inputs if v.initializer is None]
+
+
+def symbols(graph: Graph) -> dict[str, int]:
+    """The symbolic dimensions of the inputs with sensible sizes: 1 for a batch, 224 for an image, else 8.
+
+    A dimension without a name is called ``input[axis]``.
+    """
+    found: dict[str, int] = {}
+    for value in required_inputs(graph):
+        dims = _dims(value.type)
+        for axis, dim in enumerate(dims or ()):
+            if not isinstance(dim, int) or dim < 0:
+                found.setdefault(symbol(value, axis), _default_dim(dim, axis, dims or ()))
+    return found
+
+
+def symbol(value: Value, axis: int) -> str:
+    """What a dimension that is not a number is called in `symbols`."""
+    dims = _dims(value.type) or ()
+    dim = dims[axis]
+    return dim if isinstance(dim, str) and dim else f"{value.name}[{axis}]"
+
+
+def _dims(declared: Type | None) -> tuple[Any, ...] | None:
+    while isinstance(declared, (OptionalType, SequenceType)):
+        declared = declared.element
+    if isinstance(declared, (TensorType, SparseTensorType)) and declared.shape is not None:
+        return declared.shape.dims
+    return None
+
+
+def _default_dim(dim: Any, axis: int, dims: Sequence[Any]) -> int:
+    if isinstance(dim, str) and _BATCH.match(dim):
+        return 1
+    if axis == 0:
+        return 1
+    if len(dims) == 4 and (axis >= 2 or (dims[3] in (1, 3, 4) and axis == 1)):
+        return _DEFAULT_IMAGE
+    return _DEFAULT_DIM
+
+
+def make_feeds(
+    model: Model,
+    *,
+    graph: Graph | None = None,
+    sources: Mapping[str, InputSource] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> dict[str, RuntimeValue]:
+    """A value for each input that needs one: from `sources` by name, else random.
+
+    `sizes` says how large symbolic dimensions are (see `symbols`); equal symbols get equal sizes. ModelError when
+    a source does not fit.
+    """
+    graph = model.graph if graph is None else graph
+    dims = symbols(graph) | dict(sizes or {})
+    feeds = {}
+    for index, value in enumerate(required_inputs(graph)):
+        source = (sources or {}).get(value.name, Random())
+        feeds[value.name] = make_value(value, source, dims, seed=seed + index)
+    return feeds
+
+
+def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, seed: int = 0) -> RuntimeValue:
+    """A value for one input; `sizes` as in `make_feeds`. Reads a file when the source is one."""
+    declared = value.type
+    if isinstance(source, File):
+        return normalise(read_value(source, declared), declared, value.name)
+    if isinstance(declared, OptionalType):
+        declared = declared.element
+    if isinstance(declared, SequenceType):
+        return [_make_tensor(value, declared.element, source, sizes, seed)]
+    if isinstance(declared, MapType):
+        return {} if isinstance(source, Random) else normalise(getattr(source, "value", {}), declared, value.name)
+    return _make_tensor(value, declared, source, sizes, seed)
+
+
+def _make_tensor(
+    value: Value, declared: Type | None, source: InputSource, sizes: Mapping[str, int], seed: int
+) -> RuntimeValue:
+    kind = declared.element_type if isinstance(declared, (TensorType, SparseTensorType)) else None
+    kind = kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else ElementType.FLOAT
+    dims = _dims(declared) or ()
+    shape = tuple(
+        dim if isinstance(dim, int) and dim >= 0 else sizes[symbol(value, axis)] for axis, dim in enumerate(dims)
+    )
+    check_size(shape, kind.numpy_dtype)
+    match source:
+        case Constant():
+            return _constant(source.value, shape, kind, value.name)
+        case Range():
+            numbers = source.start + source.step * np.arange(int(np.prod(shape, dtype=object)))
+            return numbers.reshape(shape).astype(kind.numpy_dtype)
+        case Random():
+            return _random(value, source, shape, kind, seed)
+    msg = f"{value.name!r} cannot be made from {source!r}"
+    raise ModelError("No such source", msg)
+
+
+def _constant(content: Any, shape: tuple[int, ...], kind: ElementType, name: str) -> Array:
+    try:
+        array = np.asarray(content, kind.numpy_dtype)
+        return np.ascontiguousarray(np.broadcast_to(array, shape)) if array.ndim <= len(shape) else array
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"The constant for {name!r} does not fit", f"{error}; declared {kind.text}{shape}") from None
+
+
+def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementType, seed: int) -> Array:
+    generator = np.random.default_rng(seed if source.seed is None else source.seed)
+    if kind is ElementType.STRING:
+        words = np.array(["alpha", "beta", "gamma", "delta"], object)
+        return strings(words[generator.integers(0, len(words), shape)])
+    if kind is ElementType.BOOL:
+        return generator.random(shape) < 0.5
+    if kind.is_integer:
+        first, last = _integer_range(value, source)
+        return generator.integers(first, last, shape, endpoint=True).astype(kind.numpy_dtype)
+    low, high = (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
+    draw = generator.normal if source.distribution == "normal" else generator.uniform
+    numbers = draw(low, high, shape)
+    if kind.is_complex:
+        numbers = numbers + 1j * draw(low, high, shape)
+    return np.asarray(numbers).astype(kind.numpy_dtype)
+
+
+def _integer_range(value: Value, source: Random) -> tuple[int, int]:
+    """Whole numbers that are safe for what the input feeds: rows of the tables it indexes, ones for a mask."""
+    if source.low is not None or source.high is not None:
+        low = int(source.low or 0)
+        return low, max(low, int(low + 1 if source.high is None else source.high))
+    tables = [rows for user, index in value.uses if isinstance(user, Node) for rows in _table_rows(user, index)]
+    if tables:
+        return 0, max(0, min(tables) - 1)
+    return (1, 1) if "mask" in value.name.lower() else (0, 1)
+
+
+def _table_rows(node: Node, index: int) -> Iterable[int]:
+    if node.op_type != "Gather" or index != 1 or not node.inputs or node.inputs[0] is None:
+        return
+    table = node.inputs[0].initializer
+    axis = node.attributes.get("axis")
+    position = axis.value if axis is not None and axis.kind is AttributeKind.INT else 0
+    if table is not None and isinstance(position, int) and -len(table.shape) <= position < len(table.shape):
+        yield table.shape[position]
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+def read_value(source: File | Path | str, declared: Type | None = None) -> RuntimeValue:
+    """A value from a file, by its suffix. ModelError when it cannot be read."""
+    file = source if isinstance(source, File) else File(Path(source))
+    path = file.path
+    suffix = path.suffix.lower()
+    try:
+        if suffix in IMAGE_SUFFIXES:
+            return read_image(path, file.image or ImageOptions(), declared)
+        match suffix:
+            case ".npy":
+                return _native(np.load(path, allow_pickle=False))
+            case ".npz":
+                return _one_of(read_npz(path), file.key, path)
+            case ".pb":
+                return read_proto(path, declared)
+            case ".csv" | ".tsv":
+                return _read_table(path, "\t" if suffix == ".tsv" else ",", declared)
+            case ".txt":
+                return strings(np.array(path.read_text("utf-8").splitlines(), object))
+    except (OSError, ValueError, EOFError) as error:
+        raise ModelError(f"{path.name} cannot be read as a value", str(error), str(path)) from None
+    raise ModelError(f"{path.name} cannot be read as a value", f"unknown suffix {suffix or 'none'!r}", str(path))
+
+
+def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeValue:
+    if key in arrays:
+        return arrays[key]
+    if not key and len(arrays) == 1:
+        return next(iter(arrays.values()))
+    raise ModelError(f"{path.name} has several arrays", f"one of {', '.join(arrays)} was expected, got {key!r}")
+
+
+def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
+    """The arrays of an .npz file by name; ModelError when it cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: _native(archive[name]) for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise ModelError(f"{Path(path).name} cannot be read", str(error), str(path)) from None
+
+
+def _native(array: Array) -> Array:
+    if array.dtype.kind in "US":
+        return strings(array)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _read_table(path: Path, delimiter: str, declared: Type | None) -> Array:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+    if len({len(row) for row in rows}) > 1:
+        msg = f"rows have {min(map(len, rows))} to {max(map(len, rows))} columns; a tensor needs equal ones"
+        raise ValueError(msg)
+    kind = declared.element_type if isinstance(declared, TensorType) else ElementType.FLOAT
+    if kind is ElementType.STRING:
+        return strings(np.array(rows, object))
+    try:
+        numbers = np.array(rows, np.float64)
+    except ValueError:
+        numbers = np.array(rows[1:], np.float64)  # a heading
+    return numbers.astype(kind.numpy_dtype if isinstance(kind, ElementType) else np.float32)
+
+
+def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
+    """A TensorProto, SequenceProto, OptionalProto, MapProto or SparseTensorProto, by the declared type."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return decode_proto(path.read_bytes(), declared)
+    except (DecodeError, ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{path.name} cannot be read as a value", str(error), str(path)) from None
+
+
+def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:
+    """The same for bytes; a tensor when the type is not known."""
+    import onnx
+    from onnx import numpy_helper
+
+    match declared:
+        case SequenceType():
+            return _clean(numpy_helper.to_list(onnx.SequenceProto.FromString(content)))
+        case OptionalType():
+            return _clean(numpy_helper.to_optional(onnx.OptionalProto.FromString(content)))
+        case MapType():
+            return _clean(numpy_helper.to_dict(onnx.MapProto.FromString(content)))
+        case _:
+            return _clean(numpy_helper.to_array(onnx.TensorProto.FromString(content)))
+
+
+def _clean(value: Any) -> RuntimeValue:
+    if isinstance(value, np.ndarray):
+        return strings(value) if value.dtype.kind in "OUS" else value
+    if isinstance(value, (list, tuple)):
+        return [_clean(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _clean(v) for k, v in value.items()}
+    return value
+
+
+# --- test data folders -----------------------------------------------------------------------------------------
+
+
+def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
+    """The test_data_set_* folders beside a model, in order, with inputs and expected outputs by name."""
+    return [read_data_set(path, graph) for path in sorted(folder.glob("test_data_set_*"), key=_number)]
+
+
+def _number(path: Path) -> tuple[int, str]:
+    digits = re.findall(r"\d+", path.name)
+    return (int(digits[-1]) if digits else -1, path.name)
+
+
+def read_data_set(folder: Path, graph: Graph) -> DataSet:
+    """One folder of input_*.pb and output_*.pb (or .npz files inputs and outputs). ModelError when one is broken."""
+    result = DataSet(folder.name)
+    for kind, values, found in (
+        ("input", required_inputs(graph) or list(graph.inputs), result.inputs),
+        ("output", list(graph.outputs), result.outputs),
+    ):
+        archive = folder / f"{kind}s.npz"
+        if archive.is_file():
+            found.update(read_npz(archive))
+            continue
+        files = sorted(folder.glob(f"{kind}_*.pb"), key=_number)
+        if kind == "input" and len(files) == len(graph.inputs):
+            values = list(graph.inputs)
+        for path in files:
+            position = _number(path)[0]
+            if position >= len(values):
+                raise ModelError("The test data does not fit", f"{path.name}: the graph has {len(values)} {kind}s")
+            found[values[position].name] = read_proto(path, values[position].type)
+    return result
