@@ -1,0 +1,212 @@
+"""Work on a whole model away from the thread that owns it: on a copy, whose steps are then carried over.
+
+rehearsal = Rehearsal(document.model)           # owner thread: copies the structure, not the weights
+with rehearsal.document.edit("Simplify") as edit:    # any thread
+    ...
+steps = rehearsal.steps()                       # any thread
+with document.edit("Simplify") as edit:         # owner thread, model unchanged since
+    for step in steps: edit.do(step)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from model.attributes import Attribute, AttributeKind
+from model.clone import Cloner
+from model.document import Document
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+)
+
+
+class Rehearsal:
+    """A copy of a model with a document of its own, and the way back to the original's objects.
+
+    Making one costs about as much as opening the model; tensors are shared, as they never change.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._originals: dict[Any, Any] = {}
+        self._cloner = Cloner()
+        self.document = Document(self._copy(model))
+
+    def original(self, target: Any) -> Any:
+        """The object of the real model that a copy stands for; anything else stands for itself."""
+        return self._originals.get(target, target)
+
+    def copy(self, value: Value) -> Value:
+        """The copy of a value of the real model."""
+        found = self._cloner.values[value]
+        assert found is not None
+        return found
+
+    def steps(self) -> list[Step]:
+        """What was done to the copy, as steps on the real model. Call once, when the work is done."""
+        path = []
+        entry = self.document.current
+        while entry.parent is not None:
+            path.append(entry)
+            entry = entry.parent
+        self.document.go_to(self.document.root)
+        carried = []
+        for entry in reversed(path):
+            for step in entry.steps:
+                # Before it is applied again: what it brings in is then as it was when it came.
+                carried.append(self._carry(step))
+                step.apply()
+        return carried
+
+    # -- there ---------------------------------------------------------------------------------------------------
+
+    def _copy(self, model: Model) -> Model:
+        copy = Model(self._graph(model.graph))
+        for slot in Model.__slots__:
+            if slot not in ("graph", "functions", "training_info"):
+                setattr(copy, slot, getattr(model, slot))
+        copy.functions = tuple(self._function(f, copy) for f in model.functions)
+        copy.training_info = tuple(self._training(t, copy) for t in model.training_info)
+        self._originals[copy] = model
+        for original, value in self._cloner.values.items():
+            self._originals[value] = original
+        return copy
+
+    def _graph(self, graph: Graph) -> Graph:
+        copy = self._cloner.graph(graph)
+        for theirs, ours in zip(graph.walk(), copy.walk(), strict=True):
+            self._originals[ours] = theirs
+            for original, node in zip(theirs.nodes, ours.nodes, strict=True):
+                self._originals[node] = original
+        return copy
+
+    def _function(self, function: Function, model: Model) -> Function:
+        copy = Function(function.name, function.domain, function.overload, self._graph(function.body))
+        for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
+            setattr(copy, slot, getattr(function, slot))
+        copy.model = model
+        self._originals[copy] = function
+        return copy
+
+    def _training(self, training: TrainingInfo, model: Model) -> TrainingInfo:
+        copy = TrainingInfo(
+            training.initialization and self._graph(training.initialization),
+            training.algorithm and self._graph(training.algorithm),
+        )
+        copy.initialization_binding = training.initialization_binding
+        copy.update_binding = training.update_binding
+        copy.model, copy._source = model, training._source
+        self._originals[copy] = training
+        return copy
+
+    # -- and back ------------------------------------------------------------------------------------------------
+
+    def _carry(self, step: Step) -> Step:
+        own = self.original
+        match step:
+            case SetField():
+                return SetField(own(step.target), step.field, self._content(step.value))
+            case SetAttribute():
+                attribute = None if step.attribute is None else self._attribute(step.attribute)
+                return SetAttribute(own(step.node), step.name, attribute, step.index)
+            case InsertNode():
+                before = None if step.before is None else own(step.before)
+                return InsertNode(own(step.graph), self._node(step.node), before)
+            case RemoveNode():
+                return RemoveNode(own(step.node))
+            case SetInputs():
+                return SetInputs(own(step.node), self._values(step.inputs))
+            case SetInput():
+                return SetInput(own(step.node), step.index, None if step.value is None else self._value(step.value))
+            case SetOutputs():
+                return SetOutputs(own(step.node), self._values(step.outputs))
+            case SetGraphInputs():
+                return SetGraphInputs(own(step.graph), tuple(map(self._value, step.inputs)))
+            case SetGraphOutputs():
+                return SetGraphOutputs(own(step.graph), tuple(map(self._value, step.outputs)))
+            case SetInitializer():
+                return SetInitializer(own(step.graph), self._value(step.value), step.tensor, step.index)
+
+    def _values(self, values: Iterable[Value | None]) -> tuple[Value | None, ...]:
+        return tuple(None if v is None else self._value(v) for v in values)
+
+    def _value(self, value: Value) -> Value:
+        """The value a copy stands for; for one made here, one like it."""
+        if value not in self._originals:
+            moved = Value(value.name, value.type)
+            moved._details, moved._source = value._read(), value._source
+            self._originals[value] = moved
+        return self.original(value)  # type: ignore[no-any-return]  # keys and values are of one kind
+
+    def _content(self, content: Any) -> Any:
+        """A field's new content with copies replaced by what they stand for."""
+        if isinstance(content, tuple):
+            return tuple(self._content(part) for part in content)
+        if isinstance(content, QuantizationAnnotation):
+            parameters = tuple((key, self._value(value)) for key, value in content.parameters)
+            return replace(content, value=self._value(content.value), parameters=parameters)
+        if isinstance(content, Function):
+            return self._function_made(content)
+        if isinstance(content, Graph):
+            return self._moved_graph(content)
+        if isinstance(content, Value):
+            return self._value(content)
+        if isinstance(content, TrainingInfo):
+            return self.original(content)
+        return content
+
+    def _attribute(self, attribute: Attribute) -> Attribute:
+        if not attribute.graphs:
+            return attribute
+        graphs = tuple(self._moved_graph(g) for g in attribute.graphs)
+        return replace(attribute, value=graphs[0] if attribute.kind is AttributeKind.GRAPH else graphs)
+
+    def _node(self, node: Node) -> Node:
+        """The node a copy stands for; for one made here, one like it wired to the real model's values."""
+        if node not in self._originals:
+            moved = Node(
+                node.op_type,
+                self._values(node.inputs),
+                self._values(node.outputs),
+                name=node.name,
+                domain=node.domain,
+                overload=node.overload,
+                attributes={name: self._attribute(a) for name, a in node.attributes.items()},
+            )
+            moved._details, moved._source, moved._decoder = node._details, node._source, node._decoder
+            self._originals[node] = moved
+        return self.original(node)  # type: ignore[no-any-return]  # keys and values are of one kind
+
+    def _function_made(self, function: Function) -> Function:
+        if function not in self._originals:
+            moved = Function(function.name, function.domain, function.overload, self._moved_graph(function.body))
+            for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
+                setattr(moved, slot, getattr(function, slot))
+            self._originals[function] = moved
+        return self.original(function)  # type: ignore[no-any-return]  # keys and values are of one kind
+
+    def _moved_graph(self, graph: Graph) -> Graph:
+        """The graph a copy stands for; for one made here, a copy of it that captures the real model's values."""
+        if graph not in self._originals:
+            known = {copy: original for copy, original in self._originals.items() if isinstance(copy, Value)}
+            cloner = Cloner(known)
+            moved = cloner.graph(graph)
+            for value, copy in cloner.values.items():
+                self._originals.setdefault(value, copy)
+            for made, copied in zip(graph.walk(), moved.walk(), strict=True):
+                self._originals[made] = copied
+                for node, copy_of_node in zip(made.nodes, copied.nodes, strict=True):
+                    self._originals[node] = copy_of_node
+        return self.original(graph)  # type: ignore[no-any-return]  # keys and values are of one kind

@@ -1,0 +1,87 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.checks import check_model
+from model.document import Document
+from model.edits import attributes, functions, initializers, interface, nodes, properties, subgraphs, values
+from model.errors import ModelError
+from model.io.read import load
+from model.passes.rehearsal import Rehearsal
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+pick = st.integers(0, 1 << 10)
+CHANGES = [
+    lambda edit, n, v: nodes.duplicate(edit, [n]),
+    lambda edit, n, v: nodes.delete(edit, [n]),
+    lambda edit, n, v: nodes.delete_and_bridge(edit, [n]),
+    lambda edit, n, v: nodes.insert_on_edge(edit, v, "Identity"),
+    lambda edit, n, v: nodes.change_operator(edit, n, "Concat"),
+    lambda edit, n, v: values.connect(edit, n, 0, v),
+    lambda edit, n, v: values.connect(edit, n, 2, v),
+    lambda edit, n, v: values.disconnect(edit, n, 0),
+    lambda edit, n, v: values.rename_value(edit, v, v.name + "_new"),
+    lambda edit, n, v: attributes.set_attribute(edit, n, "extra", 3),
+    lambda edit, n, v: functions.extract_function(edit, [n], f"f{len(edit.model.functions)}"),
+    lambda edit, n, v: functions.inline_all(edit),
+    lambda edit, n, v: initializers.initializer_to_constant(edit, v),
+    lambda edit, n, v: interface.add_output(edit, v.graph, v),
+    lambda edit, n, v: subgraphs.paste(edit, edit.model.graph, subgraphs.copy([n])),
+    lambda edit, n, v: properties.set_metadata(edit, edit.model, "k", "v"),
+]
+
+
+def test_a_copy_is_equal_and_shares_no_structure():
+    document = builders.document(builders.BRANCHES)
+    rehearsal = Rehearsal(document.model)
+    assert snapshot(rehearsal.document.model) == snapshot(document.model)
+    assert_linked(rehearsal.document.model)
+    ours = {n for g in document.model.graphs() for n in g.nodes}
+    assert not ours & {n for g in rehearsal.document.model.graphs() for n in g.nodes}
+
+
+@settings(max_examples=150)
+@given(
+    text=st.sampled_from([builders.CHAIN, builders.BRANCHES]),
+    changes=st.lists(st.tuples(st.sampled_from(range(len(CHANGES))), pick, pick), max_size=8),
+)
+def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
+    document = builders.document(text)
+    before = snapshot(document.model)
+    rehearsal = Rehearsal(document.model)
+    model = rehearsal.document.model
+    for change, which, what in changes:
+        found = [n for g in model.graphs() for n in g.nodes]
+        present = [v for g in model.graphs() for v in g.values()]
+        if not found:
+            break
+        try:
+            with rehearsal.document.edit("Edit") as edit:
+                CHANGES[change](edit, found[which % len(found)], present[what % len(present)])
+        except ModelError:
+            continue
+    after = snapshot(model)
+    assert snapshot(document.model) == before
+    steps = rehearsal.steps()
+    with document.edit("All of it") as edit:
+        for step in steps:
+            edit.do(step)
+    assert snapshot(document.model) == after
+    assert_linked(document.model)
+    document.undo()
+    assert snapshot(document.model) == before
+    assert_linked(document.model)
+
+
+def test_a_real_model(shared_models):
+    document = Document(load(shared_models / "bert_mini_functions" / "model.onnx"))
+    rehearsal = Rehearsal(document.model)
+    with rehearsal.document.edit("Inline") as edit:
+        functions.inline_all(edit)
+    steps = rehearsal.steps()
+    with document.edit("Inline") as edit:
+        for step in steps:
+            edit.do(step)
+    assert document.model.functions == ()
+    assert_linked(document.model)
+    assert [p for p in check_model(document.model) if p.severity == "error"] == []
