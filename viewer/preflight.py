@@ -97,5 +97,10 @@ def install_command(packages: Iterable[str]) -> str:
 
 
 def all_packages() -> list[str]:
-    """Every Debian package Qt may need: what README names and continuous integration installs."""
+    """Every Debian package Qt may need: the line in README."""
     return sorted({*_ALWAYS.values(), *_X11.values(), *_WAYLAND.values()})
+
+
+def missing_packages() -> list[str]:
+    """Debian packages that are missing for running without a display: what continuous integration installs."""
+    return sorted(set(_missing(_ALWAYS, _can_load).values()))
