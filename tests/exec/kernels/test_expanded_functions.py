@@ -9,7 +9,6 @@ import pytest
 
 from tests.exec.kernels.harness import cases, check_case
 
-
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 
 
