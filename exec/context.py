@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,31 @@ class Body(Protocol):
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run once; raises what a node inside raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionNode:
+    """One node of the region that Gradient differentiates, in terms of value names."""
+
+    op_type: str
+    domain: str
+    opset: int
+    inputs: tuple[str, ...]  # "" where an optional one is left out
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]  # as kernels get them; those the node has
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The nodes that make one value out of given ones, in run order, and every value they read or made."""
+
+    nodes: Sequence[RegionNode]
+    values: Mapping[str, RuntimeValue]
+
+
+#: Finds the nodes between the values given by name and the target, runs them on the given values (all else they
+#: read comes from the run as it stands), and returns them with their values.
+RegionRunner = Callable[[Mapping[str, RuntimeValue], str], Region]
 
 
 class Limits:
@@ -89,7 +115,7 @@ class Context:
         node_name: str = "",
         seed: int = 0,
         opset_imports: dict[str, int] | None = None,
-        body_runner: Callable[..., Any] | None = None,
+        body_runner: RegionRunner | None = None,
     ) -> None:
         self.op_type = op_type
         self.opset = opset  # version of `domain` the model imports
@@ -98,7 +124,7 @@ class Context:
         self.node_name = node_name
         self.seed = seed  # of the run
         self.opset_imports = opset_imports or {}
-        self.body_runner = body_runner  # evaluates a graph by value names; only Gradient needs it
+        self.body_runner = body_runner  # only Gradient needs it
 
     @property
     def outputs(self) -> int:

@@ -1,0 +1,67 @@
+"""Rules of operators that move data: each gradient goes back where its element came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
+from exec.kernels.registry import find
+from exec.kernels.shared.axes import normal_axis
+
+Grads = Sequence[Array | None]
+
+
+@rule("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+def reshaped(step: Step, grads: Sequence[Array]) -> Grads:
+    """Back to the shape of the input."""
+    return [grads[0].reshape(step.inputs[0].shape)]
+
+
+@rule("Transpose")
+def transposed(step: Step, grads: Sequence[Array]) -> Grads:
+    """The inverse permutation."""
+    perm = step.attribute("perm")
+    return [grads[0].T if perm is None else grads[0].transpose(np.argsort(perm))]
+
+
+@rule("Expand")
+def expanded(step: Step, grads: Sequence[Array]) -> Grads:
+    """Summed over what was repeated."""
+    return [reduced_to(grads[0], step.inputs[0].shape)]
+
+
+@rule("Concat")
+def joined(step: Step, grads: Sequence[Array]) -> Grads:
+    """Each part of the gradient to its input."""
+    axis = normal_axis(step.attribute("axis", 1), grads[0].ndim)
+    ends = np.cumsum([x.shape[axis] for x in step.inputs])[:-1]
+    return list(np.split(grads[0], ends, axis))
+
+
+@rule("Split")
+def split(step: Step, grads: Sequence[Array]) -> Grads:
+    """The parts joined again."""
+    return [np.concatenate(list(grads), step.attribute("axis", 0))]
+
+
+@rule("Slice", "Gather", "GatherElements", "GatherND", "DepthToSpace", "SpaceToDepth", "Tile", "Pad")
+def picked(step: Step, grads: Sequence[Array]) -> Grads:
+    """Found by moving the elements' numbers with the operator's own kernel, then added up by number.
+
+    Elements are numbered from 1, so 0 marks what padding put in.
+    """
+    x = step.inputs[0]
+    numbers = np.arange(1, x.size + 1).reshape(x.shape)
+    rest = list(step.inputs[1:])
+    attributes = dict(step.node.attributes)
+    if step.node.op_type == "Pad":
+        attributes.pop("value", None)
+        if len(rest) > 1:
+            rest[1] = None
+    moved = find(step.node.op_type, step.node.opset).function(numbers, *rest, **attributes)
+    total = np.zeros(x.size + 1, grads[0].dtype)
+    np.add.at(total, moved.reshape(-1), grads[0].reshape(-1))
+    return [total[1:].reshape(x.shape)]
