@@ -12,8 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.progress import Progress
-from viewer.canvas.layout.arrays import Index, Mask, Real, offsets
+from viewer.canvas.layout.arrays import Index, Mask, Real, components, offsets
 from viewer.canvas.layout.layered import Layered
+
+
+_STAIR = 32.0  # px from a node's middle up to which ports are ignored when aligning
+_REFINEMENTS = 12
 
 
 @dataclass(slots=True)
@@ -43,12 +47,14 @@ def place(graph: Layered, order: Index, part: Index, extent: Extent, progress: P
     gap = extent.separation(a, b)
     free = ~_conflicts(graph, slot)
     candidates = []
+    wanted = free & graph.main_above & graph.main_below
     for from_above in (True, False):
         for left in (True, False):
-            block, shift = _align(graph, slot, order, free, from_above, left)
+            block, shift = _align(graph, slot, wanted, from_above, left)
             candidates.append(_pack(block, shift, a, b, gap, left))
             progress.check()
-    return _middle(np.stack(candidates), part)
+    x = _middle(np.stack(candidates), part)
+    return refine(graph, x, a, b, gap, progress)
 
 
 def _middle(xs: Real, part: Index) -> Real:
@@ -82,7 +88,7 @@ def _conflicts(graph: Layered, slot: Index) -> Mask:
 
 
 def _align(
-    graph: Layered, slot: Index, order: Index, free: Mask, from_above: bool, left: bool
+    graph: Layered, slot: Index, free: Mask, from_above: bool, left: bool
 ) -> tuple[Index, Real]:
     """Each vertex's block, and its distance from the block's first vertex."""
     v = graph.vertices
@@ -109,13 +115,18 @@ def _align(
     shift = np.zeros(v)
     mine, theirs = own[segment], other[segment]
     block[mine] = theirs
-    shift[mine] = other_offset[segment] - own_offset[segment]
+    shift[mine] = _large(other_offset[segment]) - _large(own_offset[segment])
     while True:
         further = block[block]
         if np.array_equal(further, block):
             return block, shift
         shift += shift[block]
         block = further
+
+
+def _large(offset: Real) -> Real:
+    """Small port offsets are left to the curve: following them would turn every chain into a staircase."""
+    return np.where(np.abs(offset) > _STAIR, offset, 0.0)
 
 
 def _pack(block: Index, shift: Real, a: Index, b: Index, gap: Real, left: bool) -> Real:
@@ -160,3 +171,57 @@ def _longest(n: int, starts: list[int], after: list[int], need: list[float]) -> 
         if first < end:
             x[v] = min([x[after[i]] - need[i] for i in range(first, end)])
     return x
+
+
+def refine(graph: Layered, x: Real, a: Index, b: Index, gap: Real, progress: Progress) -> Real:
+    """Move upright runs towards the middle of what they are joined to, as far as their neighbours allow."""
+    s = graph.segments
+    v = graph.vertices
+    upper_offset, lower_offset = _large(s.upper_offset), _large(s.lower_offset)
+    main = graph.main_above & graph.main_below
+    weight = np.where(main, 4.0, 1.0)
+    x = x.copy()
+    for _ in range(_REFINEMENTS):
+        progress.check()
+        bend = (x[s.lower] + lower_offset) - (x[s.upper] + upper_offset)
+        upright = np.abs(bend) < 0.5
+        run = components(v, s.upper[upright], s.lower[upright])
+        outer = np.flatnonzero(run[s.upper] != run[s.lower])
+        if not len(outer):
+            break
+        who = np.concatenate([run[s.upper[outer]], run[s.lower[outer]]])
+        wish = np.concatenate([bend[outer], -bend[outer]])
+        low, high = _weighted_middle(v, who, wish, np.tile(weight[outer], 2))
+        step = np.where(low > 0, low, np.where(high < 0, high, 0.0))
+        # Half of the free space, so that neighbours may both move.
+        slack = np.maximum(x[b] - x[a] - gap, 0.0) / 2
+        together = run[a] == run[b]
+        slack[together] = np.inf
+        right = np.full(v, np.inf)
+        left = np.full(v, np.inf)
+        np.minimum.at(right, run[a], slack)
+        np.minimum.at(left, run[b], slack)
+        step = np.clip(step, -left, right)
+        if np.abs(step).max() < 1.0:
+            break
+        x += step[run]
+    return x
+
+
+def _weighted_middle(v: int, who: Index, wish: Real, weight: Real) -> tuple[Real, Real]:
+    """[v] the interval of weighted medians of each one's wishes; 0, 0 for those without."""
+    order = np.lexsort((wish, who))
+    who, wish, weight = who[order], wish[order], weight[order]
+    total = np.bincount(who, weight, v)
+    running = np.cumsum(weight)
+    starts = np.flatnonzero(np.concatenate([[True], who[1:] != who[:-1]]))
+    before = np.zeros(v)
+    before[who[starts]] = running[starts] - weight[starts]
+    within = running - before[who]
+    half = total[who] / 2
+    low, high = np.zeros(v), np.zeros(v)
+    at_low = (within >= half) & (within - weight < half)
+    at_high = (within > half) & (within - weight <= half)
+    low[who[at_low]] = wish[at_low]
+    high[who[at_high]] = wish[at_high]
+    return low, high

@@ -15,6 +15,7 @@ from viewer.canvas.layout import coordinates, lanes, layered, ordering, ranks, r
 from viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, offsets, spans
 from viewer.canvas.layout.request import Spacing
 
+_FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
 _LOOP = 14.0  # px a self-loop swings out beside its node
 _ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
 _MOST_ROOM = 160.0  # px that a gap grows at most
@@ -71,10 +72,9 @@ def solve(problem: Problem, progress: Progress) -> Solution:
         problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports
     )
     backwards = stacked[unique.target] <= stacked[unique.source]
-    graph = layered.build(stacked, total, unique.source, unique.target, unique.value, ports, backwards)
+    graph = layered.build(stacked, total, unique.source, unique.target, unique.value, ports, backwards, problem.first)
     known = np.arange(n, dtype=np.float64) if problem.seed is None else problem.seed
-    seed = ordering.first_order(graph, known)
-    order = ordering.arrange(graph, seed, progress, keep=problem.seed is not None)
+    order = ordering.arrange(graph, known, progress, keep=problem.seed is not None)
     progress.report(6, 10)
 
     looped = np.zeros(n, bool)
@@ -130,7 +130,8 @@ def _ranked(problem: Problem, unique: _Unique, back: Mask, progress: Progress) -
     keep = unique.source != unique.target
     source = np.where(back, unique.target, unique.source)[keep]
     target = np.where(back, unique.source, unique.target)[keep]
-    rank = ranks.rank(n, source, target, unique.values_of, progress)
+    shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
+    rank = ranks.rank(n, source, target, unique.values_of, shared, progress)
     label = components(n, np.append(source, problem.ties[0]), np.append(target, problem.ties[1]))
     part = np.unique(label, return_inverse=True)[1]
     parts = int(part.max()) + 1
@@ -185,27 +186,47 @@ def _spread(
     outside = np.where(side[unique.value], -1, graph.vertices)
     outside[loop] = graph.vertices + 1
     inside = ~graph.lane
-    towards = np.where(graph.lane, outside, slot[s.lower[graph.first_segment]])
-    _distribute(problem.width, unique.source, towards, ports.source_offset, unique.free_source)
-    s.upper_offset[graph.first_segment[inside]] = ports.source_offset[inside]
-    towards = np.where(graph.lane, outside, slot[s.upper[graph.last_segment]])
-    _distribute(problem.width, unique.target, towards, ports.target_offset, unique.free_target)
-    s.lower_offset[graph.last_segment[inside]] = ports.target_offset[inside]
+    main_segments = {"upper": graph.main_below, "lower": graph.main_above}
+    for end in ("upper", "lower"):
+        if end == "upper":
+            segment, node, free, offset = graph.first_segment, unique.source, unique.free_source, ports.source_offset
+            other, own_offset = s.lower, s.upper_offset
+        else:
+            segment, node, free, offset = graph.last_segment, unique.target, unique.free_target, ports.target_offset
+            other, own_offset = s.upper, s.lower_offset
+        main = main_segments[end][segment] & inside
+        towards = np.where(graph.lane, outside, slot[other[segment]])
+        _distribute(problem.width, node, towards, main, free, offset)
+        own_offset[segment[inside]] = offset[inside]
 
 
-def _distribute(width: Real, node: Index, towards: Index, offset: Real, free: Mask) -> None:
-    """Ends that go to the same vertex share a place; the others stand 16 px apart or closer."""
-    node, towards = node[free], towards[free]
-    key, _ = dense(node, towards)
-    if not len(key):
+def _distribute(width: Real, node: Index, towards: Index, main: Mask, free: Mask, offset: Real) -> None:
+    """Set the offsets of free ends: in order of arrival, the middle of the main ones in the node's middle.
+
+    Ends that go to the same vertex share a place; others stand 16 px apart or closer.
+    """
+    node, towards, main = node[free], towards[free], main[free]
+    key, count = dense(node, towards)
+    if not count:
         return
-    first = np.full(len(width), len(key), np.int64)
-    last = np.zeros(len(width), np.int64)
-    np.minimum.at(first, node, key)
-    np.maximum.at(last, node, key)
-    count = (last - first + 1)[node]
-    pitch = np.minimum(16.0, 0.8 * width[node] / count)
-    offset[free] = (key - first[node] - (count - 1) / 2) * pitch
+    owner = np.zeros(count, np.int64)
+    owner[key] = node
+    starts = offsets(owner, len(width))
+    is_main = np.zeros(count, bool)
+    is_main[key[main]] = True
+    is_main |= (np.bincount(owner, is_main, len(width)) == 0)[owner]
+    place = np.arange(count) - starts[owner]
+    mains = np.bincount(owner, is_main, len(width))
+    # the middle of the main places: with an even number it lies between two
+    nth = np.cumsum(is_main) - is_main
+    nth -= nth[np.minimum(starts[owner], count - 1)]
+    half = (mains[owner] - 1) / 2
+    middle = np.bincount(owner, np.where(is_main & (np.abs(nth - half) < 1), place, 0), len(width))
+    middle /= np.maximum(np.bincount(owner, is_main & (np.abs(nth - half) < 1), len(width)), 1)
+    many = np.diff(starts)
+    reach = np.maximum(middle, many - 1 - middle) + 0.5
+    pitch = np.minimum(16.0, 0.45 * width / reach)
+    offset[free] = ((place - middle[owner]) * pitch[owner])[key]
 
 
 def _extent(problem: Problem, graph: layered.Layered, looped: Mask) -> coordinates.Extent:
@@ -322,6 +343,34 @@ class _Drawing:
             bands=np.split(bands, self.base[1:]),
         )
 
+    def _trunks(self, edges: Index) -> list[tuple[Index, Index, Real]]:
+        """Anchors of the dummies each edge passes. Straight runs are dropped per trunk, not per edge."""
+        graph = self.graph
+        n = graph.nodes
+        r = graph.rank[n:]
+        count = len(r)
+        x = np.repeat(self.x[n:], 2)
+        y = np.stack([self.top[r], self.bottom[r]], 1).reshape(-1)
+        trunk = np.repeat(graph.dummy_trunk, 2)
+        kept = np.ones(2 * count, bool)
+        if count:
+            kept[1:-1] = (
+                (trunk[1:-1] != trunk[:-2])
+                | (trunk[1:-1] != trunk[2:])
+                | (np.abs(x[1:-1] - x[:-2]) >= routes.STRAIGHT)
+                | (np.abs(x[1:-1] - x[2:]) >= routes.STRAIGHT)
+            )
+        places = np.flatnonzero(kept)
+        rank_of = np.concatenate([[0], np.cumsum(kept)])
+        has = edges[graph.trunk_count > 0]
+        begin = 2 * (graph.trunk_start[has] - n)
+        end = begin + 2 * graph.trunk_count[has] - 1
+        sizes = rank_of[end] - rank_of[begin]
+        chosen = places[spans(rank_of[begin], sizes)]
+        owner = np.repeat(has, sizes)
+        inner = (owner, chosen - np.repeat(begin, sizes), np.stack([x[chosen], y[chosen]], 1))
+        return [inner, (has, end - begin, np.stack([x[end], y[end]], 1))]
+
     def _anchors(self) -> routes.Polylines:
         u, graph = self.unique, self.graph
         edges = np.arange(len(u.source))
@@ -345,13 +394,7 @@ class _Drawing:
             part(near, far - 1, end_x, self.top[rt]),
             part(everyone, far, end_x, end_y),
         ]
-        counts = graph.trunk_count
-        owner = np.repeat(edges, counts)
-        dummies = spans(graph.trunk_start, counts)
-        step = spans(np.zeros(len(edges), np.int64), counts)
-        r = graph.rank[dummies]
-        parts.append((owner, 2 * step, np.stack([self.x[dummies], self.top[r]], 1)))
-        parts.append((owner, 2 * step + 1, np.stack([self.x[dummies], self.bottom[r]], 1)))
+        parts.extend(self._trunks(edges))
         lane_x = self.lane_x[u.value]
         forward = graph.lane & (rt > rs)
         parts.append(part(forward, 0, lane_x, self.top[np.minimum(rs + 1, graph.ranks - 1)]))

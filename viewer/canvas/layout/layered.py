@@ -10,6 +10,7 @@ from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
 
 #: Edges longer than this many ranks leave the ranks for a lane when the graph is too large for their dummies.
 LANE_SPANS = (256, 64, 32, 16)
+_SIDE_CHAIN = 3  # operators between a constant and its consumer
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class Layered:
     last_segment: Index  # [E] the segment that arrives at the target, -1 for lanes
     first_segment: Index  # [E] the segment that leaves the source, -1 for lanes
     dummy_trunk: Index  # [D] which trunk each dummy belongs to
+    main_above: Mask  # [S] segments along which the lower vertex may align with the upper one
+    main_below: Mask  # [S] … the upper with the lower
 
     @property
     def vertices(self) -> int:
@@ -47,9 +50,12 @@ class Layered:
 
 
 def build(
-    rank: Index, ranks: int, source: Index, target: Index, value: Index, ports: Ports, lanes: Mask
+    rank: Index, ranks: int, source: Index, target: Index, value: Index, ports: Ports, lanes: Mask, inputs: Mask
 ) -> Layered:
-    """Put dummies where edges pass ranks. `value` [E] numbers (source, port); `lanes` [E] are kept out."""
+    """Put dummies where edges pass ranks. `value` [E] numbers (source, port); `lanes` [E] are kept out.
+
+    `inputs` [N] are sources that count as much as operators when it comes to what stands upright.
+    """
     n = len(rank)
     span = rank[target] - rank[source]
     lane = lanes | (span > _longest(rank, source, target, value, span, lanes, n))
@@ -111,21 +117,47 @@ def build(
         last_segment=last,
         first_segment=first,
         dummy_trunk=trunk,
+        main_above=_main(segments.lower, segments.upper, n, n + t, inputs),
+        main_below=_main(segments.upper, segments.lower, n, n + t, inputs),
     )
+
+
+def _main(own: Index, other: Index, nodes: int, v: int, inputs: Mask) -> Mask:
+    """[S] segments a vertex may align with on one side.
+
+    Constants, short chains from constants and dead ends do not count beside others, and of a node and a line
+    that passes, the node counts: so a chain of operators stands upright, constants and skips beside it.
+    """
+    ahead = np.bincount(own, minlength=v)
+    lone = np.bincount(other, minlength=v) == 1
+    side = lone & (ahead == 0)
+    side[nodes:] = False
+    side[:nodes] &= ~inputs
+    for _ in range(_SIDE_CHAIN):
+        of_side = np.bincount(own, side[other], v)
+        chain = lone & (ahead > 0) & (of_side == ahead)
+        chain[nodes:] = False
+        side |= chain
+    weak = side[other]
+    solid = np.bincount(own, ~weak, v)
+    real = (other < nodes) & ~weak
+    reals = np.bincount(own, real, v)
+    wanted = ~weak | (solid[own] == 0)
+    return np.asarray(wanted & (real | ~((solid == 2) & (reals == 1))[own]))
 
 
 def _longest(
     rank: Index, source: Index, target: Index, value: Index, span: Index, lanes: Mask, n: int
 ) -> int:
     """The longest span that still gets dummies: as long as their number stays in proportion to the graph."""
-    budget = 2 * n + 4000
+    budget = 2 * n + 60_000
     for limit in (1 << 60, *LANE_SPANS):
         kept = (span <= limit) & ~lanes
         if not kept.any():
             return limit
         reach = np.ones(int(value.max()) + 1, np.int64)
         np.maximum.at(reach, value[kept], span[kept])
-        if int((reach - 1).sum()) <= budget and int(span[kept].sum()) <= 4 * budget:
+        if int((reach - 1).sum()) <= budget:
             return limit
     return LANE_SPANS[-1]
 

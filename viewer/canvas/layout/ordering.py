@@ -17,6 +17,10 @@ from viewer.canvas.layout.crossings import count
 from viewer.canvas.layout.layered import Layered
 
 _BLOCK = 96  # ranks; graphs with fewer are swept in one go
+_STRETCHES = 6  # rounds of swapping whole stretches after each sweep
+_SMALL = 4000  # vertices up to which time is no matter
+_PATIENCE = 3  # rounds without gain
+_SHARED = 4  # consumers that make a line worth leading outside
 _PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
 
 
@@ -42,9 +46,12 @@ class _Step:
 
 
 class Order:
-    """Vertices of a layered graph in some order, being improved. `seed` [V] gives the first order."""
+    """Vertices of a layered graph in some order, being improved.
 
-    def __init__(self, graph: Layered, seed: Real) -> None:
+    `seed` [V] gives the first order; `like` is another order of the same graph to share preparations with.
+    """
+
+    def __init__(self, graph: Layered, seed: Real, like: Order | None = None) -> None:
         self.graph = graph
         v = graph.vertices
         self.rank = graph.rank
@@ -59,7 +66,7 @@ class Order:
         self.order = np.lexsort((np.arange(v), seed, graph.rank))
         self.place = np.empty(v, np.int64)
         self.index = np.arange(v) - self.starts[:-1][graph.rank[self.order]]
-        self._steps: dict[tuple[bool, int], list[_Step]] = {}
+        self._steps: dict[tuple[bool, int], list[_Step]] = {} if like is None else like._steps
         self._replace()
 
     def _replace(self) -> None:
@@ -179,22 +186,102 @@ class Order:
         self.place[a] += moved
         return True
 
-    def _gain(self, side: _Side, a: Index, b: Index) -> Real:
-        """Crossings saved on one side when each b goes before its a."""
+    def _pairs(self, side: _Side, a: Index, b: Index) -> tuple[Index, Index, Index]:
+        """All pairs of a segment of an a and one of its b on one side: which pair of vertices, which segments."""
         na = side.starts[a + 1] - side.starts[a]
         nb = side.starts[b + 1] - side.starts[b]
         pairs = na * nb
         pairs[pairs > _PAIRS] = 0
-        if not pairs.any():
-            return np.zeros(len(a))
         pair = np.repeat(np.arange(len(a)), pairs)
         within = spans(np.zeros(len(a), np.int64), pairs)
         across = np.maximum(nb, 1)[pair]
-        ea = side.starts[a][pair] + within // across
-        eb = side.starts[b][pair] + within % across
+        return pair, side.starts[a][pair] + within // across, side.starts[b][pair] + within % across
+
+    def _gain(self, side: _Side, a: Index, b: Index) -> Real:
+        """Crossings saved on one side when each b goes before its a."""
+        pair, ea, eb = self._pairs(side, a, b)
         pa = self.place[side.other[ea]] + side.other_port[ea]
         pb = self.place[side.other[eb]] + side.other_port[eb]
         return np.bincount(pair, np.sign(pa - pb) * side.weight[ea] * side.weight[eb], len(a))
+
+    def exchange_runs(self) -> bool:
+        """Swap neighbours over several ranks at once, where a single swap would only tangle them.
+
+        Two lines side by side, say a skip and a mask that serves every block, change places over the stretch of
+        ranks that saves most. A stretch saves what its ranks save one by one, plus the crossings of the two
+        lines with each other that each single swap would have made above and below.
+        """
+        before = self.crossings()
+        kept = self.snapshot()
+        found = self._stretches()
+        share = len(found)
+        while share:
+            self._swap(found[:share])
+            if self.crossings() < before:
+                return True
+            self.restore(kept)
+            share //= 4
+        return False
+
+    def _stretches(self) -> list[Index]:
+        """Slots of the left partners of stretches worth swapping, the best first."""
+        order, rank = self.order, self.rank
+        left = np.flatnonzero(rank[order[:-1]] == rank[order[1:]])
+        if not len(left):
+            return []
+        a, b = order[left], order[left + 1]
+        gain = self._gain(self.up, a, b) + self._gain(self.down, a, b)
+        above, bonus = self._links(left, a, b)
+        head, depth = np.arange(len(left)), (above >= 0).astype(np.int64)
+        head[above >= 0] = above[above >= 0]
+        while True:
+            further = head[head]
+            if np.array_equal(further, head):
+                break
+            depth += depth[head]
+            head = further
+        by_chain = np.lexsort((depth, head))
+        chain = np.cumsum(np.concatenate([[0], np.diff(head[by_chain]) != 0]))
+        g, bonus = gain[by_chain], bonus[by_chain]
+        total = np.cumsum(g + bonus)
+        begin_with = g - total
+        lift = chain * (4 * (np.abs(total).max() + np.abs(g).max()) + 1)
+        best_begin = np.maximum.accumulate(begin_with + lift)
+        begin = np.maximum.accumulate(np.where(begin_with + lift >= best_begin, np.arange(len(g)), 0))
+        saved = total + best_begin - lift
+        best = np.full(int(chain[-1]) + 1, 0.5)
+        np.maximum.at(best, chain, saved)
+        ends = np.flatnonzero(saved >= best[chain])
+        ends = ends[np.argsort(-saved[ends], kind="stable")]
+        slots = left[by_chain]
+        return [slots[i : j + 1] for i, j in zip(begin[ends].tolist(), ends.tolist(), strict=True)]
+
+    def _links(self, left: Index, a: Index, b: Index) -> tuple[Index, Real]:
+        """For each pair of neighbours the pair above that it continues, or -1, and what both save together."""
+        slot = np.empty(len(self.order), np.int64)
+        slot[self.order] = np.arange(len(slot))
+        number = np.full(len(slot), -1)
+        number[left] = np.arange(len(left))
+        pair, ea, eb = self._pairs(self.up, a, b)
+        upper = slot[self.up.other[ea]]
+        beside = upper + 1 == slot[self.up.other[eb]]
+        pair, ea, eb = pair[beside], ea[beside], eb[beside]
+        upper = number[upper[beside]]
+        once = np.unique(pair, return_index=True)[1]
+        once = once[np.unique(upper[once], return_index=True)[1]]
+        above = np.full(len(left), -1)
+        bonus = np.zeros(len(left))
+        above[pair[once]] = upper[once]
+        bonus[pair[once]] = 2 * self.up.weight[ea[once]] * self.up.weight[eb[once]]
+        return above, bonus
+
+    def _swap(self, stretches: list[Index]) -> None:
+        touched = np.zeros(len(self.order) + 1, bool)
+        for slots in stretches:
+            if not (touched[slots].any() or touched[slots + 1].any()):
+                touched[slots] = touched[slots + 1] = True
+                self.order[slots], self.order[slots + 1] = self.order[slots + 1], self.order[slots]
+        self._replace()
 
     def snapshot(self) -> Index:
         """The order as it is now, for `restore`."""
@@ -213,45 +300,76 @@ def _side(v: int, own: Index, other: Index, own_port: Index, other_port: Index, 
     )
 
 
-def arrange(graph: Layered, seed: Real, progress: Progress, keep: bool = False) -> Index:
+def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False) -> Index:
     """Vertices sorted by rank and place, with few crossings.
 
-    `keep` starts from the seed's order and only mends it: what an earlier layout showed stays recognisable.
+    `nodes` [N] are keys of an order to start from. `keep` only mends that order: what an earlier layout showed
+    stays recognisable. Otherwise several starts are tried for a moment and the best is pursued.
     """
-    best: Index | None = None
-    fewest = -1
-    small = graph.vertices <= 3000
-    rounds = 24 if small else 8 if graph.vertices <= 40_000 else 5
-    starts: tuple[bool, ...] = (True, False) if small and not keep else (True,)
-    for first_down in starts:
-        order = Order(graph, seed)
-        crossings = order.crossings()
-        if best is None or crossings < fewest:
-            best, fewest = order.snapshot(), crossings
-        stale = 0
-        for turn in range(rounds):
-            shift = (turn % 3) * _BLOCK // 3
-            for down in (first_down, not first_down):
-                order.sweep(down, shift, turn_ties=turn % 4 >= 2)
-            order.exchange()
-            crossings = order.crossings()
-            progress.check()
-            if crossings < fewest:
-                best, fewest, stale = order.snapshot(), crossings, 0
-            else:
-                stale += 1
-            if fewest == 0 or stale > (8 if small else 3):
-                break
-        if fewest == 0:
+    small = graph.vertices <= _SMALL
+    starts = [_first_order(graph, nodes, 0)]
+    if not keep:
+        starts += [_first_order(graph, nodes, far) for far in (_SHARED, 1)]
+    runs = []
+    for seed in starts:
+        order = Order(graph, seed, runs[0].order if runs else None)
+        run = _Run(order, progress)
+        for first_down in (True, False) if small else (True,):
+            run.improve(4 if small else 2, first_down)
+        runs.append(run)
+        if run.fewest == 0:
             break
-    assert best is not None
-    return best
+    best = min(runs, key=lambda run: run.fewest)
+    best.order.restore(best.best)
+    best.improve(24 if small else 8 if graph.vertices <= 60_000 else 4, first_down=True)
+    return best.best
 
 
-def first_order(graph: Layered, nodes: Real) -> Real:
-    """[V] keys of an order to start from: the nodes' own, and for dummies that of the node they come from."""
+class _Run:
+    """Rounds of sweeps and exchanges from one start, and the best order they met."""
+
+    def __init__(self, order: Order, progress: Progress) -> None:
+        self.order, self.progress = order, progress
+        self.best, self.fewest = order.snapshot(), order.crossings()
+        self.turn = 0
+
+    def improve(self, rounds: int, first_down: bool) -> None:
+        """Go on until that many rounds are over or nothing was gained for a while."""
+        order = self.order
+        stale = 0
+        for _ in range(rounds):
+            if self.fewest == 0 or stale > _PATIENCE:
+                return
+            shift = (self.turn % 3) * _BLOCK // 3
+            for down in (first_down, not first_down):
+                order.sweep(down, shift, turn_ties=self.turn % 4 >= 2)
+            order.exchange()
+            for _ in range(_STRETCHES):
+                if not order.exchange_runs():
+                    break
+            self.progress.check()
+            self.turn += 1
+            stale += 1
+            crossings = order.crossings()
+            if crossings < self.fewest:
+                self.best, self.fewest, stale = order.snapshot(), crossings, 0
+
+
+def _first_order(graph: Layered, nodes: Real, far: int) -> Real:
+    """[V] keys: the nodes' own; dummies have that of the node they come from.
+
+    With `far`, lines with at least so many consumers start at the right end instead: a mask or a time step that
+    serves every block disturbs least outside, and no local exchange would bring it there.
+    """
     dummies = len(graph.dummy_trunk)
+    if not dummies:
+        return nodes
     upper = graph.segments.upper[:dummies]  # the first segments lead into the dummies, trunk by trunk
     begins = upper < graph.nodes
     origins = upper[begins]
-    return np.concatenate([nodes, nodes[origins[np.cumsum(begins) - 1]]])
+    keys = nodes[origins[np.cumsum(begins) - 1]]
+    if far:
+        trunk = graph.dummy_trunk
+        consumers = np.bincount(trunk, np.where(begins, graph.segments.weight[:dummies], 0))
+        keys = np.where(consumers[trunk] >= far, nodes.max() + 1 + keys, keys)
+    return np.concatenate([nodes, keys])

@@ -70,11 +70,12 @@ def topological(n: int, source: Index, target: Index) -> tuple[list[int], list[i
     return order, starts, targets
 
 
-def rank(n: int, source: Index, target: Index, values: Index, progress: Progress) -> Index:
+def rank(n: int, source: Index, target: Index, values: Index, shared: Mask, progress: Progress) -> Index:
     """[N] ranks of an acyclic graph, every edge pointing at a greater one; not normalised per component.
 
     `values` [N] counts the different values a node hands out: edges of one value share a line, so pulling
-    the node towards its consumers shortens that many lines.
+    the node towards its consumers shortens that many lines. `shared` [E] marks edges of values with many
+    consumers: their line is there anyway, so their consumers sink to where they are needed.
     """
     order, succ_starts, succ = topological(n, source, target)
     by_target = np.argsort(target, kind="stable")
@@ -87,17 +88,17 @@ def rank(n: int, source: Index, target: Index, values: Index, progress: Progress
             if rank[w] < r:
                 rank[w] = r
     progress.check()
-    out = values.tolist()
+    pull = (2 * values - np.bincount(target, np.where(shared, 1, 2), n)).astype(np.int64).tolist()
     # Down: whoever has more lines below than above follows its consumers; ties follow too, so that whole
     # chains come along. Up: ties whose producer did not come along go back to it. No step lengthens lines.
     for _ in range(2):
         for v in reversed(order):
             first, end = succ_starts[v], succ_starts[v + 1]
-            if first < end and out[v] >= pred_starts[v + 1] - pred_starts[v]:
+            if first < end and pull[v] >= 0:
                 rank[v] = min([rank[w] for w in succ[first:end]]) - 1
         for v in order:
             first, end = pred_starts[v], pred_starts[v + 1]
-            if first < end and out[v] <= end - first:
+            if first < end and pull[v] <= 0:
                 rank[v] = max([rank[w] for w in pred[first:end]]) + 1
         progress.check()
     return np.array(rank, np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 from viewer.canvas.layout.arrays import Index, Real, offsets, spans
 
 
+STRAIGHT = 0.01  # px by which an upright run may waver
 _BOW = 24.0  # px between the ends of a turn and its control points; it reaches three quarters of that
 
 
@@ -51,7 +52,7 @@ def straighten(lines: Polylines) -> Polylines:
     inner[1:-1] = (owner[1:-1] == owner[:-2]) & (owner[1:-1] == owner[2:])
     x, y = points[:, 0], points[:, 1]
     straight = np.zeros(n, bool)
-    still = np.abs(np.diff(x)) < 0.01
+    still = np.abs(np.diff(x)) < STRAIGHT
     straight[1:-1] = still[:-1] & still[1:]
     step = np.diff(y)
     straight[1:-1] &= step[:-1] * step[1:] >= 0
