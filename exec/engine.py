@@ -16,7 +16,7 @@ import numpy as np
 
 from exec.context import Limits, RuntimeValue
 from exec.operations import Library
-from exec.plan import MISSING, Path, Plan, Step, ValueKey, compile_model
+from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey, compile_model
 from exec.results import Failure, NodeResult, RunResult, State
 from exec.runner import FOLD_LIMIT, Observer, Run, bind, distinct_bytes, prepare
 from exec.snapshot import ABSENT, ModelSnapshot
@@ -92,10 +92,12 @@ class Engine:
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
         self._tokens: dict[int, tuple[Any, list[int]]] = {}  # by id of a plan in _plans
         self._costs: dict[int, float] = {}  # by Step.key, seconds
+        self._last: Execution | None = None  # whose values are not yet in the store
 
     def forget(self) -> None:
         """Let go of all values of earlier runs; constants stay."""
         self._store = _Store()
+        self._last = None
         self._feeds.clear()
 
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> Plan:
@@ -126,17 +128,21 @@ class Engine:
         if options.fresh:
             self._store.entries.clear()
             self._store.outlines.clear()
+            self._last = None
         graph = snapshot.graph
         fed = frozenset(value for value, _ in graph.initializers if value in feeds)
         plan = self.plan(snapshot, options.seed, fed)
-        slots: list[RuntimeValue] = [MISSING] * plan.size
-        slots[0] = None
+        slots = plan.template.copy()
         given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
         of_steps = self._number(plan, given)
         for value in given:
             slots[plan.slots[(), value]] = self._feeds[value][1]
         targets = _targets(plan, options)
-        needed, kept = self._needed(plan, of_steps, targets, slots)
+        if targets is None and options.fresh and plan.everything is not None:
+            needed, kept = plan.everything, dict.fromkeys(plan.folded)
+        else:
+            self._settle()
+            needed, kept = self._needed(plan, of_steps, targets, slots)
         deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
         run = Run(
             plan,
@@ -148,8 +154,18 @@ class Engine:
         )
         _refuse_missing(plan, needed, slots, snapshot)
         execution = Execution(self, plan, run, of_steps, kept, options, begun)
-        execution.prepare(needed, targets)
+        if needed is plan.everything:
+            run.code = plan.code
+        else:
+            execution.prepare(needed, targets)
+        self._last = execution
         return execution
+
+    def _settle(self) -> None:
+        """Take over what the last run computed; left until somebody wants it."""
+        if self._last is not None:
+            self._last.keep_values()
+            self._last = None
 
     def _number(self, plan: Plan, given: Mapping[int, RuntimeValue]) -> list[int]:
         """A token per step; 0 where something is missing."""
@@ -251,6 +267,8 @@ class Execution:
         self._kept = kept
         self._begun = begun
         self._stored = 0
+        self._costs: list[float] | None = None
+        run.estimate = self._expected
 
     @property
     def next_step(self) -> Step | None:
@@ -266,11 +284,9 @@ class Execution:
     def prepare(self, needed: list[Step], targets: set[int] | None) -> None:
         """Compute constants, prepare weights, settle the order."""
         run, plan, library = self.run, self.plan, self.engine.library
-        bind(plan, library, needed)
         slots, template = run.slots, plan.template
-        for slot in plan.given:
-            if slots[slot] is MISSING:
-                slots[slot] = template[slot]
+        for slot in bind(plan, library, needed):
+            slots[slot] = template[slot]
         for slot, value in plan.undefined.items():
             if slots[slot] is MISSING:
                 run.dead[slot] = Failure(
@@ -278,8 +294,6 @@ class Execution:
                 )
         constants = [s for s in needed if s.token]
         rest = [s for s in needed if not s.token] if constants else needed
-        costs = self._expected(needed)
-        run.estimate = lambda done: (costs[min(done, len(costs) - 1)], costs[-1])
         if constants:
             run.code = [s.code() for s in constants]
             run.execute()
@@ -287,9 +301,19 @@ class Execution:
         if targets is not None:
             run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
         prepare(plan, library, rest)
-        run.code += self._code(rest)
+        code = self._code(rest)
+        if targets is None and not run.dead and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
+            self._remember(plan, rest, code)
+        run.code = [*run.code, *code] if constants else code
 
-    def _code(self, steps: list[Step]) -> Any:
+    def _remember(self, plan: Plan, steps: list[Step], code: list[Code]) -> None:
+        """The next run of everything need not find out again what everything is."""
+        dynamic = [s for s in plan.steps if not s.token]
+        if len(dynamic) == len(steps) and all(s.folded for s in plan.steps if s.token):
+            plan.everything, plan.code = steps, code
+            plan.folded = [s.index for s in plan.steps if s.token]
+
+    def _code(self, steps: list[Step]) -> list[Code]:
         keep = self.run.keep
         if keep is None:
             return [s.code() for s in steps]
@@ -318,12 +342,15 @@ class Execution:
                     plan.template[slot] = value
                     plan.given.add(slot)
 
-    def _expected(self, steps: list[Step]) -> list[float]:
-        """Seconds expected until each step, from earlier runs; the average where there was none."""
-        costs = self.engine._costs
-        known = [costs[s.key] for s in steps if s.key in costs]
-        usual = sum(known) / len(known) if known else 1.0
-        return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
+    def _expected(self, done: int) -> tuple[float, float]:
+        """Seconds the first steps took in earlier runs, and all; the average where a step is new."""
+        if self._costs is None:
+            costs = self.engine._costs
+            keys = [code.step.key for code in self.run.code]
+            known = [costs[k] for k in keys if k in costs]
+            usual = sum(known) / len(known) if known else 1.0
+            self._costs = [0.0, *accumulate(costs.get(k, usual) for k in keys)]
+        return self._costs[min(done, len(self._costs) - 1)], self._costs[-1]
 
     def advance(self, count: int | None = None) -> None:
         """Compute the next `count` steps, or all that are left."""
@@ -333,14 +360,8 @@ class Execution:
 
     def finish(self) -> RunResult:
         """Keep what was computed for later runs and tell it all."""
-        self._store()
         run, plan = self.run, self.plan
         slots = run.slots.copy()
-        for slot, tensor in plan.constants.items():
-            if slots[slot] is MISSING and slot in plan.given:
-                slots[slot] = plan.template[slot]
-            elif slots[slot] is MISSING and tensor in self.engine.library._arrays:
-                slots[slot] = self.engine.library.constant(tensor)
         summaries = dict(run.summaries)
         for index, kept in self._kept.items():
             if isinstance(kept, _Outline):
@@ -360,7 +381,8 @@ class Execution:
             bodies=run.body_values(),
         )
 
-    def _store(self) -> None:
+    def keep_values(self) -> None:
+        """Put what was computed in the store, for later runs."""
         run, store, costs = self.run, self.engine._store, self.engine._costs
         slots, tokens, number = run.slots, self._tokens, store.run
         entries = store.entries

@@ -67,7 +67,7 @@ class Library:
         load()
         self._tokens: dict[Hashable, int] = {}
         self._operations: dict[Hashable, Operation] = {}
-        self._tensors: dict[int, Tensor | SparseTensor] = {}
+        self._tensors: Mapping[int, Tensor | SparseTensor] = {}
         self._arrays: dict[int, RuntimeValue] = {}
         self._free: dict[int, tuple[int, ...]] = {}
         self._local = 0
@@ -91,7 +91,7 @@ class Library:
 
     def use(self, snapshot: ModelSnapshot) -> None:
         """Learn the tensors of a snapshot."""
-        self._tensors.update(snapshot.tensors)
+        self._tensors = snapshot.tensors
 
     def constant(self, number: int) -> RuntimeValue:
         """The values of a tensor, read at most once; ModelError or ValueError when they are not available."""

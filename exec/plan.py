@@ -121,7 +121,9 @@ class Plan:
     producers: dict[int, Step] = field(default_factory=dict)  # slot → step
     given: set[int] = field(default_factory=set)  # slots the template holds
     ready: bool = False  # of a body: constants in place, code made
-    bodied: bool = False  # some step has bodies
+    bodied: list[Step] = field(default_factory=list)  # steps that run plans of their own
+    everything: list[Step] | None = None  # what a run of all values computes, once constants are folded; see code
+    folded: list[int] = field(default_factory=list)  # the other steps, by index
     _layout: Layout | None = None
 
     def step_of(self, node: int, path: Path = ()) -> Step | None:
@@ -297,6 +299,8 @@ class _Compiler:
             plan.template[slot] = content
             plan.given.add(slot)
         for step in plan.steps:
+            if step.bodies or step.operation.expands:
+                plan.bodied.append(step)
             for slot in step.outs:
                 if slot:
                     plan.producers[slot] = step

@@ -20,7 +20,7 @@ from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Expansion, Path, Plan,
 from exec.results import Failure, StepError, failure_of
 from exec.statistics import Summary, nbytes, summarise
 from model.errors import ModelError
-from model.progress import Cancelled
+from model.progress import SILENT, Cancelled
 
 #: Constants computed at plan time may take so many bytes each; larger ones are computed in every run.
 FOLD_LIMIT = 256 << 20
@@ -208,7 +208,7 @@ class Run:
             ]
             self._told = done
             self.observer(news)
-        if self.estimate is not None and not self.stopped:
+        if self.estimate is not None and not self.stopped and self.limits.progress is not SILENT:
             spent, total = self.estimate(done)
             self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
 
@@ -262,17 +262,15 @@ class Run:
     # -- bodies ----------------------------------------------------------------------------------------------
 
     def _connect(self, plan: Plan, slots: list[RuntimeValue]) -> None:
-        for step in plan.steps if plan is not self.plan else self._with_bodies():
+        """Tell the bodies of a plan's steps which values are around them."""
+        for step in plan.bodied:
             for body in step.bodies:
                 body.outer, body.runner = slots, self.body
             if isinstance(step.call, Expansion):
                 step.call.runner = self.expansion
 
-    def _with_bodies(self) -> list[Step]:
-        return [c.step for c in self.code if c.step.bodies or isinstance(c.step.call, Expansion)]
-
     def _disconnect(self, plan: Plan) -> None:
-        for step in self._with_bodies() if plan is self.plan else plan.steps:
+        for step in plan.bodied:
             for body in step.bodies:
                 body.outer, body.runner = [], None
                 self._disconnect(body.plan)
@@ -322,7 +320,6 @@ class Run:
             rest.append(step)
         prepare(plan, self.library, rest)
         plan.code = [step.code() for step in rest]
-        plan.bodied = any(s.bodies or isinstance(s.call, Expansion) for s in rest)
         plan.ready = True
 
     def _frame(self, plan: Plan, slots: list[RuntimeValue]) -> list[RuntimeValue]:
@@ -390,8 +387,12 @@ def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:
     return size
 
 
-def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> None:
-    """Bring the constants that steps read into the plan's template; a step whose constant cannot be read will fail."""
+def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> list[int]:
+    """Bring the constants that steps read into the plan's template; the slots that are new there.
+
+    A step whose constant cannot be read will fail.
+    """
+    new = []
     template, given, constants = plan.template, plan.given, plan.constants
     for step in steps:
         for slot in step.reads:
@@ -399,9 +400,11 @@ def bind(plan: Plan, library: Library, steps: Iterable[Step]) -> None:
                 try:
                     template[slot] = library.constant(constants[slot])
                     given.add(slot)
+                    new.append(slot)
                 except (ModelError, ValueError, OSError) as error:
                     step.call = refusal(str(error))
                     step.token, step.bound = 0, True
+    return new
 
 
 def prepare(plan: Plan, library: Library, steps: Iterable[Step]) -> None:

@@ -7,9 +7,8 @@ what it has already computed. Taking a snapshot of an unchanged node costs a few
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NamedTuple
 
 from model.attributes import Attribute, AttributeKind
@@ -105,14 +104,20 @@ class ModelSnapshot:
     state: int = 0  # of the document, when the taker was told
 
 
-@dataclass(slots=True)
-class _Known:
-    """What a node looked like when its snapshot was taken; the model replaces these objects on every change."""
+#: What a node consists of. The model replaces these objects on every change, so comparing them is quick.
+_Part = tuple[
+    Node, tuple[Value | None, ...], tuple[Value | None, ...], Mapping[str, Attribute], str, str, str, str
+]  # fmt: skip
 
-    inputs: tuple[Value | None, ...]
-    outputs: tuple[Value | None, ...]
-    attributes: Mapping[str, Attribute]
-    snapshot: NodeSnapshot
+
+@dataclass(slots=True)
+class _Seen:
+    """What a graph looked like when its snapshot was taken."""
+
+    header: list[Any]
+    parts: list[_Part]
+    bodies: list[tuple[Graph, GraphSnapshot]]
+    snapshot: GraphSnapshot
 
 
 @dataclass(slots=True)
@@ -138,6 +143,49 @@ class Numbers:
         return self._objects[number] if 0 <= number < len(self._objects) else None
 
 
+class Names(Mapping[int, str]):
+    """Names of values by number, as they are now: a name is a label, and a rename changes no result."""
+
+    def __init__(self, values: Numbers) -> None:
+        self._values = values
+
+    def __getitem__(self, number: int) -> str:
+        value = self._values.object(number)
+        if value is None:
+            raise KeyError(number)
+        name: str = value.name
+        return name
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(1, len(self) + 1))
+
+    def __len__(self) -> int:
+        return len(self._values._objects) - 1
+
+
+class Tensors(Mapping[int, "Tensor | SparseTensor"]):
+    """Tensors by number."""
+
+    def __init__(self) -> None:
+        self._numbers = Numbers()
+
+    def number(self, tensor: Tensor | SparseTensor) -> int:
+        """The number of a tensor, which it keeps."""
+        return self._numbers[tensor]
+
+    def __getitem__(self, number: int) -> Tensor | SparseTensor:
+        tensor: Tensor | SparseTensor | None = self._numbers.object(number)
+        if tensor is None:
+            raise KeyError(number)
+        return tensor
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(1, len(self) + 1))
+
+    def __len__(self) -> int:
+        return len(self._numbers._objects) - 1
+
+
 class Snapshots:
     """Takes snapshots of one graph of a model, sharing what did not change since the last one.
 
@@ -151,8 +199,9 @@ class Snapshots:
         self.values = Numbers()
         self.nodes = Numbers()
         self.graphs = Numbers()
-        self.tensors = Numbers()
-        self._known: dict[Node, _Known] = {}
+        self.tensors = Tensors()
+        self.names = Names(self.values)
+        self._seen: dict[Graph, _Seen] = {}
         self._contents: dict[Hashable, int] = {}
         self._graphs: dict[int, GraphSnapshot] = {}
         self._last: ModelSnapshot | None = None
@@ -160,11 +209,9 @@ class Snapshots:
     def take(self, *, state: int = 0) -> ModelSnapshot:
         """The model as it is now; the same object as before when nothing that matters to a run changed."""
         model = self.model
-        names: dict[int, str] = {}
-        tensors: dict[int, Tensor | SparseTensor] = {}
         root = self.graph if self.graph is not None else model.graph
-        functions = {f.key: self._function(f, names, tensors) for f in model.functions}
-        graph = self._graph(root, names, tensors)
+        functions = {f.key: self._function(f) for f in model.functions}
+        graph = self._graph(root)
         types = {self.values[v]: v.type for v in root.inputs}
         imports = dict(root.opset_imports if self.graph is not None else model.opset_imports)
         uid = self._uid((
@@ -172,104 +219,87 @@ class Snapshots:
             tuple(types.items()),
         ))  # fmt: skip
         last = self._last
-        if last is not None and last.uid == uid and last.names == names and last.state == state:
+        if last is not None and last.uid == uid and last.state == state:
             return last
-        self._last = ModelSnapshot(uid, graph, functions, imports, model.ir_version, names, tensors, types, state)
+        self._last = ModelSnapshot(
+            uid, graph, functions, imports, model.ir_version, self.names, self.tensors, types, state
+        )
         return self._last
 
     def _uid(self, content: Hashable) -> int:
         return self._contents.setdefault(content, len(self._contents) + 1)
 
-    def _function(
-        self, function: Function, names: dict[int, str], tensors: dict[int, Tensor | SparseTensor]
-    ) -> FunctionSnapshot:
-        body = self._graph(function.body, names, tensors)
-        defaults = tuple(self._attribute(a, names, tensors) for a in function.attribute_defaults)
+    def _function(self, function: Function) -> FunctionSnapshot:
+        body = self._graph(function.body)
+        defaults = tuple(self._attribute(a) for a in function.attribute_defaults)
         imports = dict(function.opset_imports)
         content = ("function", function.key, body.uid, _keys(defaults), function.attributes, tuple(imports.items()))
         return FunctionSnapshot(self._uid(content), function.key, body, function.attributes, defaults, imports)
 
-    def _graph(self, graph: Graph, names: dict[int, str], tensors: dict[int, Tensor | SparseTensor]) -> GraphSnapshot:
+    def _graph(self, graph: Graph) -> GraphSnapshot:
+        """A graph; quick when nothing in it is another object than the last time."""
+        header: list[Any] = [graph.inputs, graph.outputs, [v.type for v in graph.outputs]]
+        header += [v for value in graph.initializers for v in (value, value.initializer)]
+        parts = [(n, n.inputs, n.outputs, n.attributes, n.op_type, n.domain, n.name, n.overload) for n in graph.nodes]
+        seen = self._seen.get(graph)
+        if (
+            seen is not None
+            and seen.header == header
+            and seen.parts == parts
+            and all(self._graph(body) is old for body, old in seen.bodies)
+        ):
+            return seen.snapshot
+        old = (
+            {}
+            if seen is None
+            else dict(zip((p[0] for p in seen.parts), zip(seen.parts, seen.snapshot.nodes, strict=True), strict=True))
+        )
+        nodes = tuple([self._node(part, old.get(part[0])) for part in parts])
+        snapshot = self._new_graph(graph, nodes)
+        bodies = [(body, self._graph(body)) for part in parts if part[0].bodies for body in part[0].bodies]
+        self._seen[graph] = _Seen(header, parts, bodies, snapshot)
+        return snapshot
+
+    def _new_graph(self, graph: Graph, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
         number = self.values.__getitem__
-        for value in chain(graph.inputs, graph.outputs, graph.initializers):
-            names[number(value)] = value.name
-        initializers = []
-        for value in graph.initializers:
-            if value.initializer is not None:
-                tensor = self.tensors[value.initializer]
-                tensors[tensor] = value.initializer
-                initializers.append((number(value), tensor))
-        nodes = tuple([self._node(node, names, tensors) for node in graph.nodes])
+        initializers = tuple(
+            (number(v), self.tensors.number(v.initializer)) for v in graph.initializers if v.initializer is not None
+        )
         inputs = tuple(number(v) for v in graph.inputs)
         outputs = tuple(number(v) for v in graph.outputs)
         types = tuple(v.type for v in graph.outputs)
-        content = (
-            "graph", self.graphs[graph], inputs, outputs, types, tuple(initializers), tuple([n.uid for n in nodes]),
-        )  # fmt: skip
-        uid = self._uid(content)
+        me = self.graphs[graph]
+        uid = self._uid(("graph", me, inputs, outputs, types, initializers, tuple([n.uid for n in nodes])))
         snapshot = self._graphs.get(uid)
         if snapshot is None:
-            snapshot = self._graphs[uid] = GraphSnapshot(
-                uid, self.graphs[graph], graph.name, inputs, outputs, types, tuple(initializers), nodes
-            )
+            snapshot = GraphSnapshot(uid, me, graph.name, inputs, outputs, types, initializers, nodes)
+            self._graphs[uid] = snapshot
         return snapshot
 
-    def _node(self, node: Node, names: dict[int, str], tensors: dict[int, Tensor | SparseTensor]) -> NodeSnapshot:
-        known = self._known.get(node)
-        if known is not None and known.inputs is node.inputs and known.outputs is node.outputs:
-            old = known.snapshot
-            if (
-                known.attributes is node.attributes
-                and old.op_type == node.op_type
-                and old.domain == node.domain
-                and old.name == node.name
-                and old.overload == node.overload
-                and not node.bodies
-            ):
-                for number, value in zip(old.inputs, node.inputs, strict=True):
-                    if value is not None:
-                        names[number] = value.name
-                for number, value in zip(old.outputs, node.outputs, strict=True):
-                    if value is not None:
-                        names[number] = value.name
-                for attribute in old.attributes:
-                    for tensor in _tensors(attribute):
-                        tensors[tensor] = self.tensors.object(tensor)
-                return old
-        snapshot = self._new_node(node, names, tensors)
-        self._known[node] = _Known(node.inputs, node.outputs, node.attributes, snapshot)
-        return snapshot
+    def _node(self, part: _Part, old: tuple[_Part, NodeSnapshot] | None) -> NodeSnapshot:
+        if old is not None and old[0] == part and not part[0].bodies:
+            return old[1]
+        return self._new_node(part[0])
 
-    def _new_node(self, node: Node, names: dict[int, str], tensors: dict[int, Tensor | SparseTensor]) -> NodeSnapshot:
-        inputs, outputs = self._number_all(node.inputs, names), self._number_all(node.outputs, names)
-        attributes = tuple([self._attribute(a, names, tensors) for a in node.attributes.values()])
-        number = self.nodes[node]
+    def _new_node(self, node: Node) -> NodeSnapshot:
+        number = self.values.__getitem__
+        inputs = tuple([ABSENT if v is None else number(v) for v in node.inputs])
+        outputs = tuple([ABSENT if v is None else number(v) for v in node.outputs])
+        attributes = tuple([self._attribute(a) for a in node.attributes.values()])
+        me = self.nodes[node]
         content = (
-            "node", number, node.op_type, node.domain, node.overload, node.name, inputs, outputs, _keys(attributes),
+            "node", me, node.op_type, node.domain, node.overload, node.name, inputs, outputs, _keys(attributes),
         )  # fmt: skip
         return NodeSnapshot(
-            self._uid(content), number, node.op_type, node.domain, node.overload, node.name, inputs, outputs, attributes
+            self._uid(content), me, node.op_type, node.domain, node.overload, node.name, inputs, outputs, attributes
         )
 
-    def _number_all(self, values: Iterable[Value | None], names: dict[int, str]) -> tuple[int, ...]:
-        result = []
-        for value in values:
-            number = ABSENT if value is None else self.values[value]
-            if value is not None:
-                names[number] = value.name
-            result.append(number)
-        return tuple(result)
-
-    def _attribute(
-        self, attribute: Attribute, names: dict[int, str], tensors: dict[int, Tensor | SparseTensor]
-    ) -> AttributeSnapshot:
+    def _attribute(self, attribute: Attribute) -> AttributeSnapshot:
         def convert(value: Any) -> Any:
             if isinstance(value, Graph):
-                return self._graph(value, names, tensors)
+                return self._graph(value)
             if isinstance(value, (Tensor, SparseTensor)):
-                number = self.tensors[value]
-                tensors[number] = value
-                return TensorReference(number)
+                return TensorReference(self.tensors.number(value))
             if isinstance(value, tuple):
                 return tuple([convert(v) for v in value])
             return value
@@ -301,12 +331,3 @@ def _graphs(attribute: AttributeSnapshot) -> tuple[GraphSnapshot, ...]:
     if attribute.kind is AttributeKind.GRAPH:
         return (attribute.value,)
     return attribute.value if attribute.kind is AttributeKind.GRAPHS else ()
-
-
-def _tensors(attribute: AttributeSnapshot) -> tuple[int, ...]:
-    value = attribute.value
-    if isinstance(value, TensorReference):
-        return (value.number,)
-    if isinstance(value, tuple) and value and isinstance(value[0], TensorReference):
-        return tuple(v.number for v in value)
-    return ()
