@@ -1,0 +1,80 @@
+"""Small models built by hand, and a window to use them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.document import Document
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
+from model.types import ElementType, Shape, TensorType
+from viewer.settings import Settings
+from viewer.workspace import Workspace
+
+
+def chain(*op_types: str, name: str = "chain") -> Graph:
+    """A graph of one-input operators in a row, from input ``x`` to output ``y``."""
+    graph = Graph(name)
+    value = Value("x", TensorType(ElementType.FLOAT, Shape(("batch", 3))), graph)
+    SetGraphInputs(graph, (value,)).apply()
+    for index, op_type in enumerate(op_types):
+        last = index == len(op_types) - 1
+        output = Value("y" if last else f"v{index}", None, graph)
+        InsertNode(graph, Node(op_type, (value,), (output,), name=f"{op_type}_{index}")).apply()
+        value = output
+    SetGraphOutputs(graph, (value,)).apply()
+    return graph
+
+
+def model_with_everything() -> Model:
+    """Relu, an If with two bodies, a call of a function, and a training graph."""
+    graph = chain("Relu", "Neg", name="main")
+    bodies = {name: chain("Abs", name=name) for name in ("then_branch", "else_branch")}
+    condition = Value("flag", TensorType(ElementType.BOOL, Shape()), graph)
+    SetGraphInputs(graph, (*graph.inputs, condition)).apply()
+    attributes = {name: Attribute(name, AttributeKind.GRAPH, body) for name, body in bodies.items()}
+    branch = Node("If", (condition,), (Value("chosen", None, graph),), name="branch", attributes=attributes)
+    InsertNode(graph, branch).apply()
+    call = Node("Twice", (graph.outputs[0],), (Value("doubled", None, graph),), name="call", domain="local")
+    InsertNode(graph, call).apply()
+    model = Model(graph, opset=18)
+    function = Function("Twice", "local", body=chain("Softmax", name="Twice"))
+    SetField(model, "functions", (function,)).apply()
+    SetField(model, "training_info", (TrainingInfo(algorithm=chain("Sub", name="step")),)).apply()
+    next(iter(graph.nodes))._attributes["alpha"] = make_attribute("alpha", 0.5)
+    return model
+
+
+@pytest.fixture
+def document() -> Document:
+    """A document of `model_with_everything`."""
+    return Document(model_with_everything())
+
+
+@pytest.fixture
+def workspace(qapp: object, document: Document) -> Iterator[Workspace]:
+    """A workspace around `document`, without a window."""
+    workspace = Workspace(document, title="sample")
+    yield workspace
+    workspace.close()
+
+
+@pytest.fixture
+def settings(qapp: object) -> Settings:
+    """Settings in this test's own folder."""
+    return Settings()
+
+
+@pytest.fixture
+def heard() -> Callable[[object], list[object]]:
+    """`heard(signal)` is a list that gets what the signal sends."""
+
+    def listen(signal: object) -> list[object]:
+        calls: list[object] = []
+        signal.connect(lambda *arguments: calls.append(arguments[0] if arguments else None))  # type: ignore[attr-defined]
+        return calls
+
+    return listen

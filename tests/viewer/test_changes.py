@@ -1,0 +1,175 @@
+import pytest
+
+from model.attributes import make_attribute
+from model.graph import Node, Value
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+)
+from viewer.changes import Changes, is_in_model
+
+
+@pytest.fixture
+def signals(qapp, document, heard):
+    """What each signal sent, by its name."""
+    changes = Changes(document)
+    names = (
+        "removed",
+        "structure_changed",
+        "nodes_changed",
+        "values_changed",
+        "model_changed",
+        "changed",
+        "state_changed",
+    )
+    heard_by_name = {name: heard(getattr(changes, name)) for name in names}
+    yield heard_by_name
+    changes.close()
+
+
+def do(document, *steps):
+    with document.edit("Edit") as edit:
+        for step in steps:
+            edit.do(step)
+
+
+def named(document, name):
+    return next(node for node in document.model.graph.nodes if node.name == name)
+
+
+def test_a_plain_attribute_changes_its_node_and_no_structure(document, signals):
+    node = named(document, "Relu_0")
+    do(document, SetAttribute(node, "axis", make_attribute("axis", 1)))
+    assert signals["nodes_changed"] == [{node}]
+    assert not signals["structure_changed"]
+    assert not signals["values_changed"]
+    assert len(signals["changed"]) == len(signals["state_changed"]) == 1
+
+
+def test_taking_a_body_away_changes_structure_and_names_the_body(document, signals):
+    node = named(document, "branch")
+    body = node.bodies[0]
+    do(document, SetAttribute(node, "then_branch", None))
+    assert signals["structure_changed"] == [{document.model.graph}]
+    assert body in signals["removed"][0]
+    document.undo()
+    assert len(signals["removed"]) == 1, "what comes back was not removed"
+    assert is_in_model(body)
+
+
+def test_a_removed_node_names_its_graph_its_values_and_its_bodies(document, signals):
+    node = named(document, "branch")
+    inner = next(iter(node.bodies[0].nodes))
+    do(document, RemoveNode(node))
+    assert signals["structure_changed"] == [{document.model.graph}]
+    assert signals["removed"] == [{node, *node.bodies}]
+    assert signals["values_changed"] == [{node.inputs[0], node.outputs[0]}]
+    assert not is_in_model(inner)
+    document.undo()
+    assert signals["structure_changed"][1] == {document.model.graph}
+    assert is_in_model(inner)
+
+
+def test_a_node_that_is_moved_within_one_edit_is_not_removed(document, signals):
+    node = named(document, "Neg_1")
+    do(document, RemoveNode(node), InsertNode(document.model.graph, node))
+    assert signals["removed"] == []
+    assert node in signals["nodes_changed"][0]
+
+
+def test_wires_name_the_values_before_and_after(document, signals):
+    node = named(document, "Neg_1")
+    before, after = node.inputs[0], document.model.graph.inputs[0]
+    do(document, SetInput(node, 0, after))
+    assert signals["values_changed"] == [{before, after}]
+    assert signals["nodes_changed"] == [{node}]
+    assert signals["structure_changed"] == [{node.graph}]
+    do(document, SetInputs(node, (before, after)))
+    assert signals["values_changed"][1] == {before, after}
+    fresh = Value("fresh")
+    old = node.outputs[0]
+    do(document, SetOutputs(node, (fresh,)))
+    assert signals["values_changed"][2] == {old, fresh}
+
+
+def test_the_interface_of_a_graph(document, signals):
+    graph = document.model.graph
+    dropped = graph.inputs[0]
+    do(document, SetGraphInputs(graph, graph.inputs[1:]))
+    assert dropped in signals["values_changed"][0]
+    value = named(document, "Relu_0").outputs[0]
+    do(document, SetGraphOutputs(graph, (*graph.outputs, value)))
+    assert value in signals["values_changed"][1]
+    assert signals["structure_changed"] == [{graph}, {graph}]
+
+
+def test_an_initializer_changes_structure_only_when_it_comes_or_goes(document, signals):
+    import numpy as np
+
+    from model.tensors import ArrayTensor
+
+    graph, value = document.model.graph, document.model.graph.inputs[0]
+    do(document, SetInitializer(graph, value, ArrayTensor(np.zeros(3, np.float32))))
+    assert len(signals["structure_changed"]) == 1
+    do(document, SetInitializer(graph, value, ArrayTensor(np.ones(3, np.float32))))
+    assert len(signals["structure_changed"]) == 1
+    assert signals["values_changed"] == [{value}, {value}]
+
+
+@pytest.mark.parametrize(
+    ("pick", "field", "value", "signal"),
+    [
+        (lambda m: m.graph.nodes[0], "name", "new", "nodes_changed"),
+        (lambda m: m.graph.inputs[0], "name", "new", "values_changed"),
+        (lambda m: m.graph, "name", "new", "model_changed"),
+        (lambda m: m, "producer_name", "new", "model_changed"),
+        (lambda m: m.functions[0], "doc_string", "new", "model_changed"),
+        (lambda m: m.training_info[0], "update_binding", (("w", "v"),), "model_changed"),
+    ],
+)
+def test_fields_by_kind_of_object(document, signals, pick, field, value, signal):
+    do(document, SetField(pick(document.model), field, value))
+    sent = {name for name, calls in signals.items() if calls}
+    assert sent == {signal, "changed", "state_changed"}
+
+
+def test_a_function_that_goes_takes_its_body_along(document, signals):
+    function = document.model.functions[0]
+    do(document, SetField(document.model, "functions", ()))
+    assert signals["removed"] == [{function, function.body}]
+    assert not is_in_model(function.body)
+    document.undo()
+    assert is_in_model(function.body)
+
+
+def test_a_new_node_is_heard_by_undo_and_redo_alike(document, signals):
+    node = Node("Abs", (document.model.graph.inputs[0],), (Value("abs"),))
+    do(document, InsertNode(document.model.graph, node))
+    document.undo()
+    document.redo()
+    assert [{node} <= nodes for nodes in signals["nodes_changed"]] == [True] * 3
+    assert signals["removed"] == [{node}]
+
+
+def test_saving_changes_the_state_alone(document, signals):
+    do(document, SetField(document.model, "domain", "d"))
+    document.mark_saved()
+    assert len(signals["state_changed"]) == 2
+    assert len(signals["changed"]) == 1
+
+
+def test_after_close_nothing_is_heard(qapp, document, heard):
+    changes = Changes(document)
+    calls = heard(changes.changed)
+    changes.close()
+    changes.close()
+    do(document, SetField(document.model, "domain", "d"))
+    assert calls == []

@@ -1,0 +1,117 @@
+import pytest
+
+from model.errors import ModelError
+from model.steps import RemoveNode, SetField
+from viewer.workspace import graph_of
+
+
+def named(workspace, name):
+    return next(node for node in workspace.model.graph.nodes if node.name == name)
+
+
+def test_showing_graphs_keeps_the_way_back_and_forward(workspace, heard):
+    shown = heard(workspace.graph_shown)
+    main, function = workspace.graph, workspace.model.functions[0].body
+    body = named(workspace, "branch").bodies[0]
+    workspace.show(function)
+    workspace.show(body)
+    workspace.go_back()
+    assert workspace.graph is function
+    assert workspace.can_go_forward
+    workspace.go_forward()
+    workspace.go_back()
+    workspace.go_back()
+    assert workspace.graph is main
+    assert not workspace.can_go_back
+    workspace.show(body)
+    assert not workspace.can_go_forward, "a new place ends what could be gone forward to"
+    assert shown == [function, body, function, body, function, main, body]
+
+
+def test_showing_the_graph_shown_adds_no_place(workspace):
+    workspace.show(workspace.graph)
+    assert not workspace.can_go_back
+
+
+def test_up_goes_from_a_body_to_its_node_and_from_a_function_to_the_main_graph(workspace):
+    branch = named(workspace, "branch")
+    workspace.show(branch.bodies[0])
+    workspace.go_up()
+    assert workspace.graph is workspace.model.graph
+    assert workspace.selection.items == (branch,)
+    workspace.show(workspace.model.functions[0].body)
+    workspace.go_up()
+    assert workspace.graph is workspace.model.graph
+    before = workspace.can_go_forward
+    workspace.go_up()
+    assert (workspace.graph, workspace.can_go_forward) == (workspace.model.graph, before)
+
+
+def test_reveal_shows_the_graph_selects_and_asks_for_the_view(workspace, heard):
+    asked = heard(workspace.reveal_requested)
+    inner = next(iter(named(workspace, "branch").bodies[1].nodes))
+    workspace.reveal(inner)
+    assert workspace.graph is inner.graph
+    assert workspace.selection.items == (inner,)
+    assert asked == [inner]
+    workspace.reveal_all([])
+    assert asked == [inner]
+
+
+def test_a_place_that_leaves_the_model_is_left(workspace):
+    branch = named(workspace, "branch")
+    inner = next(iter(branch.bodies[0].nodes))
+    workspace.show(branch.bodies[1])
+    workspace.reveal(inner)
+    with workspace.document.edit("Delete") as edit:
+        edit.do(RemoveNode(branch))
+    assert workspace.graph is workspace.model.graph
+    assert workspace.selection.items == ()
+    assert not workspace.can_go_forward
+    workspace.document.undo()
+    workspace.show(branch.bodies[0])
+    assert workspace.graph is branch.bodies[0]
+
+
+def test_a_function_that_is_removed_is_left(workspace):
+    workspace.show(workspace.model.functions[0].body)
+    with workspace.document.edit("Delete") as edit:
+        edit.do(SetField(workspace.model, "functions", ()))
+    assert workspace.graph is workspace.model.graph
+
+
+def test_errors_and_job_errors_become_messages(workspace, heard, qtbot):
+    told = heard(workspace.messaged)
+    node = named(workspace, "branch")
+    workspace.report(ModelError("Cannot do it", "since", node))
+
+    def work(_progress):
+        raise ModelError("Cannot read it")
+
+    workspace.jobs.start("Read", work)
+    qtbot.waitUntil(lambda: len(told) == 2)
+    assert [(m.severity, m.title, m.place) for m in told] == [
+        ("error", "Cannot do it", node),
+        ("error", "Cannot read it", None),
+    ]
+
+
+def test_run_state_is_told_when_it_changes(workspace, heard):
+    told = heard(workspace.run_state_changed)
+    workspace.set_run_state("ran in 3 ms")
+    workspace.set_run_state("ran in 3 ms")
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("kind", ["node", "value", "graph", "function", "model"])
+def test_every_kind_of_object_has_a_graph_to_be_seen_in(workspace, kind):
+    model = workspace.model
+    function = model.functions[0]
+    item = {
+        "node": named(workspace, "call"),
+        "value": named(workspace, "call").outputs[0],
+        "graph": model.graph,
+        "function": function,
+        "model": model,
+    }[kind]
+    assert graph_of(item) is (function.body if kind == "function" else model.graph)
