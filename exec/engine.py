@@ -171,7 +171,7 @@ class Engine:
         """A token per step; 0 where something is missing."""
         feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
         known = self._tokens.get(id(plan))
-        if known is not None and known[0] == feeds:
+        if known is not None and known[0] == feeds and not self.library.volatile:
             return known[1]
         tokens = [0] * plan.size
         for slot, token in plan.tokens.items():
@@ -185,7 +185,8 @@ class Engine:
             if not token and not step.operation.problem:
                 read = [tokens[s] for s in step.reads]
                 if 0 not in read:
-                    token = intern((step.key, *read))
+                    moment = self._store.run if step.key in self.library.volatile else 0
+                    token = intern((step.key, *read) if not moment else ("volatile", moment, step.key, *read))
                     for index, slot in enumerate(step.outs):
                         if slot:
                             tokens[slot] = token if not index else intern((token, "output", index))
@@ -361,6 +362,10 @@ class Execution:
     def finish(self) -> RunResult:
         """Keep what was computed for later runs and tell it all."""
         run, plan = self.run, self.plan
+        for code in run.code if any(f.used for f in plan.finders) else ():
+            context = code.step.context
+            if context is not None and getattr(context.body_runner, "used", False):
+                self.engine.library.volatile.add(code.step.key)
         slots = run.slots.copy()
         summaries = dict(run.summaries)
         for index, kept in self._kept.items():

@@ -72,6 +72,7 @@ class Library:
         self._free: dict[int, tuple[int, ...]] = {}
         self._local = 0
         self.folded: dict[Any, RuntimeValue] = {}
+        self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
         self.prepared: dict[Hashable, KernelFunction | None] = {}
 
     def token(self, content: Hashable) -> int:

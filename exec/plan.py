@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from exec.operations import NO_ENVIRONMENT, Environment, Library, Operation, res
 from exec.snapshot import ABSENT, FunctionKey, FunctionSnapshot, GraphSnapshot, ModelSnapshot, NodeSnapshot
 from model.schemas import registry as schemas
 from model.types import Type
+
+if TYPE_CHECKING:
+    from exec.regions import RegionFinder
 
 #: Which call of a function a value belongs to: the numbers of the calling nodes, outermost first.
 Path = tuple[int, ...]
@@ -122,6 +125,7 @@ class Plan:
     given: set[int] = field(default_factory=set)  # slots the template holds
     ready: bool = False  # of a body: constants in place, code made
     bodied: list[Step] = field(default_factory=list)  # steps that run plans of their own
+    finders: list[RegionFinder] = field(default_factory=list)
     everything: list[Step] | None = None  # what a run of all values computes, once constants are folded; see code
     folded: list[int] = field(default_factory=list)  # the other steps, by index
     _layout: Layout | None = None
@@ -414,6 +418,10 @@ class _Compiler:
         self._emit(node, scope, operation, ins, captured, bodies, call, context)
 
     def _context(self, node: NodeSnapshot, opset: int, scope: _Scope) -> Context:
+        from exec.regions import RegionFinder
+
+        finder = RegionFinder(self.plan, scope.path, self.library)
+        self.plan.finders.append(finder)
         return Context(
             node.op_type,
             opset,
@@ -422,6 +430,7 @@ class _Compiler:
             node_name=node.name,
             seed=self.seed,
             opset_imports=dict(scope.imports),
+            body_runner=finder,
         )
 
     def _substitute(self, node: NodeSnapshot, operation: Operation) -> KernelFunction:

@@ -263,13 +263,26 @@ class Run:
 
     def _connect(self, plan: Plan, slots: list[RuntimeValue]) -> None:
         """Tell the bodies of a plan's steps which values are around them."""
+        for finder in plan.finders:
+            finder.live, finder.run = slots, self._again
         for step in plan.bodied:
             for body in step.bodies:
                 body.outer, body.runner = slots, self.body
             if isinstance(step.call, Expansion):
                 step.call.runner = self.expansion
 
+    def _again(self, step: Step, slots: list[RuntimeValue]) -> None:
+        """Run a step on other slots than those of the run."""
+        live = [body.outer for body in step.bodies]
+        for body in step.bodies:
+            body.outer, body.runner = slots, self.body
+        spread(step, slots, step.call(*[slots[s] for s in step.ins]))
+        for body, outer in zip(step.bodies, live, strict=True):
+            body.outer = outer
+
     def _disconnect(self, plan: Plan) -> None:
+        for finder in plan.finders:
+            finder.live = finder.run = None
         for step in plan.bodied:
             for body in step.bodies:
                 body.outer, body.runner = [], None
