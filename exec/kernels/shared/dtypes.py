@@ -135,11 +135,10 @@ def cast(x: Array, to: DTypeLike, *, saturate: bool = True, round_mode: str = "u
         return _to_float8(x, to, saturate)
     if to.name in _NARROW_INTEGERS:
         return _to_narrow_integer(x, to)
-    if is_narrow(x.dtype):
-        return decode(x, to)
-    if to.name in _NARROW_FLOATS and x.dtype.kind in "biu":
-        x = x.astype(np.float32)
-    return x.astype(to)
+    if to.name in _NARROW_FLOATS:
+        # ml_dtypes has no cast between every two of its types.
+        return (x if x.dtype.kind == "f" and x.dtype.itemsize > 1 else decode(x, FLOAT32)).astype(to)
+    return decode(x, to)
 
 
 def _to_float8(x: Array, to: np.dtype[Any], saturate: bool) -> Array:
