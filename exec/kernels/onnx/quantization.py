@@ -33,7 +33,7 @@ def _laid_out(values: Array, x: Array, axis: int, block_size: int, name: str) ->
     if values.size == 1 and values.ndim <= 1:
         return values.reshape(())
     place = normal_axis(axis, x.ndim)
-    if values.ndim == 1:
+    if values.ndim == 1 and not (block_size and x.ndim == 1):
         if values.shape[0] != x.shape[place]:
             msg = f"{name} has {values.shape[0]} elements; expected 1 or {x.shape[place]}, the length of axis {axis}"
             raise KernelError(msg)
