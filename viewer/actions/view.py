@@ -143,7 +143,7 @@ ACTIONS = (
         words="100 % zoom",
     ),
     _switch("view.attributes", "Show A&ttributes", SHOW_ATTRIBUTES, "Ctrl+D", "attributes", "hide"),
-    _switch("view.initializers", "Show &Initializers", SHOW_INITIALIZERS, "Ctrl+I", "initializers", "hide weights"),
+    _switch("view.initializers", "Show Initiali&zers", SHOW_INITIALIZERS, "Ctrl+I", "initializers", "hide weights"),
     _switch("view.names", "Show &Names", SHOW_NAMES, "Ctrl+U", "names", "hide labels types"),
     _switch("view.wheel", "&Mouse Wheel Zooms", WHEEL_ZOOMS, "Ctrl+M", "", "scroll"),
     Action(

@@ -1,0 +1,116 @@
+import re
+
+import onnx.defs
+import pytest
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication
+
+import resources
+from viewer.icons import icon
+from viewer.theme import Themes, as_mode, categories, load_theme, operator_category, palette, themes
+
+TEXT_ON_BACKGROUND = [
+    ("text", "window"), ("text", "panel"), ("text", "alternate"), ("text", "canvas"), ("text", "node"),
+    ("text", "endpoint"), ("text", "label"), ("text", "hover"), ("text", "match"), ("text", "group"),
+    ("muted", "window"), ("muted", "panel"), ("muted", "alternate"), ("muted", "canvas"), ("muted", "node"),
+    ("accent_text", "accent"), ("accent", "panel"), ("warning", "panel"), ("error", "panel"), ("changed", "node"),
+]  # fmt: skip
+
+
+def contrast(a: QColor, b: QColor) -> float:
+    """The contrast ratio of WCAG 2."""
+
+    def luminance(color: QColor) -> float:
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color.getRgbF()[:3]]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize(("text", "background"), TEXT_ON_BACKGROUND)
+def test_text_can_be_read(name, text, background):
+    colors = load_theme(name)
+    assert contrast(getattr(colors, text), getattr(colors, background)) >= 4.5
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_header_text_can_be_read_on_every_category(name):
+    colors = load_theme(name)
+    poor = {c.name: contrast(c.color, colors.header_text) for c in categories().values()}
+    assert {name: ratio for name, ratio in poor.items() if ratio < 4.5} == {}
+
+
+def test_categories_differ_in_colour():
+    colors = [category.color.name() for category in categories().values()]
+    assert len(set(colors)) == len(colors)
+
+
+def test_every_operator_of_the_specification_has_a_category_of_its_own_choice():
+    """New operators are to be sorted in by hand rather than fall to their domain's default."""
+    listed = set().union(*(category.operators for category in categories().values()))
+    schemas = {schema.name for schema in onnx.defs.get_all_schemas()}
+    assert schemas - listed == set()
+
+
+def test_no_operator_is_in_two_categories():
+    counted = [op for category in categories().values() for op in category.operators]
+    assert len(counted) == len(set(counted))
+
+
+@pytest.mark.parametrize(
+    ("domain", "op_type", "category"),
+    [
+        ("", "Conv", "layer"),
+        ("com.microsoft", "FusedConv", "layer"),
+        ("", "Brandnew", "math"),
+        ("ai.onnx.ml", "Brandnew", "ml"),
+        ("my.domain", "Brandnew", "custom"),
+    ],
+)
+def test_operators_fall_to_their_domain_and_then_to_custom(domain, op_type, category):
+    assert operator_category(domain, op_type) == category
+    assert load_theme("dark").header(category) == categories()[category].color
+
+
+def test_the_theme_follows_what_was_chosen_and_says_so(qapp, heard):
+    switcher = Themes()
+    told = heard(switcher.themeChanged)
+    start = switcher.current.name
+    other = "dark" if start == "light" else "light"
+    switcher.set_mode(other)
+    assert switcher.current is load_theme(other)
+    assert len(told) == 1
+    switcher.set_mode(other)
+    assert len(told) == 1
+    assert QApplication.palette().color(QPalette.ColorRole.Base) == switcher.current.panel
+    switcher.set_mode(start)
+    assert len(told) == 2
+    switcher.set_mode("system")
+
+
+def test_the_palette_uses_the_themes_colours():
+    colors = load_theme("dark")
+    made = palette(colors)
+    assert made.color(QPalette.ColorRole.Window) == colors.window
+    assert made.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Text) == colors.stale
+
+
+def test_a_remembered_mode_that_is_none_means_the_systems():
+    assert [as_mode(text) for text in ("light", "dark", "system", "", "pink")] == [
+        "light", "dark", "system", "system", "system",
+    ]  # fmt: skip
+    assert themes() is themes()
+
+
+@pytest.mark.parametrize("file", sorted(resources.path("icons").glob("*.svg")), ids=lambda path: path.stem)
+def test_every_icon_draws_something(qapp, file):
+    if file.stem == "app":
+        assert 'viewBox="0 0 64 64"' in file.read_text()
+        return
+    text = file.read_text()
+    assert not re.search(r"#[0-9a-f]{3,6}", text), "icons take the theme's colour"
+    image = icon(file.stem, QColor("#ff0000")).pixmap(32, 32).toImage()
+    inked = [image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height())]
+    assert any(color.alpha() > 128 and color.red() > 200 for color in inked)

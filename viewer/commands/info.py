@@ -1,0 +1,160 @@
+"""What is in a model: format, operator sets, inputs and outputs, nodes by operator, size of the weights.
+
+Reads no weights, so it is quick for a file of any size.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Any
+
+from model.graph import Graph, Model, Node, Value
+from viewer.commands.terminal import EXIT_OK, print_json, print_table, read_model
+from viewer.text import bytes_text, display, number_text, plural, type_text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, and whether to list everything."""
+    parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
+    parser.add_argument("--all", action="store_true", help="list every operator, function and initializer")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the facts."""
+    model = read_model(options.model)
+    facts = gather(model, everything=options.all)
+    if options.json:
+        print_json(facts)
+    else:
+        _print(facts)
+    return EXIT_OK
+
+
+def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
+    """The facts as plain data; texts are as in the file."""
+    graphs = list(model.graphs())
+    operators = Counter(_operator(node) for graph in graphs for node in graph.nodes)
+    initializers = [value for graph in graphs for value in graph.initializers]
+    problems = list(model.source.problems) if model.source is not None else []
+    facts: dict[str, Any] = {
+        "format": str(model.source.format) if model.source is not None else "",
+        "ir_version": model.ir_version,
+        "opset_imports": {domain or "ai.onnx": version for domain, version in model.opset_imports.items()},
+        "producer": " ".join(filter(None, (model.producer_name, model.producer_version))),
+        "domain": model.domain,
+        "model_version": model.model_version,
+        "doc_string": model.doc_string,
+        "metadata": dict(model.metadata),
+        "graph": model.graph.name,
+        "inputs": [_value(value) for value in _fed_inputs(model.graph)],
+        "outputs": [_value(value) for value in model.graph.outputs],
+        "nodes": sum(len(graph.nodes) for graph in graphs),
+        "graphs": len(graphs),
+        "operators": dict(operators.most_common()),
+        "initializers": len(initializers),
+        "parameters": sum(_size(value) for value in initializers),
+        "initializer_bytes": sum(v.initializer.nbytes for v in initializers if v.initializer is not None),
+        "functions": [{"domain": f.domain, "name": f.name, "overload": f.overload} for f in model.functions],
+        "training_graphs": sum(
+            graph is not None for t in model.training_info for graph in (t.initialization, t.algorithm)
+        ),
+        "device_configurations": [configuration.name for configuration in model.configurations],
+        "problems": problems,
+    }
+    if everything:
+        facts["all_initializers"] = [_initializer(value) for value in initializers]
+    return facts
+
+
+def _operator(node: Node) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def _fed_inputs(graph: Graph) -> list[Value]:
+    """Inputs that someone must feed: in old files every initializer is an input too."""
+    return [value for value in graph.inputs if value.initializer is None]
+
+
+def _value(value: Value) -> dict[str, str]:
+    return {"name": value.name, "type": type_text(value.type)}
+
+
+def _initializer(value: Value) -> dict[str, Any]:
+    tensor = value.initializer
+    assert tensor is not None
+    return {
+        "name": value.name,
+        "element_type": getattr(tensor.element_type, "text", str(tensor.element_type)),
+        "shape": list(tensor.shape),
+        "bytes": tensor.nbytes,
+        "problem": tensor.problem,
+    }
+
+
+def _size(value: Value) -> int:
+    tensor = value.initializer
+    size = 1
+    for dimension in tensor.shape if tensor is not None else (0,):
+        size *= max(dimension, 0)
+    return size
+
+
+_MOST_OPERATORS = 15
+
+
+def _print(facts: dict[str, Any]) -> None:
+    rows = [
+        ("format", facts["format"]),
+        ("IR version", str(facts["ir_version"])),
+        ("operator sets", ", ".join(f"{domain} {version}" for domain, version in facts["opset_imports"].items())),
+        ("producer", facts["producer"]),
+        ("domain", facts["domain"]),
+        ("model version", str(facts["model_version"] or "")),
+        ("graph", facts["graph"]),
+        ("nodes", _node_text(facts)),
+        ("initializers", _weight_text(facts)),
+        ("functions", ", ".join(f"{f['domain']}::{f['name']}" for f in facts["functions"])),
+        ("training", plural(facts["training_graphs"], "graph") if facts["training_graphs"] else ""),
+        ("devices", ", ".join(facts["device_configurations"])),
+        ("description", facts["doc_string"]),
+        *((f"metadata {key}", value) for key, value in facts["metadata"].items()),
+    ]
+    print_table([(name, display(text, 300, elide="end")) for name, text in rows if text])
+    for title in ("inputs", "outputs"):
+        print(f"\n{title}")
+        print_table([(display(v["name"], 100), v["type"]) for v in facts[title]], indent="  ")
+    if facts["operators"]:
+        print("\noperators")
+        listed = list(facts["operators"].items())
+        shown = listed if "all_initializers" in facts else listed[:_MOST_OPERATORS]
+        print_table([(f"{number_text(count):>7}", display(name, 100)) for name, count in shown], indent="  ")
+        if len(shown) < len(listed):
+            print(f"  … and {len(listed) - len(shown)} more kinds (--all lists them)")
+    for initializer in facts.get("all_initializers", ()):
+        if initializer is facts["all_initializers"][0]:
+            print("\ninitializers")
+        shape = "×".join(map(str, initializer["shape"])) or "scalar"
+        cells = (
+            display(initializer["name"], 100),
+            initializer["element_type"],
+            shape,
+            bytes_text(initializer["bytes"]),
+        )
+        print(("  " + "  ".join(cells) + f"  {initializer['problem']}").rstrip())
+    for problem in facts["problems"]:
+        print(f"\nwarning: {display(problem, 500, elide='end')}")
+
+
+def _node_text(facts: dict[str, Any]) -> str:
+    text = number_text(facts["nodes"])
+    return f"{text} in {plural(facts['graphs'], 'graph')}" if facts["graphs"] > 1 else text
+
+
+def _weight_text(facts: dict[str, Any]) -> str:
+    if not facts["initializers"]:
+        return ""
+    return (
+        f"{number_text(facts['initializers'])} with {plural(facts['parameters'], 'parameter')}, "
+        f"{bytes_text(facts['initializer_bytes'])}"
+    )
