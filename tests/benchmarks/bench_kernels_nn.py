@@ -63,6 +63,13 @@ def depthwise(channels: int, size: int, kernel: int = 3, stride: int = 1) -> Cas
     return conv(channels, channels, size, kernel, stride, group=channels)
 
 
+def transposed(channels: int, outputs: int, size: int, kernel: int, pad: int) -> Case:
+    """A square ConvTranspose of stride 2."""
+    weights = normal(channels, outputs, kernel, kernel) / math.sqrt(channels * kernel)
+    attributes = {"strides": [2, 2], "pads": [pad] * 4}
+    return Case("ConvTranspose", 13, [normal(1, channels, size, size), weights, normal(outputs)], attributes)
+
+
 def recurrent(op_type: str, gates: int, steps: int, batch: int, inputs: int, hidden: int, **more: Any) -> Case:
     directions = 2 if more.get("direction") == "bidirectional" else 1
     scale = np.float32(1 / math.sqrt(hidden))
@@ -134,8 +141,8 @@ CASES: dict[str, Case] = {
     "Depthwise 5x5 672@14 s2": depthwise(672, 14, 5, 2),
     "Conv 1-D": Case("Conv", 13, [normal(8, 64, 500), normal(128, 64, 5) / 18, normal(128)], {"pads": [2, 2]}),
     "Conv 3-D": Case("Conv", 13, [normal(1, 16, 16, 32, 32), normal(32, 16, 3, 3, 3) / 20], {"pads": [1] * 6}),
-    "ConvTranspose 2 s2": Case("ConvTranspose", 13, [normal(1, 128, 32, 32), normal(128, 64, 2, 2) / 11, normal(64)], {"strides": [2, 2]}),
-    "ConvTranspose 4 s2": Case("ConvTranspose", 13, [normal(1, 64, 32, 32), normal(64, 32, 4, 4) / 16, normal(32)], {"strides": [2, 2], "pads": [1] * 4}),
+    "ConvTranspose 2 s2": transposed(128, 64, 32, 2, 0),
+    "ConvTranspose 4 s2": transposed(64, 32, 32, 4, 1),
     "MaxPool 3 s2 64@112": pool("MaxPool", 64, 112, 3, 2, 1),
     "MaxPool 2 s2 64@128": pool("MaxPool", 64, 128, 2, 2, 0),
     "MaxPool 3 s1 480@14": pool("MaxPool", 480, 14, 3, 1, 1),
@@ -149,7 +156,9 @@ CASES: dict[str, Case] = {
     "InstanceNorm 64@64": Case("InstanceNormalization", 13, [normal(1, 64, 64, 64), normal(64), normal(64)]),
     "LayerNorm 128x768": Case("LayerNormalization", 17, [normal(1, 128, 768), normal(768), normal(768)]),
     "LayerNorm 197x768": Case("LayerNormalization", 17, [normal(1, 197, 768), normal(768), normal(768)]),
-    "GroupNorm 32": Case("GroupNormalization", 21, [normal(1, 256, 32, 32), normal(256), normal(256)], {"num_groups": 32}),
+    "GroupNorm 32": Case(
+        "GroupNormalization", 21, [normal(1, 256, 32, 32), normal(256), normal(256)], {"num_groups": 32}
+    ),
     "LRN 5": Case("LRN", 13, [positive(1, 96, 54, 54)], {"size": 5}),
     "LSTM 50x1x128": recurrent("LSTM", 4, 50, 1, 128, 128),
     "LSTM 50x8x256": recurrent("LSTM", 4, 50, 8, 256, 256),
@@ -168,8 +177,7 @@ CASES: dict[str, Case] = {
 
 def model_of(case: Case) -> tuple[ModelProto, dict[str, Any]]:
     """The node with its constants as initializers."""
-    attributes = {k: v for k, v in case.attributes.items()}
-    model, feeds = one_node_model(case.op_type, case.inputs, opset=case.opset, outputs=case.outputs, **attributes)
+    model, feeds = one_node_model(case.op_type, case.inputs, opset=case.opset, outputs=case.outputs, **case.attributes)
     for name in [i.name for i in model.graph.input][case.fed :]:
         model.graph.initializer.append(numpy_helper.from_array(feeds.pop(name), name))
     del model.graph.input[case.fed :]

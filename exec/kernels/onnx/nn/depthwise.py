@@ -1,8 +1,9 @@
 """Depthwise convolution: every channel has its own small kernel, so there is no product of matrices to gain from.
 
-Two ways, chosen by measuring. `taps` adds the shifted input once per tap, in blocks of channels that stay in cache:
-two passes per tap, best on large maps. `banded` turns the kernel into a banded (Toeplitz) matrix per channel, so
-that BLAS does all taps at once: it multiplies many zeros, yet wins on small maps.
+Still BLAS is the quickest way to add up the taps, because numpy would pass over memory twice for each of them. `bands`
+takes a few output rows at a time: they are a small banded (Toeplitz) matrix, the same for all bands of a channel,
+times the input rows they need, once per column of the kernel and moved by it. `banded` does the same with rows and
+columns exchanged and no bands, which wins on the smallest maps. Either multiplies some zeros.
 """
 
 from __future__ import annotations
@@ -18,25 +19,22 @@ from exec.kernels.shared.windows import Window, fill_padded
 from exec.threads import parallel_for
 
 
-def taps(w: Array, bias: Array | None, window: Window) -> Runner:
-    """Sum of shifted inputs, each times its weight; the input is cut into phases so that strides are shifts too.
-
-    `w` is (C, 1, kh, kw). Rows keep the width of the padded phase: one contiguous run per channel and tap.
-    """
+def bands(w: Array, bias: Array | None, window: Window) -> Runner:
+    """Bands of output rows, each a banded matrix (rows, needed rows × kw) times the shifted inputs."""
     channels, _, kh, kw = w.shape
-    (sh, sw), (dh, dw) = window.strides, window.dilations
+    stride, spread = window.strides[0], window.dilations[0]
     rows, width = window.output
-    phase_width = width + (kw - 1) * dw // sw
-    phase_height = rows + (kh - 1) * dh // sh
-    area = phase_height * phase_width
-    length = (rows - 1) * phase_width + width
-    offsets = [
-        (i * dh % sh * sw + j * dw % sw, i * dh // sh * phase_width + j * dw // sw)
-        for i in range(kh)
-        for j in range(kw)
-    ]
-    weights = np.ascontiguousarray(w.reshape(channels, kh * kw).T)[:, :, None]
-    block = max(1, min(channels, L2_BLOCK // 2 // ((sh * sw + 2) * area * w.itemsize)))
+    band = _band(rows)
+    height = window.reach[0]
+    need = (band - 1) * stride + (kh - 1) * spread + 1
+    matrices: Array = np.zeros((channels, band, need, kw), w.dtype)
+    for row in range(band):
+        for i in range(kh):
+            matrices[:, row, row * stride + i * spread] = w[:, 0, i]
+    matrices = matrices.reshape(channels, 1, band, need * kw)
+    count, rest = divmod(rows, band)
+    rest_need = ((rest - 1) * stride + (kh - 1) * spread + 1) * kw
+    block = max(1, min(channels, L2_BLOCK // (height * kw * width * w.itemsize)))
 
     def run(x: Array, out: Array) -> None:
         blocks = -(-channels // block)
@@ -44,42 +42,51 @@ def taps(w: Array, bias: Array | None, window: Window) -> Runner:
         def one(index: int) -> None:
             image, at = divmod(index, blocks)
             part = slice(at * block, min(channels, (at + 1) * block))
-            count = part.stop - part.start
-            phases = _phases(x[image, part], window, phase_height, phase_width)
-            total = scratch("depthwise.total", (count, rows * phase_width), x.dtype)
-            product = scratch("depthwise.product", (count, length), x.dtype)
-            kept = total[:, :length]
-            for number, (phase, offset) in enumerate(offsets):
-                source = phases[phase, :, offset : offset + length]
-                if number == 0:
-                    np.multiply(source, weights[0, part], out=kept)
-                else:
-                    np.multiply(source, weights[number, part], out=product)
-                    np.add(kept, product, out=kept)
-            grid = total.reshape(count, rows, phase_width)[:, :, :width]
-            if bias is None:
-                out[image, part] = grid
-            else:
-                np.add(grid, bias[part, None, None], out=out[image, part])
+            stack = scratch("bands", (part.stop - part.start, height, kw, width), x.dtype)
+            _stack(x[image, part], window, stack)
+            target = out[image, part]
+            channel, line, _, value = stack.strides
+            strides = (channel, line * band * stride, width * value, value)
+            shape = (len(stack), count, need * kw, width)
+            views = np.lib.stride_tricks.as_strided(stack, shape, strides)
+            done = count * band
+            np.matmul(matrices[part], views, out=target[:, :done].reshape(len(stack), count, band, width))
+            if rest:
+                last = stack[:, done * stride :].reshape(len(stack), -1, width)[:, :rest_need]
+                np.matmul(matrices[part, 0, :rest, :rest_need], last, out=target[:, done:])
+            if bias is not None:
+                np.add(target, bias[part, None, None], out=target)
 
         parallel_for(one, x.shape[0] * blocks)
 
     return run
 
 
-def _phases(x: Array, window: Window, height: int, width: int) -> Array:
-    """The padded (C, H, W) input as (phases, C, height * width), one phase per combination of stride offsets."""
-    sh, sw = window.strides
-    phases = scratch("depthwise.phases", (sh * sw, x.shape[0], height * width), x.dtype)
-    if sh * sw == 1:
-        fill_padded(x, window, phases.reshape(x.shape[0], height, width))
-        return phases
-    frame = scratch("depthwise.frame", (x.shape[0], height * sh, width * sw), x.dtype)
-    fill_padded(x, window, frame)
-    for number in range(sh * sw):
-        phase = frame[:, number // sw :: sh, number % sw :: sw]
-        phases[number].reshape(phase.shape)[...] = phase
-    return phases
+def _band(rows: int) -> int:
+    """How many output rows one matrix makes: few, and without a rest where that can be."""
+    for count in (4, 7, 2, 5, 3):
+        if rows % count == 0:
+            return count
+    return min(rows, 4)
+
+
+def _stack(x: Array, window: Window, stack: Array) -> None:
+    """Fill stack (C, padded rows, kw, width) with x (C, H, W) moved and thinned out as each kernel column sees it."""
+    top = window.begin[0]
+    bottom = max(top, min(stack.shape[1], top + window.sizes[0]))
+    stack[:, :top] = 0
+    stack[:, bottom:] = 0
+    rows = x[:, : bottom - top]
+    seen = {tap.index: tap for tap in window.taps(1)}
+    for j in range(stack.shape[2]):
+        column = stack[:, top:bottom, j]
+        tap = seen.get(j)
+        if tap is None:
+            column[...] = 0
+            continue
+        column[:, :, : tap.low] = 0
+        column[:, :, tap.high :] = 0
+        column[:, :, tap.low : tap.high] = rows[:, :, tap.source]
 
 
 def banded(w: Array, bias: Array | None, window: Window) -> Runner:
@@ -119,11 +126,8 @@ def banded(w: Array, bias: Array | None, window: Window) -> Runner:
 
 def candidates(w: Array, window: Window) -> list[str]:
     """Names of the ways worth measuring for these weights and this window, the best guess first."""
-    size = prod(w.shape[2:])
-    matrix_bytes = w.shape[0] * w.shape[2] * window.reach[1] * window.output[1] * w.itemsize
-    if window.output[1] > 64 or matrix_bytes > (8 << 20):
-        return ["taps"]
-    return ["banded", "taps"] if size > 1 else ["taps"]
+    small = window.output[1] <= 16 and window.reach[1] <= 40 and prod(w.shape[2:]) > 1
+    return ["bands", "banded"] if small else ["bands"]
 
 
-MAKERS: dict[str, Maker] = {"taps": taps, "banded": banded}
+MAKERS: dict[str, Maker] = {"bands": bands, "banded": banded}

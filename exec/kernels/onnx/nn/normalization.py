@@ -217,11 +217,15 @@ def _running(before: Array, now: Array, momentum: float) -> Array:
 
 
 def standardize(
-    source: Array, out: Array, epsilon: float, after: Callable[[Array, slice], None] | None = None
+    source: Array,
+    out: Array,
+    epsilon: float,
+    after: Callable[[Array, slice], None] | None = None,
+    scale: Array | None = None,
 ) -> tuple[Array, Array]:
     """Rows (R, L) less their mean over their deviation, written to `out`; returns mean and 1/deviation (R, 1).
 
-    `after(block, rows)` finishes each block of rows while it is in cache.
+    `after(block, rows)` finishes each block of rows while it is in cache. `scale` (R, 1) multiplies the rows too.
     """
     rows, length = source.shape
     mean, inverse = np.empty((rows, 1), source.dtype), np.empty((rows, 1), source.dtype)
@@ -235,7 +239,7 @@ def standardize(
         np.subtract(piece, mean[part], out=result)
         square = np.einsum("ij,ij->i", result, result) / length
         inverse[part, 0] = 1 / np.sqrt(square + source.dtype.type(epsilon))
-        np.multiply(result, inverse[part], out=result)
+        np.multiply(result, inverse[part] if scale is None else inverse[part] * scale[part], out=result)
         if after is not None:
             after(result, part)
 
@@ -282,15 +286,20 @@ def _grouped(x: Array, scale: Array, bias: Array, groups: int, epsilon: float, s
     result = empty(x.shape, dtype)
     if not result.size:
         return narrow(result, x.dtype)
-    standardize(source.reshape(x.shape[0] * groups, -1), result.reshape(x.shape[0] * groups, -1), epsilon)
+    rows = source.reshape(x.shape[0] * groups, -1)
+    if groups == channels and stash is None:  # each row has one scale and bias
+        shift = np.tile(widen(bias).astype(dtype, copy=False), x.shape[0])[:, None]
+
+        def after(block: Array, part: slice) -> None:
+            np.add(block, shift[part], out=block)
+
+        factor = np.tile(widen(scale).astype(dtype, copy=False), x.shape[0])[:, None]
+        standardize(rows, result.reshape(rows.shape), epsilon, after, factor)
+        return narrow(result, x.dtype)
+    standardize(rows, result.reshape(rows.shape), epsilon)
     if stash is not None:  # the second stage works in the type of X
         result = narrow(result, x.dtype)
-        return narrow(normalize_batch(result, _double(scale), _double(bias)), x.dtype)
-    return narrow(normalize_batch(result, _double(scale), _double(bias)), x.dtype)
-
-
-def _double(x: Array) -> Array:
-    return x.astype(np.float64)
+    return narrow(normalize_batch(result, scale.astype(np.float64), bias.astype(np.float64)), x.dtype)
 
 
 @kernel("LayerNormalization", since=17)

@@ -287,6 +287,13 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any) -> Array:
         return out
     source = np.ascontiguousarray(x).reshape(channels, *view.sizes)
     target = out.reshape(channels, *view.output)
+    if prod(view.output) == 1 and all(len(view.taps(axis)) == n for axis, n in enumerate(view.sizes)):
+        rows = source.reshape(channels, -1)
+        if combine is np.add:
+            np.matmul(rows, np.ones(rows.shape[1], x.dtype), out=target.reshape(-1))
+        else:
+            combine.reduce(rows, axis=1, out=target.reshape(-1))
+        return out
     largest = max(prod(view.sizes), prod(view.output), 1)
     block = max(1, min(channels, _BLOCK_BYTES // (largest * x.itemsize)))
 
@@ -307,6 +314,9 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any) -> Array:
 def _fold_axis(source: Array, out: Array, view: Window, axis: int, combine: np.ufunc, neutral: Any) -> None:
     """Fold the taps of one axis of source (C, …) into out, whose other axes are the same."""
     taps = view.taps(axis)
+    if axis == view.rank - 1 and view.strides[axis] == 1 and view.output[axis] == view.sizes[axis] and len(taps) > 1:
+        _fold_rows(source, out, view, combine)
+        return
     at = axis + 1
     before = (slice(None),) * at
     if view.output[axis] == 1 and len(taps) > 2:
@@ -326,6 +336,26 @@ def _fold_axis(source: Array, out: Array, view: Window, axis: int, combine: np.u
         if tap not in covering:
             target = out[(*before, slice(tap.low, tap.high))]
             combine(target, source[(*before, tap.source)], out=target)
+
+
+def _fold_rows(source: Array, out: Array, view: Window, combine: np.ufunc) -> None:
+    """Fold the last axis where rows keep their length: all rows as one, then the ends that took from neighbours."""
+    axis = view.rank - 1
+    width, dilation, before = view.sizes[axis], view.dilations[axis], view.begin[axis]
+    offsets = [tap.index * dilation - before for tap in view.taps(axis)]
+    line, result = source.reshape(-1), out.reshape(-1)
+    low, high = max(0, -offsets[0]), len(line) - max(0, offsets[-1])
+    kept = result[low:high]
+    combine(line[low + offsets[0] : high + offsets[0]], line[low + offsets[1] : high + offsets[1]], out=kept)
+    for offset in offsets[2:]:
+        combine(kept, line[low + offset : high + offset], out=kept)
+    first, last = max(0, -offsets[0]), width - max(0, offsets[-1])
+    for column in (*range(min(first, width)), *range(max(last, first), width)):
+        seen = [column + offset for offset in offsets if 0 <= column + offset < width]
+        end = out[..., column]
+        np.copyto(end, source[..., seen[0]])
+        for place in seen[1:]:
+            combine(end, source[..., place], out=end)
 
 
 def _max_pool_with_indices(ctx: Context, x: Array, view: Window, storage_order: int) -> tuple[Array, Array | None]:

@@ -283,7 +283,7 @@ def _divided(at: Array, axis: Axis, scale: Any) -> Array:
 
 
 def _nearest(x: Array, axes: list[Axis], options: Options) -> Array:
-    for axis in sorted(axes, key=lambda a: a.size / a.length):  # shrinking first leaves less to do
+    for axis in _in_order(axes):
         at = coordinates(axis, options)
         match options.nearest:
             case "round_prefer_floor":
@@ -298,6 +298,11 @@ def _nearest(x: Array, axes: list[Axis], options: Options) -> Array:
                 index = np.ceil(at) if axis.scale < 1 else np.floor(at)
         x = _take(x, np.clip(index, 0, axis.length - 1).astype(np.intp), axis)
     return x
+
+
+def _in_order(axes: list[Axis]) -> list[Axis]:
+    """Shrinking first leaves less to do, and so does the innermost axis, whose elements lie apart, when growing."""
+    return sorted(axes, key=lambda axis: (axis.size / axis.length, -axis.number))
 
 
 def _take(x: Array, index: Array, axis: Axis) -> Array:
@@ -318,7 +323,7 @@ def _interpolated(x: Array, axes: list[Axis], options: Options) -> Array:
     result = widen(x)
     if result.dtype.kind in "iub":
         result = result.astype(np.float64)
-    for axis in sorted(axes, key=lambda a: a.size / a.length):
+    for axis in _in_order(axes):
         index, weights = _weights(axis, options)
         result = _weighted(result, index, weights.astype(result.dtype), axis)
     if x.dtype.kind in "iu":

@@ -22,6 +22,7 @@ import numpy as np
 from exec.arrays import Array
 from exec.kernels.onnx.nn.winograd import winograd
 from exec.kernels.shared import blas
+from exec.kernels.shared.products import matmul_columns
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
 from exec.threads import parallel_for, threads
@@ -58,7 +59,7 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
         def block(index: int) -> None:
             image, at = divmod(index, per_image)
             part = slice(at * step, (at + 1) * step)
-            np.matmul(matrix, source[image, :, part], out=target[image, :, part])
+            matmul_columns(matrix, source[image, :, part], target[image, :, part])
             add_bias(target[image, :, part], bias)
 
         parallel_for(block, images * per_image)
@@ -88,7 +89,7 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
             columns = scratch("im2col.columns", shape, x.dtype)
             np.copyto(columns, views[image, ..., first:last, :])
             target = out[image, :, first:last].reshape(outputs, -1)
-            np.matmul(matrix, columns.reshape(channels * taps, -1), out=target)
+            matmul_columns(matrix, columns.reshape(channels * taps, -1), target)
             add_bias(target, bias)
 
         parallel_for(one, x.shape[0] * bands)
@@ -116,7 +117,7 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
             flat = stack.reshape(kw * channels, need * width)
             target = out[image].reshape(outputs, -1)[:, first * width : last * width]
             length = (last - first) * width
-            np.matmul(matrices[0], flat[:, :length], out=target)
+            matmul_columns(matrices[0], flat[:, :length], target)
             for i in range(1, kh):
                 start = i * drop * width
                 blas.gemm_add(matrices[i], flat[:, start : start + length], target)
@@ -222,7 +223,7 @@ def candidates(w: Array, window: Window) -> list[str]:
     if blas.has_gemm_add() and channels >= 24 and kh * kw <= 25:
         names.append("shifted")
     plain = window.kernel == (3, 3) and window.strides == window.dilations == (1, 1) and w.dtype == np.float32
-    if plain and outputs >= 16 and channels >= 16 and min(window.output) >= 4:
+    if plain and outputs * channels >= 96 * 96 and min(window.output) >= 8:
         names.append("winograd")
     return names
 
