@@ -240,11 +240,11 @@ class Document:
         """Whether the model differs from what was opened or last saved."""
         return self.current.id != self._saved
 
-    def mark_saved(self, path: Path | None = None) -> None:
-        """The state now is what the file holds."""
+    def mark_saved(self, path: Path | None = None, state: int | None = None) -> None:
+        """The state now is what the file holds, or the state with the id an entry had when a save began."""
         if path is not None:
             self.path = path
-        self._saved = self.current.id
+        self._saved = self.current.id if state is None else state
         self._gesture_open = False
         for listener in list(self._state_listeners):
             listener()

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from viewer.identity import Identity, identity_of
+from viewer.opening import identity_at
 from viewer.widgets.breadcrumb import Breadcrumb
 from viewer.widgets.message_bar import MessageBar
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
+    from model.io.source import Identity
     from viewer.canvas.view import GraphView
 
 
@@ -55,7 +56,7 @@ class DocumentTab(QWidget):
 
     def note_identity(self) -> None:
         """Remember what the file is like now, to notice when another program changes it."""
-        self.identity = None if self.path is None else identity_of(self.path)
+        self.identity = None if self.path is None else identity_at(self.path)
 
     def close_workspace(self) -> None:
         """Stop all work; the tab is going away."""

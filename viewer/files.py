@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
@@ -16,13 +16,13 @@ from model.progress import Progress
 from viewer import opening
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
-from viewer.identity import identity_of
 from viewer.jobs import Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import plural
 from viewer.workspace import Message, Workspace
 
 if TYPE_CHECKING:
+    from model.io.save import Saved
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
 
@@ -130,7 +130,7 @@ class Files(QObject):
             if tab is None or not path.exists():
                 continue
             self._watcher.addPath(text)  # a file that was replaced is no longer watched
-            if identity_of(path) != tab.identity:
+            if opening.identity_at(path) != tab.identity:
                 tab.note_identity()
                 self._changed_on_disk(tab)
         self._touched_paths.clear()
@@ -174,14 +174,14 @@ class Files(QObject):
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def save(self, tab: DocumentTab, then: Callable[[], None] | None = None) -> None:
+    def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Write the document to its file; asks where when it has none. `then` is called once it is written."""
         if tab.path is None:
             self.save_as(tab, then)
         else:
             self._write(tab, tab.path, then)
 
-    def save_as(self, tab: DocumentTab, then: Callable[[], None] | None = None) -> None:
+    def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Ask for a file and write the document to it, which then belongs to it."""
         from viewer.dialogs.files import ask_save_model
 
@@ -189,27 +189,54 @@ class Files(QObject):
         if path is not None:
             self._write(tab, path, then)
 
-    def _write(self, tab: DocumentTab, path: Path, then: Callable[[], None] | None) -> None:
-        document = tab.workspace.document
-        state = document.current
+    def _write(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None, *, force: bool = False) -> None:
+        """Prepare the save here, where the model lives, and write in a job; edits may go on meanwhile."""
+        from model.io.save import prepare
 
-        def written(_: Any) -> None:
-            old = tab.path
-            document.mark_saved(path)
-            if old is not None and old != path:
-                self._watcher.removePath(str(old))
-            self._watcher.addPath(str(path))
-            tab.note_identity()
-            self._window.settings.add_recent_file(path)
+        replaces_own_file = path == tab.path and tab.identity is not None and not force
+        if replaces_own_file and path.exists() and opening.identity_at(path) != tab.identity:
+            self._warn_before_overwriting(tab, path, then)
+            return
+        try:
+            saving = prepare(tab.workspace.model, path, expected=tab.identity if replaces_own_file else None)
+        except ModelError as error:
+            tab.workspace.report(error)
+            return
+        state = tab.workspace.document.current.id
+
+        def written(saved: Saved) -> None:
+            self._written(tab, saved, state)
             if then is not None:
                 then()
 
-        if document.current is state:
-            tab.workspace.jobs.start(f"Saving {path.name}", opening.writer(document, path), done=written, lane="mutate")
+        tab.workspace.jobs.start(f"Saving {path.name}", saving.run, done=written, lane="mutate")
+
+    def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
+        if tab.path is not None and tab.path != saved.path:
+            self._watcher.removePath(str(tab.path))
+        tab.identity = saved.identity
+        tab.workspace.document.mark_saved(saved.path, state)
+        self._watcher.addPath(str(saved.path))
+        self._window.settings.add_recent_file(saved.path)
+        if saved.warnings:
+            tab.workspace.message(
+                "warning", f"{saved.path.name} is saved, but not all of it", "\n".join(saved.warnings)
+            )
+
+    def _warn_before_overwriting(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None) -> None:
+        tab.workspace.message(
+            "warning",
+            "The file was changed by another program",
+            "Saving replaces what that program wrote.",
+            choices=(
+                ("Replace it", partial(self._write, tab, path, then, force=True)),
+                ("Save as…", partial(self.save_as, tab, then)),
+            ),
+        )
 
     # -- closing ---------------------------------------------------------------------------------------------
 
-    def close(self, tab: DocumentTab, then: Callable[[], None] | None = None) -> None:
+    def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Close a tab, asking first when it holds changes. `then` is called once it is closed."""
 
         def discard() -> None:
@@ -223,7 +250,7 @@ class Files(QObject):
         self._window.activate(tab)
         ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, discard), discard)
 
-    def close_all(self, then: Callable[[], None]) -> None:
+    def close_all(self, then: Callable[[], object]) -> None:
         """Close every tab that holds changes, asking about each; `then` is called when none is left."""
         modified = [tab for tab in self._window.tabs() if tab.modified]
         if modified:

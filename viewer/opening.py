@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING
 from model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from model.document import Document
     from model.graph import Model
+    from model.io.source import Identity
 
 STANDARD_INPUT = "-"
 
@@ -36,11 +35,11 @@ def import_view() -> None:
     import_module("viewer.canvas.view")
 
 
-def writer(document: Document, path: Path) -> Callable[[Progress], None]:
-    """What writes the document, as it is now, to a file: to be called in a job."""
-    from model import save
+def identity_at(path: Path) -> Identity | None:
+    """What tells the file there is now from what it was or will be; None when there is none to look at."""
+    from model.io.source import identity_of
 
-    def write(progress: Progress) -> None:
-        save(document.model, path, progress=progress)
-
-    return write
+    try:
+        return identity_of(path.stat())
+    except OSError:
+        return None

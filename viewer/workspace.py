@@ -30,7 +30,7 @@ class Message:
     title: str
     detail: str = ""
     place: Any = None
-    choices: tuple[tuple[str, Callable[[], None]], ...] = ()
+    choices: tuple[tuple[str, Callable[[], object]], ...] = ()
 
 
 class Workspace(QObject):
@@ -160,7 +160,7 @@ class Workspace(QObject):
         title: str,
         detail: str = "",
         place: Any = None,
-        choices: tuple[tuple[str, Callable[[], None]], ...] = (),
+        choices: tuple[tuple[str, Callable[[], object]], ...] = (),
     ) -> None:
         """Tell the person something without standing in the way: a bar above the graph, one line and a detail."""
         self.messaged.emit(Message(severity, title, detail, place, choices))

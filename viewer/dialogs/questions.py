@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 from viewer.text import display
 
 
-def ask_to_save(window: QWidget, name: str, save: Callable[[], None], discard: Callable[[], None]) -> QMessageBox:
+def ask_to_save(window: QWidget, name: str, save: Callable[[], object], discard: Callable[[], object]) -> QMessageBox:
     """Ask what to do about the changes of a document that is being closed; Cancel calls nothing."""
     box = QMessageBox(window)
     box.setIcon(QMessageBox.Icon.NoIcon)
