@@ -42,9 +42,7 @@ def segments(layout: Layout, steps: int = 1) -> tuple[Array, Array, Array]:
     starts = layout.route_starts.astype(int)
     counts = (np.diff(starts) - 1) // 3
     edge = np.repeat(np.arange(len(counts)), counts)
-    at = np.repeat(starts[:-1], counts) + 3 * (
-        np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
-    )
+    at = np.repeat(starts[:-1], counts) + 3 * (np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts))
     p = [points[at + k] for k in range(4)]
     marks = []
     for i in range(steps + 1):
@@ -111,7 +109,9 @@ def edges_over_nodes(
     for begin in range(0, len(a), 20_000):
         c = counts[begin : begin + 20_000]
         i = np.repeat(np.arange(begin, begin + len(c)), c)
-        j = order[np.repeat(first[begin : begin + len(c)], c) + np.arange(int(c.sum())) - np.repeat(np.cumsum(c) - c, c)]
+        j = order[
+            np.repeat(first[begin : begin + len(c)], c) + np.arange(int(c.sum())) - np.repeat(np.cumsum(c) - c, c)
+        ]
         near = (
             (np.minimum(a[i, 0], b[i, 0]) < high[j, 0])
             & (np.maximum(a[i, 0], b[i, 0]) > low[j, 0])
@@ -124,7 +124,10 @@ def edges_over_nodes(
         hit = _clips(a[i], b[i], low[j], high[j])
         i, j = i[hit], j[hit]
         if containers is not None:
-            own = [n in containers[ends[edge[e], 0]] or n in containers[ends[edge[e], 1]] for e, n in zip(i, j, strict=True)]
+            own = [
+                n in containers[ends[edge[e], 0]] or n in containers[ends[edge[e], 1]]
+                for e, n in zip(i, j, strict=True)
+            ]
             i = i[~np.array(own, bool)]
         over.append(edge[i])
     return np.unique(np.concatenate(over)) if over else np.zeros(0, int)

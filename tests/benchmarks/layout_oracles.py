@@ -38,7 +38,12 @@ def dot(sizes: Array, edges: Array, limit: float = 120.0) -> tuple[Array, Array,
     begin = time.perf_counter()
     try:
         run = subprocess.run(
-            ["dot", "-Tjson0"], input="\n".join([*lines, "}"]), capture_output=True, text=True, timeout=limit, check=True
+            ["dot", "-Tjson0"],
+            input="\n".join([*lines, "}"]),
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=True,
         )
     except subprocess.TimeoutExpired:
         return None
@@ -67,7 +72,11 @@ def fast_sugiyama(edges: Array, limit: float = 300.0) -> tuple[Array, Array, Arr
     """The same of fast-sugiyama with dummies: its links are the pieces, each counted for the edge it is part of."""
     try:
         run = subprocess.run(
-            [sys.executable, "-c", _FAST], input=json.dumps(edges.tolist()), capture_output=True, text=True, timeout=limit
+            [sys.executable, "-c", _FAST],
+            input=json.dumps(edges.tolist()),
+            capture_output=True,
+            text=True,
+            timeout=limit,
         )
     except subprocess.TimeoutExpired:
         return None

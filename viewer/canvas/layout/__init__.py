@@ -10,7 +10,7 @@ Both are deterministic, never call into Qt and may be cancelled through `progres
 
 from __future__ import annotations
 
-from viewer.canvas.layout.api import layout
+from viewer.canvas.layout.api import layout, relayout
 from viewer.canvas.layout.request import Direction, Layout, LayoutRequest, Spacing
 
-__all__ = ["Direction", "Layout", "LayoutRequest", "Spacing", "layout"]
+__all__ = ["Direction", "Layout", "LayoutRequest", "Spacing", "layout", "relayout"]

@@ -17,7 +17,8 @@ def spans(starts: NDArray[Any], counts: NDArray[Any]) -> Index:
     counts = counts.astype(np.int64)
     total = int(counts.sum())
     ends = np.cumsum(counts)
-    return np.arange(total) + np.repeat(starts - (ends - counts), counts)
+    first: Index = np.repeat(starts - (ends - counts), counts)
+    return first + np.arange(total)
 
 
 def offsets(keys: NDArray[Any], size: int) -> Index:

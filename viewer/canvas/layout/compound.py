@@ -13,38 +13,8 @@ import numpy as np
 
 from model.progress import Progress
 from viewer.canvas.layout import flat, packing, routes
-from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets
-from viewer.canvas.layout.request import Spacing
-
-
-@dataclass(slots=True)
-class Graph:
-    """A checked request in the orientation of the algorithm: ranks go down."""
-
-    width: Real
-    height: Real
-    source: Index
-    target: Index
-    source_ports: Real  # [E] NaN where free
-    target_ports: Real
-    first: Mask
-    last: Mask
-    parent: Index
-    seed: Real | None
-    spacing: Spacing
-    inset: tuple[float, float, float, float]  # left, top, right, bottom, inside containers
-
-
-@dataclass(slots=True)
-class Placed:
-    """Absolute coordinates of everything."""
-
-    x: Real
-    y: Real
-    width: Real
-    height: Real
-    rank: Index
-    lines: routes.Polylines
+from viewer.canvas.layout.arrays import Index, Real, dense, offsets
+from viewer.canvas.layout.placed import Graph, Placed
 
 
 @dataclass(slots=True)
@@ -76,11 +46,12 @@ class Nesting:
         self.graph, self.progress = graph, progress
         n = len(graph.width)
         self.depth = _depths(graph.parent)
-        self.is_container = np.zeros(n, bool)
-        self.is_container[graph.parent[graph.parent >= 0]] = True
         self.width, self.height = graph.width.copy(), graph.height.copy()
         self.x, self.y = np.zeros(n), np.zeros(n)
         self.rank = np.zeros(n, np.int64)
+        self.nested = bool((graph.parent >= 0).any())
+        self.part = np.zeros(n, np.int64)
+        self.bands: list[Real] = []
         self.pieces = _Pieces()
         # the ends of every edge, lifted to the level that is being solved
         self.head, self.tail = graph.source.copy(), graph.target.copy()
@@ -105,7 +76,7 @@ class Nesting:
             self.y[nodes] += self.y[parent[nodes]]
         left, top = np.append(self.x, 0.0), np.append(self.y, 0.0)
         lines = self.pieces.joined(left, top, len(self.graph.source))
-        return Placed(self.x, self.y, self.width, self.height, self.rank, lines)
+        return Placed(self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested)
 
     def _level(self, level: int, nodes: Index) -> None:
         graph = self.graph
@@ -135,12 +106,8 @@ class Nesting:
             height=np.concatenate([self.height[nodes], borders]),
             source=np.concatenate([local[self.head[across]], local[self.head[out]], into_point]),
             target=np.concatenate([local[self.tail[across]], out_point, local[self.tail[into]]]),
-            source_ports=np.concatenate(
-                [self.head_port[across], self.head_port[out], middle[: len(into)]]
-            ),
-            target_ports=np.concatenate(
-                [self.tail_port[across], middle[: len(out)], self.tail_port[into]]
-            ),
+            source_ports=np.concatenate([self.head_port[across], self.head_port[out], middle[: len(into)]]),
+            target_ports=np.concatenate([self.tail_port[across], middle[: len(out)], self.tail_port[into]]),
             first=np.concatenate([graph.first[nodes], ~point_leaves]),
             last=np.concatenate([graph.last[nodes], point_leaves]),
             border=np.concatenate([np.zeros(n, bool), np.ones(count, bool)]),
@@ -197,6 +164,9 @@ class Nesting:
                 corner[mine, 0] += spare
                 self.width[owner] = max(self.width[owner], wanted)
                 self.height[owner] = height + inset[1] + inset[3]
+        if not level:
+            self.part[nodes] = solution.part[: len(nodes)]
+            self.bands = [band + y for band, y in zip(solution.bands, corner[:, 1].tolist(), strict=True)]
         shift = corner[solution.part]
         solution.x += shift[:, 0]
         solution.y += shift[:, 1]

@@ -15,7 +15,6 @@ from model.progress import Progress
 from viewer.canvas.layout.arrays import Index, Mask, Real, components, offsets
 from viewer.canvas.layout.layered import Layered
 
-
 _STAIR = 32.0  # px from a node's middle up to which ports are ignored when aligning
 _REFINEMENTS = 12
 
@@ -83,20 +82,16 @@ def _conflicts(graph: Layered, slot: Index) -> Mask:
     above = np.sort(slot[s.upper[inner]])
     below = np.sort(slot[s.lower[inner]])
     # Slots grow over the ranks, and every rank's inner segments take the same share of both lists.
-    crossed = np.searchsorted(above, slot[s.upper]) != np.searchsorted(below, slot[s.lower])
-    return crossed & ~inner
+    left_above, left_below = np.searchsorted(above, slot[s.upper]), np.searchsorted(below, slot[s.lower])
+    return np.asarray((left_above != left_below) & ~inner)
 
 
-def _align(
-    graph: Layered, slot: Index, free: Mask, from_above: bool, left: bool
-) -> tuple[Index, Real]:
+def _align(graph: Layered, slot: Index, free: Mask, from_above: bool, left: bool) -> tuple[Index, Real]:
     """Each vertex's block, and its distance from the block's first vertex."""
     v = graph.vertices
     s = graph.segments
     own, other = (s.lower, s.upper) if from_above else (s.upper, s.lower)
-    own_offset, other_offset = (
-        (s.lower_offset, s.upper_offset) if from_above else (s.upper_offset, s.lower_offset)
-    )
+    own_offset, other_offset = (s.lower_offset, s.upper_offset) if from_above else (s.upper_offset, s.lower_offset)
     usable = np.flatnonzero(free)
     usable = usable[np.lexsort((other_offset[usable], slot[other[usable]], slot[own[usable]]))]
     counts = np.bincount(slot[own[usable]], minlength=v)

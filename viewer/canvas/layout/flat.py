@@ -68,9 +68,7 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     total = int(heights.sum())
     progress.report(2, 10)
 
-    ports = layered.fixed_ports(
-        problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports
-    )
+    ports = layered.fixed_ports(problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports)
     backwards = stacked[unique.target] <= stacked[unique.source]
     graph = layered.build(stacked, total, unique.source, unique.target, unique.value, ports, backwards, problem.first)
     known = np.arange(n, dtype=np.float64) if problem.seed is None else problem.seed
@@ -221,8 +219,9 @@ def _distribute(width: Real, node: Index, towards: Index, main: Mask, free: Mask
     nth = np.cumsum(is_main) - is_main
     nth -= nth[np.minimum(starts[owner], count - 1)]
     half = (mains[owner] - 1) / 2
-    middle = np.bincount(owner, np.where(is_main & (np.abs(nth - half) < 1), place, 0), len(width))
-    middle /= np.maximum(np.bincount(owner, is_main & (np.abs(nth - half) < 1), len(width)), 1)
+    central = is_main & (np.abs(nth - half) < 1)
+    centrals = np.maximum(np.bincount(owner, central, len(width)), 1)
+    middle = np.bincount(owner, np.where(central, place, 0), len(width)) / centrals
     many = np.diff(starts)
     reach = np.maximum(middle, many - 1 - middle) + 0.5
     pitch = np.minimum(16.0, 0.45 * width / reach)

@@ -58,7 +58,7 @@ def build(
     """
     n = len(rank)
     span = rank[target] - rank[source]
-    lane = lanes | (span > _longest(rank, source, target, value, span, lanes, n))
+    lane = lanes | (span > _longest(value, span, lanes, n))
     inside = ~lane
     values = int(value.max()) + 1 if len(value) else 0
     reach = np.ones(values, np.int64)
@@ -146,9 +146,7 @@ def _main(own: Index, other: Index, nodes: int, v: int, inputs: Mask) -> Mask:
     return np.asarray(wanted & (real | ~((solid == 2) & (reals == 1))[own]))
 
 
-def _longest(
-    rank: Index, source: Index, target: Index, value: Index, span: Index, lanes: Mask, n: int
-) -> int:
+def _longest(value: Index, span: Index, lanes: Mask, n: int) -> int:
     """The longest span that still gets dummies: as long as their number stays in proportion to the graph."""
     budget = 2 * n + 60_000
     for limit in (1 << 60, *LANE_SPANS):
@@ -172,9 +170,7 @@ class Ports:
     target_offset: Real
 
 
-def fixed_ports(
-    width: Real, source: Index, target: Index, source_ports: Real, target_ports: Real
-) -> Ports:
+def fixed_ports(width: Real, source: Index, target: Index, source_ports: Real, target_ports: Real) -> Ports:
     """Ports where they were asked for."""
     source_index, source_offset = _fixed(width, source, source_ports)
     target_index, target_offset = _fixed(width, target, target_ports)

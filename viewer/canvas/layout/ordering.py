@@ -202,7 +202,8 @@ class Order:
         pair, ea, eb = self._pairs(side, a, b)
         pa = self.place[side.other[ea]] + side.other_port[ea]
         pb = self.place[side.other[eb]] + side.other_port[eb]
-        return np.bincount(pair, np.sign(pa - pb) * side.weight[ea] * side.weight[eb], len(a))
+        saved = np.sign(pa - pb) * side.weight[ea] * side.weight[eb]
+        return np.bincount(pair, saved, len(a)).astype(np.float64)
 
     def exchange_runs(self) -> bool:
         """Swap neighbours over several ranks at once, where a single swap would only tangle them.
@@ -295,9 +296,7 @@ class Order:
 
 def _side(v: int, own: Index, other: Index, own_port: Index, other_port: Index, weight: Index) -> _Side:
     by_own = np.argsort(own, kind="stable")
-    return _Side(
-        offsets(own, v), other[by_own], other_port[by_own], own_port[by_own], weight[by_own].astype(float)
-    )
+    return _Side(offsets(own, v), other[by_own], other_port[by_own], own_port[by_own], weight[by_own].astype(float))
 
 
 def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False) -> Index:
@@ -310,7 +309,7 @@ def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False)
     starts = [_first_order(graph, nodes, 0)]
     if not keep:
         starts += [_first_order(graph, nodes, far) for far in (_SHARED, 1)]
-    runs = []
+    runs: list[_Run] = []
     for seed in starts:
         order = Order(graph, seed, runs[0].order if runs else None)
         run = _Run(order, progress)

@@ -8,7 +8,6 @@ import numpy as np
 
 from viewer.canvas.layout.arrays import Index, Real, offsets, spans
 
-
 STRAIGHT = 0.01  # px by which an upright run may waver
 _BOW = 24.0  # px between the ends of a turn and its control points; it reaches three quarters of that
 

@@ -1,0 +1,42 @@
+"""A graph to lay out and the result, in the orientation of the algorithm: ranks go down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewer.canvas.layout.arrays import Index, Mask, Real
+from viewer.canvas.layout.request import Spacing
+from viewer.canvas.layout.routes import Polylines
+
+
+@dataclass(slots=True)
+class Graph:
+    """A checked request; with direction "right" it was turned on its side."""
+
+    width: Real
+    height: Real
+    source: Index
+    target: Index
+    source_ports: Real  # [E] NaN where free
+    target_ports: Real
+    first: Mask
+    last: Mask
+    parent: Index
+    seed: Real | None
+    spacing: Spacing
+    inset: tuple[float, float, float, float]  # left, top, right, bottom, inside containers
+
+
+@dataclass(slots=True)
+class Placed:
+    """Absolute coordinates of everything, exact enough to go on from."""
+
+    x: Real  # [N] left
+    y: Real  # [N] top
+    width: Real
+    height: Real
+    rank: Index  # [N]
+    lines: Polylines  # [E]
+    part: Index  # [N] which unconnected part of the top level
+    bands: list[Real]  # per part [ranks, 2]: top and bottom of every rank
+    nested: bool  # whether there are containers; then part and bands tell only about the top level
