@@ -75,7 +75,7 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
         else:
             target[...] = work.astype(container)
 
-    if scale.ndim or (shift is not None and shift.ndim):
+    if x.size <= PIECE or scale.ndim or (shift is not None and shift.ndim):
         convert(x, result, np.empty(x.shape, x.dtype))
         return result
     flat, out = x.reshape(-1), result.reshape(-1)
@@ -204,7 +204,7 @@ def dequantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype
         if work is not target:
             target[...] = work
 
-    if scale.ndim or (shift is not None and shift.ndim):
+    if x.size <= PIECE or scale.ndim or (shift is not None and shift.ndim):
         convert(x, result)
         return result
     flat, out = x.reshape(-1), result.reshape(-1)

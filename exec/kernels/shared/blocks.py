@@ -33,6 +33,9 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
     shape, dtype = inputs[0].shape, inputs[0].dtype
     result = empty(shape, dtype)
     wide = compute_dtype(dtype)
+    if result.size <= PIECE and wide == dtype:
+        fill(*(a.reshape(-1) for a in inputs), result.reshape(-1))
+        return result
     sources = [a.reshape(-1) for a in inputs]
     target = result.reshape(-1)
 

@@ -24,7 +24,8 @@ def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
 def binary(ufunc: np.ufunc, a: Array, b: Array, dtype: DTypeLike | None = None) -> Array:
     """ufunc(a, b) in the type of `a`, or in `dtype`; held against the memory limit before it is allocated."""
     kind = a.dtype if dtype is None else np.dtype(dtype)
-    if a.shape == b.shape:
+    # Most second operands have the shape of the first, or of its last axes; asking numpy takes longer than adding.
+    if a.shape == b.shape or not b.ndim or a.shape[-b.ndim :] == b.shape:
         result = np.empty(a.shape, kind)
     else:
         result = empty(broadcast_shape(a, b), kind)

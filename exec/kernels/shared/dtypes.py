@@ -34,35 +34,46 @@ def dtype_of(to: ElementType | int) -> np.dtype[Any]:
         raise KernelError(msg) from None
 
 
+def _is_native(dtype: np.dtype[Any]) -> bool:
+    """Whether it is numpy's own; those of ml_dtypes are registered with numbers from 256 on."""
+    return dtype.num < 256
+
+
+@cache
+def _name(dtype: np.dtype[Any]) -> str:
+    """The name, which numpy puts together anew each time it is asked."""
+    return dtype.name
+
+
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Whether it is a real floating-point type of any width, ml_dtypes included."""
-    return dtype.name in _FLOATS
+    return dtype.kind == "f" if _is_native(dtype) else _name(dtype) in _FLOATS
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
     """Whether it is a signed or unsigned integer of any width, ml_dtypes included; bool is not."""
-    return dtype.kind in "iu" or dtype.name in _NARROW_INTEGERS
+    return dtype.kind in "iu" if _is_native(dtype) else _name(dtype) in _NARROW_INTEGERS
 
 
 def is_signed(dtype: np.dtype[Any]) -> bool:
     """Whether an integer type is signed."""
-    return dtype.kind == "i" or dtype.name in ("int4", "int2")
+    return dtype.kind == "i" or _name(dtype) in ("int4", "int2")
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
     """Whether it is one of the 8, 6, 4 and 2 bit types of ml_dtypes (int8 and uint8 are numpy's)."""
-    return dtype.name in _NARROW_FLOATS or dtype.name in _NARROW_INTEGERS
+    return not _is_native(dtype) and dtype.itemsize == 1
 
 
 def is_float8(dtype: np.dtype[Any]) -> bool:
     """Whether it is one of the four float8 types with a sign, those `saturate` speaks of."""
-    return dtype.name in _FLOAT8
+    return _name(dtype) in _FLOAT8
 
 
 def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     """Smallest and largest value of an integer type of any width."""
-    if dtype.name in _NARROW_INTEGERS:
-        return _NARROW_INTEGERS[dtype.name]
+    if not _is_native(dtype):
+        return _NARROW_INTEGERS[_name(dtype)]
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
@@ -80,9 +91,9 @@ def float_max(dtype: np.dtype[Any]) -> float:
 
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type to compute in: float32 for all shorter floats, int32 for 4- and 2-bit integers, else itself."""
-    if dtype.kind in "fV" and dtype.itemsize <= 2:
-        return np.dtype(np.int32) if dtype.name in _NARROW_INTEGERS else FLOAT32
-    return dtype
+    if _is_native(dtype):
+        return FLOAT32 if dtype.char == "e" else dtype
+    return np.dtype(np.int32) if _name(dtype) in _NARROW_INTEGERS else FLOAT32
 
 
 def widen(x: Array) -> Array:
@@ -123,19 +134,21 @@ def cast(x: Array, to: DTypeLike, *, saturate: bool = True, round_mode: str = "u
     if x.dtype == to:
         return x
     check_size(x.shape, to)
+    if x.dtype.kind in "biuf" and to.kind in "iuf" and _is_native(to) and _is_native(x.dtype):
+        return x.astype(to)
     if x.dtype.kind in "OUST":
         return x.astype(object) if to.kind == "O" else _from_text(x, to, saturate, round_mode)
     if to.kind == "O":
         return _to_text(x)
     if to.kind == "b":
         return np.asarray(np.not_equal(widen(x), 0))
-    if to.name == "float8_e8m0fnu":
+    if _name(to) == "float8_e8m0fnu":
         return _to_e8m0(x, saturate, round_mode)
-    if to.name in _FLOAT8:
+    if _name(to) in _FLOAT8:
         return _to_float8(x, to, saturate)
-    if to.name in _NARROW_INTEGERS:
+    if _name(to) in _NARROW_INTEGERS:
         return _to_narrow_integer(x, to)
-    if to.name in _NARROW_FLOATS:
+    if _name(to) in _NARROW_FLOATS:
         # ml_dtypes has no cast between every two of its types.
         return (x if x.dtype.kind == "f" and x.dtype.itemsize > 1 else decode(x, FLOAT32)).astype(to)
     return decode(x, to)

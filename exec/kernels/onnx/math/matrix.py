@@ -11,7 +11,6 @@ import numpy as np
 from exec.arrays import Array, check_size, empty
 from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.broadcast import unidirectional
 from exec.kernels.shared.dtypes import (
     FLOAT32,
     FLOAT64,
@@ -55,6 +54,8 @@ def product(a: Array, b: Array) -> Array:
 
 def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
     """Shape of a @ b; KernelError when the shapes do not fit."""
+    if a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]:
+        return a.shape[0], b.shape[1]
     fits = a.ndim and b.ndim and a.shape[-1] == b.shape[-2 if b.ndim > 1 else 0]
     try:
         leading = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -135,8 +136,8 @@ def gemm_11(
     if alpha != 1:
         np.multiply(result, alpha, out=result)
     if c is not None and beta != 0:
-        addend = unidirectional(widen(c), result.shape)
-        np.add(result, addend if beta == 1 else addend * result.dtype.type(beta), out=result)
+        addend = widen(c)
+        _add_into(result, addend if beta == 1 else np.asarray(addend * result.dtype.type(beta)))
     return narrow(result, a.dtype)
 
 
@@ -145,9 +146,16 @@ def _integer_gemm(a: Array, b: Array, c: Array | None, alpha: float, beta: float
     if alpha != 1:
         result = (result * FLOAT64.type(alpha)).astype(result.dtype)
     if c is not None and beta != 0:
-        addend = unidirectional(c, result.shape)
-        result += addend if beta == 1 else (addend * FLOAT64.type(beta)).astype(result.dtype)
+        _add_into(result, c if beta == 1 else np.asarray(c * FLOAT64.type(beta)).astype(result.dtype))
     return result
+
+
+def _add_into(result: Array, addend: Array) -> None:
+    try:
+        np.add(result, addend, out=result)
+    except ValueError:
+        msg = f"C has shape {list(addend.shape)}, which cannot be broadcast to {list(result.shape)}"
+        raise KernelError(msg) from None
 
 
 @kernel("Gemm", since=7)
