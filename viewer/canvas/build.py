@@ -1,0 +1,372 @@
+"""From a graph to its drawing: which boxes there are, what they say, how large they are, what connects them.
+
+    drawing = build(graph, options, expanded, ids, measure)          # at once
+    for _ in (builder := Builder(...)).steps(): ...                  # or in slices of some milliseconds
+
+Reads the model, so on the thread that owns it. About 15 µs a node, half of it when the cards are cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from model.graph import Function, Graph, Node, Value
+from model.types import Type
+from viewer.canvas.cards import Cards
+from viewer.canvas.drawing import Box, Button, Drawing, Kind, Measure, Options, TypeOf
+from viewer.canvas.scopes import Scope, ScopeTree, scope_tree
+from viewer.places import name_of
+
+#: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
+MOST_BOXES = 400_000
+
+_SLICE = 400
+
+
+class Ids:
+    """Numbers for keys, the same for the same key as long as the view lives: how a layout knows boxes again."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def __getitem__(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+@dataclass(slots=True, eq=False)
+class _Level:
+    """One graph being drawn: the shown one, or the content of an expanded body or function."""
+
+    graph: Graph
+    instance: Hashable  # () for the shown graph; tells apart the expansions of a function
+    container: int  # box index, -1 for the shown graph
+    outer: _Level | None  # where values of outer graphs are found; None inside a function
+    tree: ScopeTree | None
+    sources: dict[Value, int] = field(default_factory=dict)
+    places: dict[Scope, tuple[int, bool]] = field(default_factory=dict)  # box, and whether it is open
+    boxes: dict[Node, int] = field(default_factory=dict)
+
+
+class Builder:
+    """Draws one graph. `expanded` are the keys of opened groups, bodies and functions."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: Options,
+        expanded: Collection[Hashable],
+        ids: Ids,
+        cards: Cards,
+        type_of: TypeOf,
+    ) -> None:
+        self._options = options
+        self._expanded = expanded
+        self._ids = ids
+        self._cards = cards
+        self._type_of = type_of
+        self._boxes: list[Box] = []
+        self._edges: list[int] = []  # source, target, source, target …
+        self._values: list[Value] = []
+        self._multiplicity: list[int] = []
+        self._dashed: list[bool] = []
+        self._outputs: list[tuple[int, int]] = []  # of each edge's source: (output, number of outputs)
+        self._inputs: list[tuple[int, int]] = []  # of each edge's target: (input, number of wired inputs)
+        self._merged: dict[tuple[int, int], int] = {}
+        self._also: list[tuple[Value, int]] = []
+        self._folded: dict[Node, int] = {}
+        self._functions: dict[tuple[str, str, str], Function] = {}
+        model = graph.model
+        if model is not None:
+            self._functions = {function.key: function for function in model.functions}
+        grouped = options.groups if options.groups is not None else len(graph.nodes) > options.many
+        self._grouped = grouped
+        self._root = _Level(graph, (), -1, None, scope_tree(graph) if grouped else None)
+
+    def steps(self) -> Iterator[None]:
+        """Do the work, pausing every few milliseconds; then `drawing` is there."""
+        levels = [self._root]
+        for level in levels:  # grows while nested ones are found
+            for inner in self._draw_nodes(level):
+                if inner is None:
+                    yield
+                else:
+                    levels.append(inner)
+        for level in levels:
+            yield from self._draw_edges(level)
+
+    @property
+    def drawing(self) -> Drawing:
+        """The result."""
+        boxes = self._boxes
+        edges = np.array(self._edges, np.int32).reshape(-1, 2)
+        widths = [box.width if self._options.direction == "down" else box.height for box in boxes]
+        spread = {index for index, box in enumerate(boxes) if box.kind in (Kind.CONTAINER, Kind.GROUP)}
+        sources, targets = edges[:, 0].tolist(), edges[:, 1].tolist()
+        return Drawing(
+            graph=self._root.graph,
+            options=self._options,
+            boxes=boxes,
+            edges=edges,
+            values=self._values,
+            multiplicity=np.array(self._multiplicity, np.int32),
+            dashed=np.array(self._dashed, bool),
+            source_ports=_ports(sources, self._outputs, widths, spread),
+            target_ports=_ports(targets, self._inputs, widths, spread),
+            box_ids=np.fromiter((self._ids[box.key] for box in boxes), np.int64, len(boxes)),
+            folded=self._folded,
+            also=self._also,
+        )
+
+    # -- boxes -----------------------------------------------------------------------------------------------
+
+    def _add(self, box: Box) -> int:
+        self._boxes.append(box)
+        return len(self._boxes) - 1
+
+    def _draw_nodes(self, level: _Level) -> Iterator[_Level | None]:
+        for value in level.graph.inputs:
+            if value.initializer is None:
+                key = (level.instance, value)
+                level.sources[value] = self._add(
+                    self._cards.pill(Kind.INPUT, value, key, level.container, self._type_of(value))
+                )
+        for count, node in enumerate(level.graph.nodes):
+            if not count % _SLICE:
+                yield None
+            if self._is_folded(node):
+                continue
+            place, is_open = self._place(level, node)
+            if not is_open:
+                self._folded[node] = place
+                level.boxes[node] = place
+                self._claim(level, node, place)
+                continue
+            yield from self._draw_node(level, node, place)
+
+    def _draw_node(self, level: _Level, node: Node, parent: int) -> Iterator[_Level]:
+        key = (level.instance, node)
+        bodies = node.bodies
+        function = self._functions.get((node.domain, node.op_type, node.overload)) if self._functions else None
+        if key in self._expanded and (bodies or function is not None) and len(self._boxes) < MOST_BOXES:
+            graphs = bodies or ((function.body,) if function is not None else ())
+            index = self._add(self._cards.container(node, key, parent, buttons=_container_buttons(bodies)))
+            for graph in graphs:
+                yield self._open(level, node, graph, index, alone=len(graphs) == 1)
+        else:
+            buttons = _node_buttons(bodies, function)
+            index = self._add(self._cards.node(node, key, parent, buttons))
+        level.boxes[node] = index
+        self._claim(level, node, index)
+        for value in node.inputs:
+            if value is not None and value.producer is not None and self._is_folded(value.producer):
+                self._folded[value.producer] = index
+
+    def _open(self, level: _Level, node: Node, graph: Graph, index: int, *, alone: bool) -> _Level:
+        instance = (level.instance, node, graph)
+        container = index
+        if not alone:
+            container = self._add(self._cards.container(graph, instance, index, title=name_of(graph), buttons=("○",)))
+        outer = level if graph.owner is node else None
+        return _Level(graph, instance, container, outer, scope_tree(graph) if self._grouped else None)
+
+    def _claim(self, level: _Level, node: Node, box: int) -> None:
+        for value in node.outputs:
+            if value is not None:
+                level.sources[value] = box
+
+    def _place(self, level: _Level, node: Node) -> tuple[int, bool]:
+        """The container a node lies in, or (closed) the group that stands for it."""
+        scope = level.tree.of.get(node) if level.tree is not None else None
+        if scope is None:
+            return level.container, True
+        found = level.places.get(scope)
+        return found if found is not None else self._place_scope(level, scope)
+
+    def _place_scope(self, level: _Level, scope: Scope) -> tuple[int, bool]:
+        chain: list[Scope] = []
+        inner: Scope | None = scope
+        while inner is not None and inner.parent is not None and inner not in level.places:
+            chain.append(inner)
+            inner = inner.parent
+        place = level.places[inner] if inner is not None and inner in level.places else (level.container, True)
+        for part in reversed(chain):
+            if place[1]:
+                key = (level.instance, part.path)
+                if key in self._expanded:
+                    place = (self._add(self._cards.container(part, key, place[0])), True)
+                else:
+                    place = (self._add(self._cards.group(part, key, place[0])), False)
+            level.places[part] = place
+        return place
+
+    def _is_folded(self, node: Node) -> bool:
+        """Whether a Constant is shown as a row of its consumers."""
+        if node.op_type != "Constant" or node.domain or len(node.outputs) != 1 or node.outputs[0] is None:
+            return False
+        uses = node.outputs[0].uses
+        if not uses or (len(uses) > 1 and not self._options.fold_shared_constants):
+            return False
+        return all(isinstance(user, Node) and user.graph is node.graph for user, _ in uses)
+
+    # -- edges -----------------------------------------------------------------------------------------------
+
+    def _draw_edges(self, level: _Level) -> Iterator[None]:
+        for count, node in enumerate(level.graph.nodes):
+            if not count % _SLICE:
+                yield
+            target = level.boxes.get(node)
+            if target is None:
+                continue
+            wired = [
+                (source, value, dashed)
+                for value in node.inputs
+                if value is not None and value.initializer is None and (found := self._source(level, value)) is not None
+                for source, dashed in (found,)
+            ]
+            for position, (source, value, dashed) in enumerate(wired):
+                self._connect(source, target, value, dashed=dashed, at=(position, len(wired)))
+            if node.bodies and self._boxes[target].kind is not Kind.CONTAINER:
+                for value in captured(node):
+                    found = self._source(level, value)
+                    if found is not None:
+                        self._connect(found[0], target, value, dashed=True, at=None)
+        for index, value in enumerate(level.graph.outputs):
+            key = (level.instance, value, index)
+            pill = self._add(self._cards.pill(Kind.OUTPUT, value, key, level.container, self._type_of(value)))
+            found = self._source(level, value) if value.initializer is None else None
+            if found is not None:
+                self._connect(found[0], pill, value, dashed=found[1], at=(0, 1))
+
+    def _source(self, level: _Level, value: Value) -> tuple[int, bool] | None:
+        """The box a value comes from, and whether that lies in an outer graph; None for folded constants."""
+        found = level.sources.get(value)
+        if found is not None:
+            return found, False
+        producer = value.producer
+        if producer is not None and producer.graph is not None and self._is_folded(producer):
+            return None
+        outer = level.outer
+        while outer is not None:
+            found = outer.sources.get(value)
+            if found is not None:
+                return found, True
+            outer = outer.outer
+        # A body shown on its own sees outer values; a broken file uses names nobody defines.
+        key = (level.instance, value, "outer")
+        pill = self._add(self._cards.pill(Kind.OUTER, value, key, level.container, self._type_of(value)))
+        level.sources[value] = pill
+        return pill, True
+
+    def _connect(self, source: int, target: int, value: Value, *, dashed: bool, at: tuple[int, int] | None) -> None:
+        boxes = self._boxes
+        from_group, to_group = boxes[source].kind is Kind.GROUP, boxes[target].kind is Kind.GROUP
+        if from_group or to_group:
+            if source == target:
+                return
+            edge = self._merged.get((source, target))
+            if edge is not None:
+                if self._values[edge] is not value:
+                    self._multiplicity[edge] += 1
+                    self._also.append((value, edge))
+                return
+            self._merged[source, target] = len(self._values)
+        elif at is None and any(v is value for v in self._values[-8:] if self._edges[-1] == target):
+            return  # a node that also uses the value itself
+        self._edges += (source, target)
+        self._values.append(value)
+        self._multiplicity.append(1)
+        self._dashed.append(dashed)
+        producer = value.producer
+        one = boxes[source].kind in (Kind.INPUT, Kind.OUTER) or producer is None
+        self._outputs.append((0, 1) if one or producer is None else (value.index, len(producer.outputs)))
+        self._inputs.append((-1, 0) if at is None else at)
+
+
+def build(
+    graph: Graph,
+    options: Options | None = None,
+    expanded: Collection[Hashable] = (),
+    ids: Ids | None = None,
+    measure: Measure | Cards | None = None,
+    type_of: TypeOf | None = None,
+) -> Drawing:
+    """Draw a graph at once."""
+    options = Options() if options is None else options
+    if isinstance(measure, Cards):
+        cards = measure
+    else:
+        if measure is None:
+            from viewer.canvas.fonts import canvas_fonts
+
+            measure = canvas_fonts()
+        cards = Cards(measure, options)
+    builder = Builder(graph, options, expanded, ids or Ids(), cards, type_of or declared_type)
+    for _ in builder.steps():
+        pass
+    return builder.drawing
+
+
+def declared_type(value: Value) -> Type | None:
+    """What the file says about a value."""
+    return value.type
+
+
+def captured(node: Node) -> list[Value]:
+    """Values of outer graphs that a node's bodies use, each once, in the order of use."""
+    bodies = [graph for body in node.bodies for graph in body.walk()]
+    inside = set(bodies)
+    found: dict[Value, None] = {}
+    for graph in bodies:
+        for inner in graph.nodes:
+            for value in inner.inputs:
+                if value is not None and value.initializer is None and value.graph not in inside:
+                    found[value] = None
+        for value in graph.outputs:
+            if value.initializer is None and value.graph not in inside:
+                found[value] = None
+    return [value for value in found if value.graph is not None]
+
+
+def initial_expansion(graph: Graph, most: int = 24) -> set[Hashable]:
+    """Which groups to open at first so that a model reads as its blocks: outermost first, while few boxes result."""
+    tree = scope_tree(graph)
+    shown = len(tree.root.children) + min(len(tree.root.nodes), most // 2)
+    opened: set[Hashable] = set()
+    pending = list(tree.root.children)
+    while pending:
+        scope = max(pending, key=lambda s: s.count)
+        pending.remove(scope)
+        inner = len(scope.children) + len(scope.nodes)
+        if not scope.children or scope.count * 2 < tree.root.count or shown + inner - 1 > most:
+            continue
+        opened.add(((), scope.path))
+        shown += inner - 1
+        pending.extend(scope.children)
+    return opened
+
+
+def _node_buttons(bodies: tuple[Graph, ...], function: Function | None) -> tuple[Button, ...]:
+    if bodies:
+        return ("○", "+") if len(bodies) == 1 else ("+",)
+    return ("ƒ", "+") if function is not None else ()
+
+
+def _container_buttons(bodies: tuple[Graph, ...]) -> tuple[Button, ...]:
+    if bodies:
+        return ("○", "−") if len(bodies) == 1 else ("−",)
+    return ("ƒ", "−")
+
+
+def _ports(
+    ends: Iterable[int], places: list[tuple[int, int]], widths: list[float], spread: set[int]
+) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    return np.array(
+        [
+            float("nan") if count <= 0 or end in spread else widths[end] * (position + 1) / (count + 1)
+            for end, (position, count) in zip(ends, places, strict=True)
+        ],
+        np.float32,
+    )

@@ -1,0 +1,175 @@
+"""What is drawn of a graph before it has a place: boxes with their texts and sizes, and the edges between them.
+
+Plain data, no Qt: built by `viewer.canvas.build`, placed by the layout, painted and exported from
+`viewer.canvas.scene`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.graph import Graph, Node, Value
+from model.types import Type
+from viewer.canvas.captions import Row
+from viewer.canvas.layout import Direction
+from viewer.canvas.scopes import Scope
+
+#: What a box or edge stands for.
+Subject = Node | Value | Graph | Scope
+#: Tells the type of a value: what the file declares, or what inference and runs found out.
+TypeOf = Callable[[Value], Type | None]
+
+# Measures of a box, px at 100 %.
+HEADER = 26.0
+ROW = 18.0
+ROWS_PADDING = 4.0
+SIDE = 9.0  # from the border to a text
+BUTTON = 20.0  # the square of an affordance in a header
+PILL = 26.0
+STACK = 8.0  # how far the edges of the cards below a group's card show, part of its size
+NARROWEST = 72.0
+WIDEST = 300.0
+
+
+class Style(enum.IntEnum):
+    """What a text is for."""
+
+    HEADER = 0
+    NAME = 1  # of a row, of a pill
+    ROW = 2
+    LABEL = 3  # beside an edge
+
+
+class Kind(enum.IntEnum):
+    """What sort of box it is."""
+
+    NODE = 0
+    INPUT = 1  # pill of a graph input
+    OUTPUT = 2  # pill of a graph output
+    OUTER = 3  # pill of a value from an outer graph, or of one that nothing defines
+    GROUP = 4  # a collapsed scope
+    CONTAINER = 5  # an expanded scope, body or function; its content lies inside
+
+
+Button = Literal["+", "−", "ƒ", "○"]
+
+
+@dataclass(slots=True)
+class Box:
+    """One thing drawn. `key` stays the same when the graph is drawn again; `parent` is the container it lies in.
+
+    `note` stands muted in the header where there is room. `buttons` sit at the header's right end, left to right:
+    + and − expand and collapse, ƒ opens a function, ○ a body.
+    """
+
+    kind: Kind
+    subject: Subject
+    key: Hashable
+    title: str
+    note: str
+    rows: tuple[Row, ...]
+    category: str  # of the header's colour; "" for none
+    buttons: tuple[Button, ...]
+    parent: int
+    width: float
+    height: float
+    names_width: float = 0.0  # the column of row names
+
+
+class Measure(Protocol):
+    """How wide texts are; see viewer.canvas.fonts."""
+
+    def width(self, text: str, style: Style) -> float:
+        """How far a text reaches."""
+
+    def elided(self, text: str, style: Style, width: float, *, middle: bool = False) -> str:
+        """The text, shortened where it is too wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to draw and how. `groups` None: only in graphs of more than `many` nodes."""
+
+    attributes: bool = True
+    initializers: bool = True
+    names: bool = False  # the node's name in the header instead of its operator
+    fold_shared_constants: bool = True
+    groups: bool | None = None
+    many: int = 2000
+    direction: Direction = "down"
+
+
+@dataclass(slots=True, eq=False)
+class Drawing:
+    """The boxes and edges of one graph. Arrays are of N boxes and E edges.
+
+    An edge carries `values[e]`; with `multiplicity[e]` above 1 it stands for several between a group and another
+    box. `dashed` edges bring a value of an outer graph into a body. Ports are offsets along the side the edge
+    leaves from or arrives at; NaN where the layout spreads them.
+    """
+
+    graph: Graph
+    options: Options
+    boxes: list[Box]
+    edges: NDArray[np.int32]  # [E, 2] source, target
+    values: list[Value]
+    multiplicity: NDArray[np.int32]  # [E]
+    dashed: NDArray[np.bool_]  # [E]
+    source_ports: NDArray[np.float32]  # [E]
+    target_ports: NDArray[np.float32]  # [E]
+    box_ids: NDArray[np.int64]  # [N]
+    folded: dict[Node, int] = field(default_factory=dict)  # Constants inside their consumer, members of groups
+    also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
+    _by_subject: dict[object, list[int]] | None = None
+    _edges_of: dict[Value, list[int]] | None = None
+
+    @property
+    def kinds(self) -> NDArray[np.uint8]:
+        """[N] the Kind of each box."""
+        return np.fromiter((box.kind for box in self.boxes), np.uint8, len(self.boxes))
+
+    @property
+    def sizes(self) -> NDArray[np.float32]:
+        """[N, 2] width, height."""
+        flat = [side for box in self.boxes for side in (box.width, box.height)]
+        return np.array(flat, np.float32).reshape(-1, 2)
+
+    @property
+    def parents(self) -> NDArray[np.int32]:
+        """[N] the container each box lies in, -1 outermost."""
+        return np.fromiter((box.parent for box in self.boxes), np.int32, len(self.boxes))
+
+    def boxes_of(self, subject: object) -> list[int]:
+        """Where an object is drawn: once, or for each time a function is expanded. Its group, while that is closed."""
+        if self._by_subject is None:
+            index: dict[object, list[int]] = {}
+            for number, box in enumerate(self.boxes):
+                index.setdefault(box.subject, []).append(number)
+            self._by_subject = index
+        found = self._by_subject.get(subject)
+        if found is not None:
+            return found
+        if isinstance(subject, Node):
+            number = self.folded.get(subject, -1)
+            return [number] if number >= 0 else []
+        return []
+
+    def edges_of(self, value: Value) -> list[int]:
+        """The edges that carry a value."""
+        if self._edges_of is None:
+            index: dict[Value, list[int]] = {}
+            for number, carried in enumerate(self.values):
+                index.setdefault(carried, []).append(number)
+            for carried, number in self.also:
+                index.setdefault(carried, []).append(number)
+            self._edges_of = index
+        return self._edges_of.get(value, [])
+
+    def __repr__(self) -> str:
+        return f"<Drawing of {len(self.boxes)} boxes and {len(self.edges)} edges>"

@@ -1,0 +1,158 @@
+"""Where the type of a value is written beside its edge, so that no label covers a box or another label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.types import TensorType, Type
+from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
+from viewer.canvas.grid import Ids
+from viewer.canvas.scene import Real, Scene
+from viewer.text import element_text, shape_text, type_text
+
+HEIGHT = 16.0
+PADDING = 3.0
+#: From where an edge starts to the middle of its label.
+_AWAY = 20.0
+_WIDEST = 190.0
+#: Labels reach this far from where their edge starts: how far around an area to look for them.
+MARGIN = 160.0
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text centred in a box [left, top, width, height]."""
+
+    edge: int
+    text: str
+    rect: tuple[float, float, float, float]
+
+
+def short_type(type_: Type | None) -> str:
+    """What is written beside an edge: the shape; the element type too where it is not the usual float."""
+    if isinstance(type_, TensorType):
+        shape = shape_text(type_.shape)
+        element = "" if type_.element_type == 1 and shape else element_text(type_.element_type)
+        return f"{element} {shape}".strip()
+    return "" if type_ is None else type_text(type_)
+
+
+class Labels:
+    """The labels of a scene, placed where they are looked at.
+
+    Whether a label is shown depends on the boxes and on earlier edges only, not on the area asked for, so that
+    none comes or goes while panning.
+    """
+
+    def __init__(self, scene: Scene, measure: Measure, type_of: TypeOf) -> None:
+        self._scene = scene
+        self._measure = measure
+        self._type_of = type_of
+        self._texts: dict[int, str] = {}
+        self._first = self._labelled_edges()
+        self._starts = self._start_points()
+
+    def _labelled_edges(self) -> Ids:
+        """One edge for each value that leaves a box; a pill says its type itself."""
+        drawing = self._scene.drawing
+        seen: set[tuple[int, int]] = set()
+        chosen = []
+        kinds = self._scene.kinds.tolist()
+        for edge, (source, value) in enumerate(zip(drawing.edges[:, 0].tolist(), drawing.values, strict=True)):
+            key = (source, id(value))
+            if key not in seen and kinds[source] not in (Kind.INPUT, Kind.OUTER):
+                seen.add(key)
+                chosen.append(edge)
+        return np.array(chosen, np.intp)
+
+    def _start_points(self) -> Real:
+        layout = self._scene.layout
+        if not len(self._first):
+            return np.zeros((0, 2))
+        return layout.route_points[layout.route_starts[self._first]].astype(np.float64)
+
+    def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
+        """The labels that may reach into an area."""
+        wide = 2 * MARGIN
+        x, y = self._starts[:, 0], self._starts[:, 1]
+        near = (x >= left - wide) & (x <= right + wide) & (y >= top - wide) & (y <= bottom + wide)
+        edges = self._first[near]
+        if not len(edges):
+            return []
+        placed = [label for edge in edges.tolist() if (label := self._place(edge)) is not None]
+        free = self._free(placed)
+        return [
+            label
+            for label, is_free in zip(placed, free, strict=True)
+            if is_free
+            and label.rect[0] <= right
+            and label.rect[0] + label.rect[2] >= left
+            and label.rect[1] <= bottom
+            and label.rect[1] + label.rect[3] >= top
+        ]
+
+    def _text(self, edge: int) -> str:
+        text = self._texts.get(edge)
+        if text is None:
+            drawing = self._scene.drawing
+            count = int(drawing.multiplicity[edge])
+            text = f"{count} values" if count > 1 else short_type(self._type_of(drawing.values[edge]))
+            text = self._texts[edge] = self._measure.elided(text, Style.LABEL, _WIDEST)
+        return text
+
+    def _place(self, edge: int) -> Label | None:
+        text = self._text(edge)
+        if not text:
+            return None
+        scene = self._scene
+        points = scene.pieces[scene.pieces_of(edge)]
+        if not len(points):
+            return None
+        width = self._measure.width(text, Style.LABEL) + 2 * PADDING
+        down = scene.drawing.options.direction == "down"
+        away = _AWAY if down else width / 2 + 8.0
+        x, y = _point_after(points, away, axis=1 if down else 0)
+        return Label(edge, text, (round(x - width / 2), round(y - HEIGHT / 2), width, HEIGHT))
+
+    def _free(self, labels: list[Label]) -> list[bool]:
+        if not labels:
+            return []
+        scene = self._scene
+        rects = np.array([label.rect for label in labels])
+        low, high = rects[:, :2], rects[:, :2] + rects[:, 2:]
+        order = np.arange(len(labels))
+        overlap = (low[:, None] < high[None] + 2).all(2) & (high[:, None] + 2 > low[None]).all(2)
+        free = ~(overlap & (order[None] < order[:, None])).any(1)
+        area = (*low.min(0).tolist(), *high.max(0).tolist())
+        boxes = scene.box_grid.in_rect(*area)
+        boxes = boxes[scene.kinds[boxes] != Kind.CONTAINER]
+        if len(boxes):
+            corners = scene.corners[boxes]
+            covered = (low[:, None] < corners[None, :, 2:]).all(2) & (high[:, None] > corners[None, :, :2]).all(2)
+            free &= ~covered.any(1)
+        return [bool(one) for one in free]
+
+
+def _point_after(pieces: Real, distance: float, axis: int) -> tuple[float, float]:
+    """The point of a route that lies a distance beyond its start, or its middle when it is shorter."""
+    start, end = pieces[0, 0, axis], pieces[-1, 3, axis]
+    if abs(end - start) < 2 * distance:
+        distance = abs(end - start) / 2
+    for piece in pieces:
+        if abs(piece[3, axis] - start) >= distance:
+            break
+    low, high = 0.0, 1.0
+    evaluate: Callable[[float], Real] = lambda t: (  # noqa: E731 - one formula, used right here
+        piece[0] * (1 - t) ** 3 + piece[1] * 3 * t * (1 - t) ** 2 + piece[2] * 3 * t * t * (1 - t) + piece[3] * t**3
+    )
+    for _ in range(12):
+        middle = (low + high) / 2
+        if abs(evaluate(middle)[axis] - start) < distance:
+            low = middle
+        else:
+            high = middle
+    point = evaluate((low + high) / 2)
+    return float(point[0]), float(point[1])

@@ -1,0 +1,180 @@
+"""Brings a graph onto the canvas: draws it up in slices, lays it out in a job, and hands over the scene.
+
+Small graphs are done at once. After an edit the layout starts from the one before, so that the rest stays in place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Iterator
+
+import numpy as np
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from model import schemas
+from model.graph import Graph, Node, Value
+from model.progress import SILENT, Progress
+from viewer.canvas import layout as layouts
+from viewer.canvas.build import Builder, Ids
+from viewer.canvas.cards import Cards
+from viewer.canvas.drawing import Drawing, Options, TypeOf
+from viewer.canvas.fonts import Fonts
+from viewer.canvas.layout import Layout, LayoutRequest
+from viewer.canvas.scene import Scene, request
+from viewer.jobs import Job
+from viewer.text import plural
+from viewer.workspace import Workspace
+
+#: Up to so many boxes a layout takes less time than a person notices, and is not worth a thread.
+AT_ONCE = 150
+
+_SLICE_SECONDS = 0.008
+
+
+class Loader(QObject):
+    """Makes scenes for one canvas; the newest request wins. GUI thread only."""
+
+    scene_ready = Signal(object)  # Scene
+    state_changed = Signal()
+
+    def __init__(self, workspace: Workspace, fonts: Fonts, type_of: TypeOf, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._fonts = fonts
+        self._type_of = type_of
+        self._ids = Ids()
+        self._cards: Cards | None = None
+        self._steps: Iterator[None] | None = None
+        self._builder: Builder | None = None
+        self._job: Job[Layout] | None = None
+        self._layout: Layout | None = None  # the one a new layout may start from
+        self._timer = QTimer(self)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._go_on)
+        self._waiting: tuple[Graph, Options, frozenset[Hashable]] | None = None
+        self.state = ""  # what to tell while there is no scene yet
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a scene is on its way."""
+        return self._steps is not None or self._job is not None or self._waiting is not None
+
+    def load(
+        self, graph: Graph, options: Options, expanded: Iterable[Hashable], *, previous: Layout | None = None
+    ) -> None:
+        """Draw a graph and lay it out; `scene_ready` follows, at once for a small one."""
+        self.stop()
+        self._layout = previous
+        if not schemas.is_loaded():
+            self._waiting = (graph, options, frozenset(expanded))
+            self._workspace.jobs.start(
+                "Load operator signatures", lambda _progress: schemas.preload(), finished=self._on_schemas
+            )
+            return
+        self._start(graph, options, expanded)
+
+    def _on_schemas(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._start(*waiting)
+
+    def _start(self, graph: Graph, options: Options, expanded: Iterable[Hashable]) -> None:
+        if self._cards is None or self._cards.options != options:
+            self._cards = Cards(self._fonts, options)
+        self._builder = Builder(graph, options, frozenset(expanded), self._ids, self._cards, self._type_of)
+        self._steps = self._builder.steps()
+        self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
+        self._go_on()
+        if self._steps is not None:
+            self._timer.start()
+
+    def stop(self) -> None:
+        """Give up what is on its way."""
+        self._timer.stop()
+        self._steps = self._builder = self._waiting = None
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
+
+    def forget(self, nodes: Iterable[Node], values: Iterable[Value] = ()) -> None:
+        """These changed; their cards are made anew."""
+        if self._cards is not None:
+            self._cards.forget(nodes)
+            for value in values:
+                self._cards.forget(value.consumers)
+                if value.producer is not None:
+                    self._cards.forget([value.producer])
+                    for output in value.producer.outputs:
+                        self._cards.forget(output.consumers if output is not None else ())
+
+    def forget_all(self) -> None:
+        """Something all cards depend on changed."""
+        self._cards = None
+
+    def _go_on(self) -> None:
+        steps, builder = self._steps, self._builder
+        if steps is None or builder is None:
+            return
+        end = time.perf_counter() + _SLICE_SECONDS
+        for _ in steps:
+            if time.perf_counter() > end:
+                return
+        self._timer.stop()
+        self._steps = self._builder = None
+        self._lay_out(builder.drawing)
+
+    def _lay_out(self, drawing: Drawing) -> None:
+        wanted = request(drawing)
+        previous = self._layout
+        if len(drawing.boxes) <= AT_ONCE or _is_small_step(previous, wanted):
+            self._finish(drawing, lay_out(wanted, previous))
+            return
+        self._set_state(f"Laying out {plural(len(drawing.boxes), 'node')} …")
+        job = self._workspace.jobs.start(
+            "Lay out graph",
+            lambda progress: lay_out(wanted, previous, progress),
+            done=lambda result: self._finish(drawing, result),
+            finished=lambda: self._on_finished(job),
+        )
+        self._job = job
+
+    def _on_finished(self, job: Job[Layout]) -> None:
+        if self._job is job:
+            self._job = None
+            if job.cancelled:
+                self._set_state("The layout was stopped. Press L to lay the graph out again.")
+
+    def _finish(self, drawing: Drawing, result: Layout) -> None:
+        self._job = None
+        self._set_state("")
+        self.scene_ready.emit(Scene(drawing, result))
+
+    def _set_state(self, state: str) -> None:
+        if state != self.state:
+            self.state = state
+            self.state_changed.emit()
+
+
+def lay_out(wanted: LayoutRequest, previous: Layout | None = None, progress: Progress = SILENT) -> Layout:
+    """Lay out from scratch, or after a small change from the layout before. Any thread."""
+    relayout = getattr(layouts, "relayout", None)
+    if previous is not None and relayout is not None:
+        result: Layout = relayout(previous, wanted, progress)
+        return result
+    return layouts.layout(wanted, progress)
+
+
+def _is_small_step(previous: Layout | None, wanted: LayoutRequest) -> bool:
+    """Whether the layout before leaves so little to do that the edit may show at once."""
+    if previous is None or not hasattr(layouts, "relayout"):
+        return False
+    return abs(len(previous.positions) - len(wanted.sizes)) <= 3 and len(wanted.sizes) <= 20_000
+
+
+def nearest_box(scene: Scene, x: float, y: float) -> int:
+    """The box whose middle is nearest to a point, containers aside; -1 in an empty scene."""
+    if not len(scene.rects):
+        return -1
+    middle = scene.rects[:, :2] + scene.rects[:, 2:] / 2
+    distance = (middle[:, 0] - x) ** 2 + (middle[:, 1] - y) ** 2
+    return int(np.argmin(distance))

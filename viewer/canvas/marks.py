@@ -1,0 +1,165 @@
+"""What is drawn over the picture in every frame: hover, selection, search matches, problems, stale and changed.
+
+Marks are sets of model objects; here they become boxes and edges of the scene that is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from model.graph import Node, Value
+from viewer.canvas.drawing import Kind
+from viewer.canvas.grid import Ids
+from viewer.canvas.painter import BLOCKS_BELOW, RADIUS, Area, arrow_at, curve_path, draw_rects
+from viewer.canvas.scene import Scene
+from viewer.theme import Theme
+
+_BADGE = 8.0
+_MOST_FINE = 400  # more than this many marks in view are drawn without rounding
+
+
+@dataclass
+class Marks:
+    """Model objects with a mark."""
+
+    selected: frozenset[object] = frozenset()
+    hovered: object = None
+    matches: frozenset[object] = frozenset()
+    errors: frozenset[object] = frozenset()
+    stale: frozenset[object] = frozenset()
+    changed: frozenset[object] = frozenset()
+    traced: frozenset[object] = frozenset()  # what lies up- or downstream; all else is dimmed while there is any
+
+
+@dataclass
+class SceneMarks:
+    """The same for one scene: box and edge indices, ascending."""
+
+    scene: Scene
+    boxes: dict[str, Ids] = field(default_factory=dict)
+    edges: dict[str, list[int]] = field(default_factory=dict)
+
+    def set(self, kind: str, items: Iterable[object]) -> None:
+        """Find what is marked."""
+        drawing = self.scene.drawing
+        boxes: set[int] = set()
+        edges: list[int] = []
+        for item in items:
+            boxes.update(drawing.boxes_of(item))
+            if isinstance(item, Value):
+                edges += drawing.edges_of(item)
+                if item.producer is None and item.initializer is not None:
+                    boxes.update(index for node in item.consumers for index in drawing.boxes_of(node))
+        self.boxes[kind] = np.array(sorted(boxes), np.intp)
+        self.edges[kind] = edges
+
+    def paint(self, painter: QPainter, theme: Theme, area: Area, scale: float) -> None:
+        """Draw all marks in an area; the painter is in scene coordinates, `scale` in device px per scene px."""
+        in_view = self.scene.box_grid.in_rect(*area)
+        if len(self._in(in_view, "traced")) or len(self.boxes.get("traced", ())):
+            plain = in_view[self.scene.kinds[in_view] != Kind.CONTAINER]
+            self._veil(painter, np.setdiff1d(plain, self.boxes["traced"]), theme, 150)
+        self._veil(painter, self._in(in_view, "stale"), theme, 130)
+        self._outline(painter, self._in(in_view, "matches"), theme.match, 4.0, scale)
+        self._paths(painter, "selected", theme.accent, 2.0, area, scale)
+        self._outline(painter, self._in(in_view, "selected"), theme.accent, 2.0, scale)
+        self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
+        self._outline(painter, self._in(in_view, "hovered"), theme.accent, 1.0, scale)
+        self._badges(painter, self._in(in_view, "errors"), theme, scale)
+        self._dots(painter, self._in(in_view, "changed"), theme, scale)
+
+    def _in(self, in_view: Ids, kind: str) -> Ids:
+        marked = self.boxes.get(kind)
+        if marked is None or not len(marked) or not len(in_view):
+            return in_view[:0]
+        return np.intersect1d(in_view, marked, assume_unique=True)
+
+    def _veil(self, painter: QPainter, boxes: Ids, theme: Theme, alpha: int) -> None:
+        if len(boxes):
+            painter.setPen(Qt.PenStyle.NoPen)
+            veil = QColor(theme.canvas)
+            veil.setAlpha(alpha)
+            painter.setBrush(veil)
+            draw_rects(painter, self.scene.rects[boxes])
+
+    def _outline(self, painter: QPainter, boxes: Ids, color: QColor, width: float, scale: float) -> None:
+        if not len(boxes):
+            return
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pen = QPen(color, width)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        out = width / 2 / scale
+        rects = self.scene.rects[boxes] + np.array([-out, -out, 2 * out, 2 * out])
+        if scale < BLOCKS_BELOW or len(boxes) > _MOST_FINE:
+            draw_rects(painter, rects)
+            return
+        for index, (left, top, wide, high) in zip(boxes.tolist(), rects.tolist(), strict=True):
+            kind = self.scene.boxes[index].kind
+            radius = high / 2 if kind in (Kind.INPUT, Kind.OUTPUT, Kind.OUTER) else RADIUS + out
+            painter.drawRoundedRect(QRectF(left, top, wide, high), radius, radius)
+
+    def _paths(self, painter: QPainter, kind: str, color: QColor, width: float, area: Area, scale: float) -> None:
+        edges = self.edges.get(kind)
+        if not edges:
+            return
+        scene = self.scene
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pen = QPen(color, max(width, 1.5 / scale))
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        seen = set(scene.piece_edges[scene.piece_grid.in_rect(*area)].tolist()) if len(edges) > 50 else None
+        for edge in edges:
+            if seen is not None and edge not in seen:
+                continue
+            pieces = scene.pieces[scene.pieces_of(edge)]
+            if not len(pieces):
+                continue
+            low, high = pieces.min(1), pieces.max(1)
+            near = (low[:, 0] <= area[2]) & (high[:, 0] >= area[0]) & (low[:, 1] <= area[3]) & (high[:, 1] >= area[1])
+            painter.setPen(pen)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawPath(curve_path(pieces[near]))
+            if near[-1] and scale >= BLOCKS_BELOW:
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(color)
+                painter.drawConvexPolygon(arrow_at(pieces[-1], 9.0))
+
+    def _badges(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+        radius = max(_BADGE, 4.0 / scale) if scale >= BLOCKS_BELOW else 4.0 / scale
+        for index in boxes.tolist():
+            left, top, width, _ = self.scene.rect(index)
+            centre = QPointF(left + width - 1, top + 1)
+            painter.setPen(QPen(theme.canvas, radius / 5))
+            painter.setBrush(theme.error)
+            painter.drawEllipse(centre, radius, radius)
+            if scale >= BLOCKS_BELOW:
+                pen = QPen(theme.canvas, radius / 4)
+                pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+                painter.setPen(pen)
+                painter.drawLine(centre - QPointF(0, radius * 0.5), centre + QPointF(0, radius * 0.1))
+                painter.drawPoint(centre + QPointF(0, radius * 0.52))
+
+    def _dots(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+        radius = 4.0 if scale >= BLOCKS_BELOW else 3.0 / scale
+        painter.setPen(QPen(theme.canvas, radius / 4))
+        painter.setBrush(theme.changed)
+        for index in boxes.tolist():
+            left, top, _, _ = self.scene.rect(index)
+            painter.drawEllipse(QPointF(left + 1, top + 1), radius, radius)
+
+
+def involved(items: Iterable[object]) -> frozenset[object]:
+    """Nodes, and the nodes a value joins: for marks that are about nodes."""
+    found: set[object] = set()
+    for item in items:
+        if isinstance(item, Value):
+            if item.producer is not None:
+                found.add(item.producer)
+        elif isinstance(item, Node):
+            found.add(item)
+    return frozenset(found)

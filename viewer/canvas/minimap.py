@@ -1,0 +1,169 @@
+"""The whole graph small in a corner of the canvas, with the part in view; press or drag to go there.
+
+A graph is often a thousand times taller than wide, so the map may be stretched: it shows where things lie, not how
+they look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from viewer.canvas.colouring import by_category
+from viewer.canvas.drawing import Kind
+from viewer.canvas.painter import draw_rects
+from viewer.theme import theme, themes
+
+if TYPE_CHECKING:
+    from viewer.canvas.surface import Surface
+
+_LONG = 190
+_SHORT = 96
+_MARGIN = 12
+_PADDING = 5.0
+_LEAST_FRAME = 6.0
+_MOST_BOXES = 60_000  # of more boxes, a sample shows the same
+
+
+class Minimap(QWidget):
+    """Hidden while the whole graph is in view anyway, or when switched off."""
+
+    def __init__(self, surface: Surface) -> None:
+        super().__init__(surface)
+        self._surface = surface
+        self._map: QPixmap | None = None
+        self._wanted = True
+        self.setAccessibleName("Overview of the graph")
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        surface.scene_changed.connect(self._forget)
+        surface.viewport_changed.connect(self._follow)
+        themes().themeChanged.connect(self._forget)
+        self.hide()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it shows where it makes sense."""
+        return self._wanted
+
+    def set_wanted(self, wanted: bool) -> None:
+        """Switch it on or off."""
+        self._wanted = wanted
+        self._follow()
+
+    def place(self) -> None:
+        """Stand in the lower right corner, as the graph stands or lies."""
+        scene = self._surface.scene
+        tall = scene is None or scene.height >= scene.width
+        size = QSize(_SHORT, _LONG) if tall else QSize(_LONG, _SHORT)
+        limit = QSize(self._surface.width() // 4, self._surface.height() // 2)
+        size = size.boundedTo(limit)
+        self.setGeometry(
+            self._surface.width() - size.width() - _MARGIN,
+            self._surface.height() - size.height() - _MARGIN,
+            size.width(),
+            size.height(),
+        )
+
+    def _forget(self) -> None:
+        self._map = None
+        self.place()
+        self._follow()
+
+    def _follow(self) -> None:
+        scene = self._surface.scene
+        visible = False
+        if scene is not None and self._wanted and len(scene.rects):
+            left, top, right, bottom = self._surface.viewport.area
+            visible = left > 0 or top > 0 or right < scene.width or bottom < scene.height
+        self.setVisible(visible)
+        self.update()
+
+    def _scale(self) -> tuple[float, float]:
+        scene = self._surface.scene
+        assert scene is not None
+        room = self.width() - 2 * _PADDING, self.height() - 2 * _PADDING
+        sx, sy = room[0] / max(scene.width, 1.0), room[1] / max(scene.height, 1.0)
+        return (min(sx, 6 * sy), min(sy, 6 * sx)) if max(sx, sy) < 40 * min(sx, sy) else (sx, sy)
+
+    def _offset(self) -> tuple[float, float]:
+        scene = self._surface.scene
+        assert scene is not None
+        sx, sy = self._scale()
+        return (self.width() - scene.width * sx) / 2, (self.height() - scene.height * sy) / 2
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+        """The map, then the frame of what is in view."""
+        scene = self._surface.scene
+        if scene is None:
+            return
+        ratio = self.devicePixelRatioF()
+        size = QSize(round(self.width() * ratio), round(self.height() * ratio))
+        if self._map is None or self._map.size() != size:
+            self._map = self._draw_map(size, ratio)
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._map)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colors = theme()
+        sx, sy = self._scale()
+        ox, oy = self._offset()
+        left, top, right, bottom = self._surface.viewport.area
+        frame = QRectF(QPointF(left * sx + ox, top * sy + oy), QPointF(right * sx + ox, bottom * sy + oy))
+        grow = max(_LEAST_FRAME - frame.width(), 0.0) / 2, max(_LEAST_FRAME - frame.height(), 0.0) / 2
+        frame = frame.adjusted(-grow[0], -grow[1], grow[0], grow[1])
+        frame = frame.intersected(QRectF(1.5, 1.5, self.width() - 3, self.height() - 3))
+        fill = QColor(colors.accent)
+        fill.setAlpha(40)
+        painter.setPen(QPen(colors.accent, 1.5))
+        painter.setBrush(fill)
+        painter.drawRect(frame)
+        painter.end()
+
+    def _draw_map(self, size: QSize, ratio: float) -> QPixmap:
+        scene = self._surface.scene
+        assert scene is not None
+        colors = theme()
+        pixmap = QPixmap(size)
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(colors.panel)
+        painter = QPainter(pixmap)
+        sx, sy = self._scale()
+        ids = np.flatnonzero(scene.kinds != Kind.CONTAINER)
+        ids = ids[:: max(len(ids) // _MOST_BOXES, 1)]
+        rects = scene.rects[ids] * np.array([sx, sy, sx, sy])
+        rects[:, :2] += np.array(self._offset())
+        np.maximum(rects[:, 2:], 1.0, out=rects[:, 2:])
+        shades = by_category(scene, colors)
+        painter.setPen(Qt.PenStyle.NoPen)
+        used = shades.indices[ids]
+        for number in np.unique(used).tolist():
+            painter.setBrush(shades.palette[number])
+            draw_rects(painter, rects[used == number])
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(colors.border, 1.0))
+        painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+        painter.end()
+        return pixmap
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Go there."""
+        self._go(event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Follow while pressed."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._go(event.position())
+
+    def _go(self, position: QPointF) -> None:
+        if self._surface.scene is not None:
+            sx, sy = self._scale()
+            ox, oy = self._offset()
+            self._surface.centre_on((position.x() - ox) / sx, (position.y() - oy) / sy)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+        """Zoom the canvas around its middle."""
+        self._surface.zoom_to(self._surface.zoom * 1.2 ** (event.angleDelta().y() / 120.0))
+        event.accept()

@@ -1,0 +1,105 @@
+"""What is written over the graph in widget coordinates, at a fixed size: group names from afar, legend, notices."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
+
+from viewer.canvas.colouring import Legend, heat_colors
+from viewer.canvas.drawing import Kind, Style
+from viewer.canvas.fonts import Fonts
+from viewer.canvas.painter import TITLES_FROM
+from viewer.canvas.scene import Scene
+from viewer.canvas.viewport import Viewport
+from viewer.theme import Theme
+
+_MOST_NAMES = 60
+_LEAST_SPACE = (44.0, 18.0)  # a group smaller than this on screen has no room for its name
+_MARGIN = 12.0
+
+
+def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
+    """Names of groups and containers while they are too small to read; larger ones first, none over another."""
+    if viewport.scale >= TITLES_FROM:
+        return
+    ids = np.flatnonzero((scene.kinds == Kind.GROUP) | (scene.kinds == Kind.CONTAINER))
+    rects = scene.rects[ids] * viewport.scale
+    rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio
+    seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])
+    seen &= (rects[:, 0] < viewport.width) & (rects[:, 0] + rects[:, 2] > 0)
+    seen &= (rects[:, 1] < viewport.height) & (rects[:, 1] + rects[:, 3] > 0)
+    ids, rects = ids[seen], rects[seen]
+    order = np.argsort(-rects[:, 2] * rects[:, 3], kind="stable")[: 2 * _MOST_NAMES]
+    taken: list[QRectF] = []
+    painter.setFont(fonts.font(Style.NAME))
+    high = fonts.height(Style.NAME)
+    back = QColor(theme.canvas)
+    back.setAlpha(215)
+    for index, rect in zip(ids[order].tolist(), rects[order].tolist(), strict=True):
+        box = scene.boxes[index]
+        left, top, width, height = max(rect[0], 0.0), max(rect[1], 0.0), rect[2], rect[3]
+        text = fonts.elided(box.title, Style.NAME, width - 8.0, middle=True)
+        wide = fonts.width(text, Style.NAME)
+        if len(text) < 2:
+            continue
+        spot = (
+            QRectF(left + 3, top + 3, wide + 6, high)
+            if box.kind is Kind.CONTAINER
+            else QRectF(rect[0] + (width - wide) / 2 - 3, rect[1] + (height - high) / 2, wide + 6, high)
+        )
+        if any(spot.intersects(other) for other in taken):
+            continue
+        taken.append(spot)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(back)
+        painter.drawRoundedRect(spot, 3, 3)
+        painter.setPen(theme.text)
+        painter.drawText(QPointF(spot.left() + 3, spot.top() + fonts.ascent(Style.NAME)), text)
+        if len(taken) >= _MOST_NAMES:
+            return
+
+
+def paint_notice(painter: QPainter, viewport: Viewport, text: str, fonts: Fonts, theme: Theme) -> None:
+    """One line in the middle, where there is no graph to see yet."""
+    painter.setFont(fonts.font(Style.HEADER))
+    painter.setPen(theme.muted)
+    rect = QRectF(0, 0, viewport.width, viewport.height)
+    painter.drawText(rect, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextSingleLine), text)
+
+
+def paint_legend(painter: QPainter, viewport: Viewport, legend: Legend, fonts: Fonts, theme: Theme) -> None:
+    """What the colours mean, in the lower left corner."""
+    line = fonts.height(Style.ROW) + 4.0
+    entries = legend.entries
+    wide = max([fonts.width(legend.title, Style.NAME), 160.0, *(fonts.width(e, Style.ROW) + 24 for e, _ in entries)])
+    high = line * (1 + len(entries)) if entries else line * 2 + 14.0
+    left, top = _MARGIN, viewport.height - _MARGIN - high - 12.0
+    painter.setPen(QPen(theme.border, 1.0))
+    painter.setBrush(theme.panel)
+    painter.drawRoundedRect(QRectF(left, top, wide + 16, high + 12), 4, 4)
+    x, y = left + 8, top + 6
+    _write(painter, x, y, legend.title, Style.NAME, fonts, theme.text)
+    if entries:
+        for text, color in entries:
+            y += line
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(color)
+            painter.drawRoundedRect(QRectF(x, y + 2, 14, line - 8), 2, 2)
+            _write(painter, x + 22, y, text, Style.ROW, fonts, theme.text)
+        return
+    bar = QRectF(x, y + line, wide, 10)
+    gradient = QLinearGradient(bar.topLeft(), bar.topRight())
+    colors = heat_colors()
+    for step, color in enumerate(colors):
+        gradient.setColorAt(step / (len(colors) - 1), color)
+    painter.fillRect(bar, gradient)
+    y = bar.bottom() + 2
+    _write(painter, x, y, legend.low, Style.ROW, fonts, theme.muted)
+    _write(painter, x + wide - fonts.width(legend.high, Style.ROW), y, legend.high, Style.ROW, fonts, theme.muted)
+
+
+def _write(painter: QPainter, x: float, y: float, text: str, style: Style, fonts: Fonts, color: QColor) -> None:
+    painter.setFont(fonts.font(style))
+    painter.setPen(color)
+    painter.drawText(QPointF(x, y + fonts.ascent(style)), text)

@@ -1,0 +1,387 @@
+"""Paints an area of a scene at a scale: a map when far, boxes and lines in between, everything near.
+
+Used by the canvas for strips of its picture, by the minimap, and by export to PNG and PDF. What is painted for two
+adjoining areas fits together: nothing depends on the area but what is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import shiboken6
+from numpy.typing import NDArray
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF, QStaticText, QTextOption
+
+from viewer.canvas.colouring import Colouring, by_category
+from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
+from viewer.canvas.fonts import Fonts
+from viewer.canvas.grid import Ids
+from viewer.canvas.labels import Labels
+from viewer.canvas.scene import Real, Scene
+from viewer.theme import Theme
+
+#: Below this scale boxes are only coloured blocks.
+BLOCKS_BELOW = 0.30
+#: From this scale titles are written; rows a little later.
+TITLES_FROM = 0.40
+ROWS_FROM = 0.50
+#: Below this scale edges are straight lines without arrows.
+LINES_BELOW = 0.22
+#: Below this scale the picture is a map: nothing smaller than a pixel and a half, edges faint.
+MAP_BELOW = 0.10
+
+RADIUS = 4.0
+EDGE_WIDTH = 1.2
+_ARROW = 7.0
+_STATIC_LIMIT = 30_000
+_SMOOTH = QPainter.RenderHint.Antialiasing
+
+Area = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def draw_rects(painter: QPainter, rects: NDArray[np.float64]) -> None:
+    """Draw [N, 4] left, top, width, height at once: the array is handed over as it lies in memory."""
+    if len(rects):
+        rects = np.ascontiguousarray(rects, np.float64)
+        first = shiboken6.wrapInstance(rects.ctypes.data, QRectF)
+        painter.drawRects(cast("Any", first), len(rects))
+
+
+def draw_lines(painter: QPainter, lines: NDArray[np.float64]) -> None:
+    """Draw [N, 4] x, y, x, y at once."""
+    if len(lines):
+        lines = np.ascontiguousarray(lines, np.float64)
+        first = shiboken6.wrapInstance(lines.ctypes.data, QLineF)
+        painter.drawLines(cast("Any", first), len(lines))
+
+
+def curve_path(pieces: Real) -> QPainterPath:
+    """One path through cubic pieces [P, 4, 2]; a piece that does not continue the one before starts anew."""
+    path = QPainterPath()
+    end: tuple[float, float] | None = None
+    for (x0, y0), (x1, y1), (x2, y2), (x3, y3) in pieces.tolist():
+        if end != (x0, y0):
+            path.moveTo(x0, y0)
+        path.cubicTo(x1, y1, x2, y2, x3, y3)
+        end = (x3, y3)
+    return path
+
+
+def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:
+    """The arrowhead at the end of an edge, from its last piece [4, 2]."""
+    (x0, y0), (x1, y1) = piece[2].tolist(), piece[3].tolist()
+    if x0 == x1 and y0 == y1:
+        x0, y0 = piece[0].tolist()
+    length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5 or 1.0
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    bx, by = x1 - ux * size, y1 - uy * size
+    half = size * 0.42
+    return QPolygonF(
+        [QPointF(x1, y1), QPointF(bx - uy * half, by + ux * half), QPointF(bx + uy * half, by - ux * half)]
+    )
+
+
+class ScenePainter:
+    """Paints one scene in one theme. The painter it is given must be transformed to scene coordinates."""
+
+    def __init__(
+        self, scene: Scene, fonts: Fonts, theme: Theme, labels: Labels | None = None, colouring: Colouring | None = None
+    ) -> None:
+        self.scene = scene
+        self._fonts = fonts
+        self._theme = theme
+        self._labels = labels
+        self._colouring = colouring or by_category(scene, theme)
+        self._texts: dict[tuple[str, int], QStaticText] = {}
+        faint = _mixed(theme.edge, theme.canvas, 0.55)
+        self._pens = {"edge": QPen(theme.edge, EDGE_WIDTH), "faint": QPen(faint, 0)}
+        for pen in self._pens.values():
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        self._dashed = QPen(theme.edge, EDGE_WIDTH, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
+        self._dashed.setDashPattern([4.0, 3.0])
+        self._border = QPen(theme.node_border, 1.0)
+
+    def paint(self, painter: QPainter, area: Area, scale: float) -> None:
+        """Paint what lies in an area (scene coordinates), for a scale in device pixels per scene px."""
+        reach = 4.0 / scale
+        left, top, right, bottom = area[0] - reach, area[1] - reach, area[2] + reach, area[3] + reach
+        ids = self.scene.box_grid.in_rect(left, top, right, bottom)
+        frames = ids[self.scene.kinds[ids] == Kind.CONTAINER]
+        boxes = ids[self.scene.kinds[ids] != Kind.CONTAINER]
+        pieces = self.scene.piece_grid.in_rect(left, top, right, bottom)
+        self._paint_frames(painter, frames, scale)
+        if scale < LINES_BELOW:
+            self._paint_lines(painter, pieces, scale)
+        else:
+            self._paint_edges(painter, pieces)
+        if scale < BLOCKS_BELOW:
+            self._paint_blocks(painter, boxes, scale)
+            return
+        painter.setRenderHint(_SMOOTH, True)
+        for index in boxes.tolist():
+            self._paint_box(painter, index, scale)
+        if scale >= ROWS_FROM and self._labels is not None:
+            self._paint_labels(painter, (left, top, right, bottom))
+
+    # -- far -------------------------------------------------------------------------------------------------
+
+    def _paint_blocks(self, painter: QPainter, boxes: Ids, scale: float) -> None:
+        painter.setRenderHint(_SMOOTH, False)
+        painter.setPen(Qt.PenStyle.NoPen)
+        rects = self.scene.rects[boxes]
+        least = 1.5 / scale
+        if scale < MAP_BELOW:
+            small = rects[:, 2:] < least
+            rects[:, :2] -= np.where(small, (least - rects[:, 2:]) / 2, 0)
+            np.maximum(rects[:, 2:], least, out=rects[:, 2:])
+        else:
+            painter.setBrush(self._theme.node)
+            draw_rects(painter, rects)
+            rects = rects.copy()
+            rects[:, 3] = np.minimum(rects[:, 3], HEADER)
+        colors = self._colouring.indices[boxes]
+        for number in np.unique(colors).tolist():
+            painter.setBrush(self._colouring.palette[number])
+            draw_rects(painter, rects[colors == number])
+        if scale >= MAP_BELOW:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(self._theme.node_border, 0))
+            draw_rects(painter, self.scene.rects[boxes])
+
+    def _paint_lines(self, painter: QPainter, pieces: Ids, scale: float) -> None:
+        painter.setRenderHint(_SMOOTH, scale >= MAP_BELOW)
+        painter.setPen(self._pens["faint"])
+        ends = self.scene.pieces[pieces][:, (0, 3)].reshape(-1, 4)
+        if scale >= MAP_BELOW:
+            curved = self.scene.curved[pieces]
+            draw_lines(painter, ends[~curved])
+            draw_lines(painter, _flattened(self.scene.pieces[pieces[curved]], 4))
+        else:
+            draw_lines(painter, ends)
+
+    def _paint_frames(self, painter: QPainter, frames: Ids, scale: float) -> None:
+        painter.setRenderHint(_SMOOTH, scale >= BLOCKS_BELOW)
+        theme = self._theme
+        for index in frames.tolist():
+            left, top, width, height = self.scene.rect(index)
+            box = self.scene.boxes[index]
+            fill = theme.group if self.scene.depths[index] % 2 == 0 else _mixed(theme.group, theme.canvas, 0.5)
+            painter.setPen(QPen(theme.group_border, 1.0 if scale >= BLOCKS_BELOW else 0))
+            painter.setBrush(fill)
+            frame = QRectF(left + 0.5, top + 0.5, width - 1, height - 1)
+            if scale < BLOCKS_BELOW:
+                painter.drawRect(frame)
+                continue
+            painter.drawRoundedRect(frame, RADIUS, RADIUS)
+            if box.category:
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(theme.header(box.category))
+                painter.drawRoundedRect(QRectF(left + 5, top + 6, 4, HEADER - 12), 2, 2)
+            if scale >= TITLES_FROM:
+                offset = 6.0 if box.category else 0.0
+                self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted)
+
+    # -- near ------------------------------------------------------------------------------------------------
+
+    def _paint_edges(self, painter: QPainter, pieces: Ids) -> None:
+        if not len(pieces):
+            return
+        scene = self.scene
+        painter.setRenderHint(_SMOOTH, True)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        edges = scene.piece_edges[pieces]
+        dashed = scene.drawing.dashed[edges]
+        plain = pieces[~dashed]
+        curved = scene.curved[plain]
+        painter.setPen(self._pens["edge"])
+        draw_lines(painter, scene.pieces[plain[~curved]][:, (0, 3)].reshape(-1, 4))
+        for piece in scene.pieces[plain[curved]]:
+            painter.drawPath(curve_path(piece[None]))
+        if dashed.any():
+            painter.setPen(self._dashed)
+            painter.drawPath(curve_path(scene.pieces[pieces[dashed]]))
+        last = np.array([scene.pieces_of(edge).stop - 1 for edge in np.unique(edges).tolist()], np.intp)
+        last = last[np.isin(last, pieces)]
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.edge)
+        for piece in scene.pieces[last]:
+            painter.drawConvexPolygon(arrow_at(piece))
+
+    def _paint_box(self, painter: QPainter, index: int, scale: float) -> None:
+        box = self.scene.boxes[index]
+        left, top, width, height = self.scene.rect(index)
+        match box.kind:
+            case Kind.GROUP:
+                self._paint_group(painter, index, box, scale)
+            case Kind.INPUT | Kind.OUTPUT | Kind.OUTER:
+                self._paint_pill(painter, box, QRectF(left + 0.5, top + 0.5, width - 1, height - 1), scale)
+            case _:
+                number = int(self._colouring.indices[index])
+                color, text = self._colouring.palette[number], self._colouring.text[number]
+                self._paint_card(painter, box, (left, top, width, height), color)
+                if scale >= TITLES_FROM:
+                    self._paint_title(painter, box, left, top, width, text, _mixed(text, color, 0.22))
+                if scale >= ROWS_FROM:
+                    self._paint_rows(painter, box, left, top)
+
+    def _paint_card(self, painter: QPainter, box: Box, rect: tuple[float, float, float, float], color: QColor) -> None:
+        left, top, width, height = rect
+        frame = QRectF(left + 0.5, top + 0.5, width - 1, height - 1)
+        if not box.rows:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(color)
+            painter.drawRoundedRect(QRectF(left, top, width, height), RADIUS, RADIUS)
+            return
+        painter.setPen(self._border)
+        painter.setBrush(self._theme.node)
+        painter.drawRoundedRect(frame, RADIUS, RADIUS)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        painter.drawPath(_header_path(left, top, width))
+
+    def _paint_group(self, painter: QPainter, index: int, box: Box, scale: float) -> None:
+        theme = self._theme
+        left, top, width, height = self.scene.rect(index)
+        width, height = width - STACK, height - STACK
+        painter.setPen(self._border)
+        painter.setBrush(theme.group)
+        for shift in (STACK, STACK / 2):
+            painter.drawRoundedRect(
+                QRectF(left + shift + 0.5, top + shift + 0.5, width - 1, height - 1), RADIUS, RADIUS
+            )
+        painter.setBrush(theme.node)
+        painter.drawRoundedRect(QRectF(left + 0.5, top + 0.5, width - 1, height - 1), RADIUS, RADIUS)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.endpoint)
+        painter.drawPath(_header_path(left, top, width))
+        number = int(self._colouring.indices[index])
+        painter.setBrush(self._colouring.palette[number])
+        painter.drawRect(QRectF(left + 1, top + HEADER, width - 2, 2))
+        if scale >= TITLES_FROM:
+            self._paint_title(painter, box, left, top, width, theme.text, theme.muted)
+        if scale >= ROWS_FROM:
+            self._paint_rows(painter, box, left, top + 1)
+
+    def _paint_pill(self, painter: QPainter, box: Box, rect: QRectF, scale: float) -> None:
+        theme = self._theme
+        pen = QPen(theme.node_border, 1.0)
+        if box.kind is Kind.OUTER:
+            pen.setStyle(Qt.PenStyle.DashLine)
+        painter.setPen(pen)
+        painter.setBrush(theme.endpoint)
+        radius = rect.height() / 2
+        painter.drawRoundedRect(rect, radius, radius)
+        if scale < TITLES_FROM:
+            return
+        fonts = self._fonts
+        name, note = fonts.width(box.title, Style.NAME), fonts.width(box.note, Style.ROW)
+        x = rect.left() + (rect.width() - name - (note + 10.0 if note else 0.0)) / 2
+        y = rect.center().y() - fonts.height(Style.NAME) / 2
+        self._text(painter, x, y, box.title, Style.NAME, theme.text)
+        if note and scale >= ROWS_FROM:
+            self._text(painter, x + name + 10.0, y, box.note, Style.ROW, theme.muted)
+
+    def _paint_title(
+        self, painter: QPainter, box: Box, left: float, top: float, width: float, color: QColor, muted: QColor
+    ) -> None:
+        fonts = self._fonts
+        y = top + (HEADER - fonts.height(Style.HEADER)) / 2
+        self._text(painter, left + SIDE, y, box.title, Style.HEADER, color)
+        right = left + width - 2
+        if box.note:
+            x = left + SIDE + fonts.width(box.title, Style.HEADER) + 10.0
+            y = top + (HEADER - fonts.height(Style.ROW)) / 2
+            self._text(painter, x, y, box.note, Style.ROW, muted)
+        for place, button in enumerate(reversed(box.buttons)):
+            self._paint_button(painter, right - (place + 0.5) * BUTTON, top + HEADER / 2, button, color)
+
+    def _paint_button(self, painter: QPainter, x: float, y: float, button: str, color: QColor) -> None:
+        painter.setPen(QPen(color, 1.4))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        match button:
+            case "+" | "−":
+                painter.drawRoundedRect(QRectF(x - 6.5, y - 6.5, 13, 13), 2.5, 2.5)
+                painter.drawLine(QPointF(x - 3.5, y), QPointF(x + 3.5, y))
+                if button == "+":
+                    painter.drawLine(QPointF(x, y - 3.5), QPointF(x, y + 3.5))
+            case "○":
+                painter.drawEllipse(QPointF(x, y), 5.0, 5.0)
+            case _:
+                width = self._fonts.width(button, Style.HEADER)
+                self._text(
+                    painter, x - width / 2, y - self._fonts.height(Style.HEADER) / 2, button, Style.HEADER, color
+                )
+
+    def _paint_rows(self, painter: QPainter, box: Box, left: float, top: float) -> None:
+        theme, fonts = self._theme, self._fonts
+        y = top + HEADER + ROWS_PADDING + (ROW - fonts.height(Style.ROW)) / 2
+        column = left + SIDE + (box.names_width + 10.0 if box.names_width else 0.0)
+        for row in box.rows:
+            if row.name:
+                style = Style.NAME if row.is_constant else Style.ROW
+                self._text(painter, left + SIDE, y, row.name, style, theme.text if row.is_constant else theme.muted)
+            color = theme.muted if row.subject is None and box.kind is Kind.NODE else theme.text
+            self._text(painter, column, y, row.text, Style.ROW, color)
+            y += ROW
+
+    def _paint_labels(self, painter: QPainter, area: Area) -> None:
+        assert self._labels is not None
+        theme, fonts = self._theme, self._fonts
+        inset = (16.0 - fonts.height(Style.LABEL)) / 2
+        for label in self._labels.in_rect(*area):
+            left, top, width, height = label.rect
+            painter.fillRect(QRectF(left, top, width, height), theme.label)
+            self._text(painter, left + 3.0, top + inset, label.text, Style.LABEL, theme.muted)
+
+    def _text(self, painter: QPainter, x: float, y: float, text: str, style: Style, color: QColor) -> None:
+        """Write one line; shaped once and kept."""
+        key = (text, int(style))
+        static = self._texts.get(key)
+        if static is None:
+            if len(self._texts) > _STATIC_LIMIT:
+                self._texts.clear()
+            static = QStaticText(text)
+            static.setTextFormat(Qt.TextFormat.PlainText)
+            option = QTextOption()
+            option.setWrapMode(QTextOption.WrapMode.NoWrap)
+            option.setTextDirection(Qt.LayoutDirection.LeftToRight)
+            static.setTextOption(option)
+            static.setPerformanceHint(QStaticText.PerformanceHint.AggressiveCaching)
+            self._texts[key] = static
+        painter.setFont(self._fonts.font(style))
+        painter.setPen(color)
+        painter.drawStaticText(QPointF(x, y), static)
+
+
+def _header_path(left: float, top: float, width: float) -> QPainterPath:
+    """A header's shape: rounded above, straight below."""
+    path = QPainterPath()
+    right, bottom = left + width, top + HEADER
+    path.moveTo(left, bottom)
+    path.lineTo(left, top + RADIUS)
+    path.quadTo(left, top, left + RADIUS, top)
+    path.lineTo(right - RADIUS, top)
+    path.quadTo(right, top, right, top + RADIUS)
+    path.lineTo(right, bottom)
+    path.closeSubpath()
+    return path
+
+
+def _flattened(pieces: Real, steps: int) -> NDArray[np.float64]:
+    """Cubic pieces [P, 4, 2] as lines [P * steps, 4]."""
+    t = np.linspace(0.0, 1.0, steps + 1)
+    weights = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
+    points = np.einsum("kt,pkc->ptc", weights, pieces)
+    return np.concatenate([points[:, :-1], points[:, 1:]], 2).reshape(-1, 4)
+
+
+def _mixed(color: QColor, other: QColor, share: float) -> QColor:
+    """`color` with a share of another in it."""
+    keep = 1.0 - share
+    return QColor(
+        round(color.red() * keep + other.red() * share),
+        round(color.green() * keep + other.green() * share),
+        round(color.blue() * keep + other.blue() * share),
+    )

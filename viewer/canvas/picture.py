@@ -1,0 +1,144 @@
+"""The painted part of a view: moved when panning, stretched when zooming, filled strip by strip in between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, QRect, QRectF
+from PySide6.QtGui import QColor, QPainter, QPixmap, QRegion
+
+from viewer.canvas.painter import Area
+from viewer.canvas.viewport import Viewport
+
+#: Paints an area of the scene: (painter in scene coordinates, area, device px per scene px).
+Paint = Callable[[QPainter, Area, float], None]
+
+_STRIP_SECONDS = 0.0025
+_LEAST_ROWS = 12
+_FIRST_ROWS = 64
+_OVERLAP = 1  # device px; an area reaches this far beyond the strip it is for
+
+
+class Picture:
+    """A pixmap of one viewport. `done` is what is painted, in device px; the rest is filled by `fill`."""
+
+    def __init__(self, viewport: Viewport, background: QColor) -> None:
+        width, height = viewport.device_size
+        self.scale = viewport.device_scale
+        self.ratio = viewport.ratio
+        self.x, self.y = viewport.x, viewport.y
+        self._background = background
+        self._pixmap = QPixmap(width, height)
+        self._pixmap.fill(background)
+        self._rect = QRect(0, 0, width, height)
+        self.done = QRegion()
+        self._rows = _FIRST_ROWS
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to paint."""
+        return self.pending.isEmpty()
+
+    @property
+    def pending(self) -> QRegion:
+        """What is left to paint."""
+        return QRegion(self._rect).subtracted(self.done)
+
+    @property
+    def share(self) -> float:
+        """How much is painted, 0 to 1."""
+        painted = sum(rect.width() * rect.height() for rect in self.done)  # type: ignore[attr-defined]  # iterable
+        return float(painted) / max(self._rect.width() * self._rect.height(), 1)
+
+    def fits(self, viewport: Viewport) -> bool:
+        """Whether it can show a viewport after being moved: same scale, same size."""
+        return (
+            self.scale == viewport.device_scale
+            and self.ratio == viewport.ratio
+            and (self._rect.width(), self._rect.height()) == viewport.device_size
+        )
+
+    def move_to(self, viewport: Viewport) -> None:
+        """Follow a viewport of the same scale; what comes into view is pending."""
+        dx, dy = self.x - viewport.x, self.y - viewport.y
+        if not dx and not dy:
+            return
+        self.x, self.y = viewport.x, viewport.y
+        if abs(dx) >= self._rect.width() or abs(dy) >= self._rect.height():
+            self.done = QRegion()
+            return
+        self._pixmap.scroll(dx, dy, self._rect)
+        self.done = self.done.translated(dx, dy).intersected(self._rect)
+
+    def invalidate(self, area: Area | None = None) -> None:
+        """What is painted there is no longer right."""
+        if area is None:
+            self.done = QRegion()
+            return
+        left, top = int(area[0] * self.scale - self.x) - 2, int(area[1] * self.scale - self.y) - 2
+        right, bottom = int(area[2] * self.scale - self.x) + 3, int(area[3] * self.scale - self.y) + 3
+        self.done = self.done.subtracted(QRegion(QRect(QPoint(left, top), QPoint(right, bottom))))
+
+    def fill(self, paint: Paint, seconds: float) -> None:
+        """Paint what is pending for about so long; at least one strip."""
+        end = time.perf_counter() + seconds
+        while True:
+            pending = self.pending
+            if pending.isEmpty():
+                return
+            rect = next(iter(pending))  # type: ignore[call-overload]  # a QRegion is iterable, its stub does not say so
+            strip = QRect(rect.left(), rect.top(), rect.width(), min(rect.height(), self._rows))
+            began = time.perf_counter()
+            self._paint(strip, paint)
+            now = time.perf_counter()
+            self._adapt(strip, now - began)
+            if now + min(now - began, _STRIP_SECONDS) > end:
+                return
+
+    def _adapt(self, strip: QRect, spent: float) -> None:
+        """Choose the height of the next strip by what this one cost."""
+        share = strip.width() / max(self._rect.width(), 1)
+        per_row = spent / max(strip.height() * max(share, 0.1), 1)
+        wanted = int(_STRIP_SECONDS / max(per_row, 1e-7))
+        self._rows = max(_LEAST_ROWS, min(wanted, 2 * self._rows, self._rect.height()))
+
+    def _paint(self, strip: QRect, paint: Paint) -> None:
+        painter = QPainter(self._pixmap)
+        painter.setClipRect(strip)
+        painter.fillRect(strip, self._background)
+        painter.translate(-self.x, -self.y)
+        painter.scale(self.scale, self.scale)
+        area = (
+            (strip.left() - _OVERLAP + self.x) / self.scale,
+            (strip.top() - _OVERLAP + self.y) / self.scale,
+            (strip.right() + 1 + _OVERLAP + self.x) / self.scale,
+            (strip.bottom() + 1 + _OVERLAP + self.y) / self.scale,
+        )
+        paint(painter, area, self.scale)
+        painter.end()
+        self.done = self.done.united(strip)
+
+    def draw(self, painter: QPainter, viewport: Viewport) -> None:
+        """Show it in a widget that sees a viewport: as it is when it fits, else stretched."""
+        ratio = viewport.ratio
+        painter.save()
+        painter.scale(1 / ratio, 1 / ratio)
+        if self.fits(viewport) and (self.x, self.y) == (viewport.x, viewport.y):
+            if self.is_complete:
+                painter.drawPixmap(0, 0, self._pixmap)
+            else:
+                for rect in self.done:  # type: ignore[attr-defined]  # iterable
+                    painter.drawPixmap(rect.topLeft(), self._pixmap, rect)
+        else:
+            zoom = viewport.device_scale / self.scale
+            for rect in self.done:  # type: ignore[attr-defined]  # iterable
+                source = QRectF(rect)
+                target = QRectF(
+                    (source.left() + self.x) * zoom - viewport.x,
+                    (source.top() + self.y) * zoom - viewport.y,
+                    source.width() * zoom,
+                    source.height() * zoom,
+                )
+                painter.drawPixmap(target, self._pixmap, source)
+        painter.restore()

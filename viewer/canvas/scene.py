@@ -1,0 +1,309 @@
+"""A drawing with its places: what the canvas paints, hits and exports. numpy only, no Qt.
+
+Coordinates are px at 100 % zoom, y down; the scene's left top corner is (0, 0). Immutable once made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.graph import Node, Value
+from viewer.canvas.captions import Row
+from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, STACK, Box, Button, Drawing, Kind
+from viewer.canvas.grid import Grid, Ids
+from viewer.canvas.layout import Layout, LayoutRequest, Spacing
+
+Real = NDArray[np.float64]
+Part = Literal["header", "body", "row", "button", "input", "output"]
+
+#: How near the pointer must be to an edge or a port, in px on screen.
+REACH = 6.0
+
+_CURVE_STEPS = 8
+_T = np.linspace(0.0, 1.0, _CURVE_STEPS + 1)
+_BERNSTEIN = np.stack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])  # [4, steps + 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What lies under a point: a box and which part of it, or an edge.
+
+    `row` for part "row", `button` for part "button". For "input" and "output" (ports) `edge` is the wire there, -1
+    when none is, and `port` the index among the node's inputs or outputs.
+    """
+
+    box: int = -1
+    edge: int = -1
+    part: Part = "body"
+    row: Row | None = None
+    button: Button | None = None
+    port: int = -1
+
+
+def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
+    """What to ask the layout for: plain arrays, so that it may run in a thread."""
+    direction = drawing.options.direction
+    kinds = drawing.kinds
+    rank = 40.0 if direction == "down" or not labels else 110.0
+    header = HEADER + 2 if direction == "down" else HEADER
+    return LayoutRequest(
+        sizes=drawing.sizes,
+        edges=drawing.edges,
+        source_ports=drawing.source_ports,
+        target_ports=drawing.target_ports,
+        first=np.flatnonzero(kinds == Kind.INPUT).astype(np.int32),
+        last=np.flatnonzero(kinds == Kind.OUTPUT).astype(np.int32),
+        parents=drawing.parents,
+        direction=direction,
+        spacing=Spacing(rank=rank, header=header),
+        node_ids=drawing.box_ids,
+    )
+
+
+class Scene:
+    """A drawing laid out."""
+
+    def __init__(self, drawing: Drawing, layout: Layout) -> None:
+        self.drawing = drawing
+        self.layout = layout
+        self.boxes = drawing.boxes
+        self.kinds = drawing.kinds
+        positions = np.round(layout.positions.astype(np.float64))  # whole px: crisp borders at 100 %
+        sizes = np.round(layout.sizes.astype(np.float64))
+        #: [N, 4] left, top, width, height
+        self.rects: Real = np.concatenate([positions, sizes], 1) if len(positions) else np.zeros((0, 4))
+        self._split_routes()
+
+    def _split_routes(self) -> None:
+        """Cut the routes into their cubic pieces, each findable by itself."""
+        points = self.layout.route_points.astype(np.float64)
+        starts = self.layout.route_starts.astype(np.int64)
+        counts = np.maximum((np.diff(starts) - 1) // 3, 0)
+        edges = np.repeat(np.arange(len(counts)), counts)
+        inner = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        first = starts[:-1][edges] + 3 * inner
+        #: [P] the edge of each piece; pieces of one edge follow each other
+        self.piece_edges: Ids = edges
+        #: [P, 4, 2] start, two controls, end
+        self.pieces: Real = points[first[:, None] + np.arange(4)] if len(first) else np.zeros((0, 4, 2))
+        self._piece_starts = np.concatenate([[0], np.cumsum(counts)])
+
+    @property
+    def width(self) -> float:
+        """Of everything."""
+        return self.layout.bounds[2] - self.layout.bounds[0]
+
+    @property
+    def height(self) -> float:
+        """Of everything."""
+        return self.layout.bounds[3] - self.layout.bounds[1]
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom of everything."""
+        return self.layout.bounds
+
+    @cached_property
+    def corners(self) -> Real:
+        """[N, 4] left, top, right, bottom of the boxes."""
+        return np.concatenate([self.rects[:, :2], self.rects[:, :2] + self.rects[:, 2:]], 1)
+
+    @cached_property
+    def box_grid(self) -> Grid:
+        """Finds boxes by place."""
+        return Grid(self.corners)
+
+    @cached_property
+    def piece_grid(self) -> Grid:
+        """Finds pieces of edges by place."""
+        return Grid(np.concatenate([self.pieces.min(1), self.pieces.max(1)], 1) if len(self.pieces) else _NONE)
+
+    @cached_property
+    def curved(self) -> NDArray[np.bool_]:
+        """[P] pieces that are more than a straight line."""
+        start, end = self.pieces[:, 0], self.pieces[:, 3]
+        along = end - start
+        length = np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-9)
+        aside = [
+            np.abs(
+                along[:, 0] * (self.pieces[:, i, 1] - start[:, 1]) - along[:, 1] * (self.pieces[:, i, 0] - start[:, 0])
+            )
+            for i in (1, 2)
+        ]
+        return np.asarray(np.maximum(*aside) / length > 0.25)
+
+    @cached_property
+    def depths(self) -> NDArray[np.int32]:
+        """[N] how many containers a box lies in."""
+        depths = np.zeros(len(self.boxes), np.int32)
+        parents = self.drawing.parents
+        current = parents.copy()
+        while (inside := current >= 0).any():
+            depths[inside] += 1
+            current[inside] = parents[current[inside]]
+        return depths
+
+    @cached_property
+    def categories(self) -> tuple[list[str], NDArray[np.uint8]]:
+        """The categories of headers there are, and [N] which of them each box has."""
+        names = sorted({box.category for box in self.boxes})
+        number = {name: index for index, name in enumerate(names)}
+        indices = np.fromiter((number[box.category] for box in self.boxes), np.uint8, len(self.boxes))
+        return names, indices
+
+    def pieces_of(self, edge: int) -> slice:
+        """Which pieces make up an edge."""
+        return slice(int(self._piece_starts[edge]), int(self._piece_starts[edge + 1]))
+
+    def rect(self, box: int) -> tuple[float, float, float, float]:
+        """Left, top, width, height of a box."""
+        left, top, width, height = self.rects[box].tolist()
+        return left, top, width, height
+
+    def bounds_of(self, boxes: list[int]) -> tuple[float, float, float, float] | None:
+        """Left, top, right, bottom around some boxes; None around none."""
+        if not boxes:
+            return None
+        corners = self.corners[boxes]
+        left, top = corners[:, :2].min(0).tolist()
+        right, bottom = corners[:, 2:].max(0).tolist()
+        return left, top, right, bottom
+
+    # -- what is where ---------------------------------------------------------------------------------------
+
+    def hit(self, x: float, y: float, reach: float = REACH) -> Hit | None:
+        """What a click at a point means: port, button, row, box, then edge; containers only by their frame."""
+        container = None
+        for index in reversed(self.box_grid.at(x, y, reach)):
+            box = self.boxes[index]
+            if box.kind is Kind.CONTAINER:
+                found = self._hit_container(index, box, x, y)
+                container = found if container is None or container.part == "body" else container
+                continue
+            found = self._hit_box(index, box, x, y, reach)
+            if found is not None:
+                return found
+        edge = self.edge_at(x, y, reach)
+        if edge >= 0 and (container is None or container.part == "body"):
+            return Hit(edge=edge)
+        return container
+
+    def _hit_container(self, index: int, box: Box, x: float, y: float) -> Hit | None:
+        left, top, width, height = self.rect(index)
+        if not (left <= x <= left + width and top <= y <= top + height):
+            return None
+        if y > top + HEADER:
+            return Hit(box=index, part="body")
+        return self._hit_header(index, box, x, left + width)
+
+    def _hit_box(self, index: int, box: Box, x: float, y: float, reach: float) -> Hit | None:
+        left, top, width, height = self.rect(index)
+        if box.kind is Kind.GROUP:
+            width, height = width - STACK, height - STACK
+        if box.kind is Kind.NODE:
+            port = self._hit_port(index, x, y, reach)
+            if port is not None:
+                return port
+        if not (left <= x <= left + width and top <= y <= top + height):
+            return None
+        if y <= top + HEADER:
+            return self._hit_header(index, box, x, left + width)
+        row = int((y - top - HEADER - ROWS_PADDING) // ROW)
+        if 0 <= row < len(box.rows):
+            return Hit(box=index, part="row", row=box.rows[row])
+        return Hit(box=index)
+
+    def _hit_header(self, index: int, box: Box, x: float, right: float) -> Hit:
+        place = int((right - 2 - x) // BUTTON)
+        if 0 <= place < len(box.buttons):
+            return Hit(box=index, part="button", button=box.buttons[len(box.buttons) - 1 - place])
+        return Hit(box=index, part="header")
+
+    def _hit_port(self, index: int, x: float, y: float, reach: float) -> Hit | None:
+        for part, positions in (("input", self.inputs(index)), ("output", self.outputs(index))):
+            for port, (px, py) in positions:
+                if abs(px - x) <= reach and abs(py - y) <= reach * 0.8:
+                    inside = self.corners[index]
+                    if inside[0] < x < inside[2] and inside[1] + reach / 2 < y < inside[3] - reach / 2:
+                        continue  # well inside the box the header and rows are meant
+                    return Hit(box=index, part=part, port=port)  # type: ignore[arg-type]  # the two literals above
+        return None
+
+    def inputs(self, box: int) -> list[tuple[int, tuple[float, float]]]:
+        """Where a node's wired inputs are: (index of the input, point)."""
+        node = self.boxes[box].subject
+        if not isinstance(node, Node):
+            return []
+        wired = [i for i, value in enumerate(node.inputs) if value is not None and self._is_wired(value)]
+        return self._ports(box, wired, start=True)
+
+    def _is_wired(self, value: Value) -> bool:
+        """Whether an edge brings it, and not a row."""
+        if value.initializer is not None:
+            return False
+        producer = value.producer
+        if producer is None or producer.op_type != "Constant":
+            return True
+        place = self.drawing.folded.get(producer)
+        return place is None or self.boxes[place].kind is Kind.GROUP
+
+    def outputs(self, box: int) -> list[tuple[int, tuple[float, float]]]:
+        """Where a node's outputs are: (index of the output, point)."""
+        node = self.boxes[box].subject
+        return self._ports(box, list(range(len(node.outputs))), start=False) if isinstance(node, Node) else []
+
+    def _ports(self, box: int, indices: list[int], *, start: bool) -> list[tuple[int, tuple[float, float]]]:
+        left, top, width, height = self.rect(box)
+        count = len(indices) + 1
+        if self.drawing.options.direction == "down":
+            y = top if start else top + height
+            return [(index, (left + width * (i + 1) / count, y)) for i, index in enumerate(indices)]
+        x = left if start else left + width
+        return [(index, (x, top + height * (i + 1) / count)) for i, index in enumerate(indices)]
+
+    def edge_at(self, x: float, y: float, reach: float = REACH) -> int:
+        """The edge nearest to a point within reach, or -1."""
+        candidates = self.piece_grid.at(x, y, reach)
+        if not candidates:
+            return -1
+        ids = np.array(candidates)
+        points = np.einsum("kt,pkc->ptc", _BERNSTEIN, self.pieces[ids])  # [P, steps + 1, 2]
+        start, end = points[:, :-1], points[:, 1:]
+        along = end - start
+        length = np.maximum((along**2).sum(2), 1e-12)
+        at = np.clip(((x - start[..., 0]) * along[..., 0] + (y - start[..., 1]) * along[..., 1]) / length, 0, 1)
+        gap = np.hypot(start[..., 0] + at * along[..., 0] - x, start[..., 1] + at * along[..., 1] - y).min(1)
+        best = int(gap.argmin())
+        return int(self.piece_edges[ids[best]]) if gap[best] <= reach else -1
+
+    def boxes_in(self, left: float, top: float, right: float, bottom: float) -> Ids:
+        """Boxes wholly inside a rectangle, for the rubber band."""
+        ids = self.box_grid.in_rect(left, top, right, bottom)
+        corners = self.corners[ids]
+        inside = (corners[:, 0] >= left) & (corners[:, 1] >= top) & (corners[:, 2] <= right) & (corners[:, 3] <= bottom)
+        return ids[inside]
+
+    def value_at(self, hit: Hit) -> Value | None:
+        """The value a hit means: an edge's, a pill's, a constant row's, a port's."""
+        if hit.edge >= 0:
+            return self.drawing.values[hit.edge]
+        if hit.box < 0:
+            return None
+        subject = self.boxes[hit.box].subject
+        if isinstance(subject, Value):
+            return subject
+        if hit.row is not None and isinstance(hit.row.subject, Value):
+            return hit.row.subject
+        if isinstance(subject, Node) and hit.part == "input":
+            return subject.inputs[hit.port]
+        if isinstance(subject, Node) and hit.part == "output":
+            return subject.outputs[hit.port]
+        return None
+
+
+_NONE = np.zeros((0, 4))

@@ -1,0 +1,282 @@
+"""The widget below the canvas: shows a scene through a viewport in frames that never take long.
+
+Panning moves the picture, zooming stretches it; what is missing is painted strip by strip, a few milliseconds per
+frame, and until then the picture before shows through. Knows nothing of models or the workspace.
+"""
+
+from __future__ import annotations
+
+import time
+
+from PySide6.QtCore import QEvent, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from viewer.canvas.colouring import Colouring
+from viewer.canvas.drawing import TypeOf
+from viewer.canvas.fonts import canvas_fonts
+from viewer.canvas.labels import Labels
+from viewer.canvas.marks import SceneMarks
+from viewer.canvas.overhead import paint_group_names, paint_legend, paint_notice
+from viewer.canvas.painter import Area, ScenePainter
+from viewer.canvas.picture import Picture
+from viewer.canvas.scene import Scene
+from viewer.canvas.viewport import LARGEST, Viewport
+from viewer.theme import theme
+
+#: What painting may take in one frame.
+FILL_SECONDS = 0.005
+#: While zooming goes on, the stretched picture will do; it is painted anew when the wheel has rested this long.
+SETTLE_SECONDS = 0.06
+
+_BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
+
+
+class Surface(QWidget):
+    """Paints a scene. `viewport_changed` comes after every pan, zoom and resize."""
+
+    viewport_changed = Signal()
+    zoom_changed = Signal(float)
+    scene_changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.viewport = Viewport()
+        self.scene: Scene | None = None
+        self.fonts = canvas_fonts()
+        self.marks: SceneMarks | None = None
+        self._type_of: TypeOf = lambda value: value.type
+        self._painter: ScenePainter | None = None
+        self._colouring: Colouring | None = None
+        self._picture: Picture | None = None
+        self._stale: Picture | None = None
+        self._zoomed_at = 0.0
+        self._refresh = QTimer(self)
+        self._refresh.setSingleShot(True)
+        self._refresh.timeout.connect(self.update)
+        self.setAutoFillBackground(False)
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def set_scene(self, scene: Scene | None) -> None:
+        """Show a scene; the viewport stays as it is."""
+        self.scene = scene
+        self._colouring = None
+        self.marks = SceneMarks(scene) if scene is not None else None
+        self._stale = None
+        self.repaint_scene()
+        self.scene_changed.emit()
+
+    def set_colouring(self, colouring: Colouring | None) -> None:
+        """Colour the headers in another way; None for operator categories."""
+        self._colouring = colouring
+        self.repaint_scene()
+
+    def repaint_scene(self) -> None:
+        """Colours or labels changed: paint everything anew."""
+        scene = self.scene
+        self._painter = None
+        if scene is not None:
+            labels = Labels(scene, self.fonts, self._type_of)
+            self._painter = ScenePainter(scene, self.fonts, theme(), labels, self._colouring)
+        self._picture = None
+        self.update()
+
+    @property
+    def zoom(self) -> float:
+        """1.0 is 100 %."""
+        return self.viewport.scale
+
+    @property
+    def smallest_zoom(self) -> float:
+        """Zooming out ends a little beyond the whole graph."""
+        if self.scene is None:
+            return 0.05
+        whole = min(self.width() / max(self.scene.width, 1.0), self.height() / max(self.scene.height, 1.0))
+        return min(whole * 0.6, 0.1)
+
+    # -- moving ----------------------------------------------------------------------------------------------
+
+    def pan_by(self, dx: float, dy: float) -> None:
+        """Move the view over the scene, in widget px."""
+        viewport = self.viewport
+        viewport.x += round(dx * viewport.ratio)
+        viewport.y += round(dy * viewport.ratio)
+        self._moved()
+
+    def zoom_at(self, factor: float, x: float, y: float) -> None:
+        """Zoom by a factor; what is at a point of the widget stays there."""
+        scale = min(max(self.viewport.scale * factor, self.smallest_zoom), LARGEST)
+        if scale != self.viewport.scale:
+            self._zoomed_at = time.perf_counter()
+            self.viewport.zoom_at(scale, x, y)
+            self._moved()
+            self.zoom_changed.emit(scale)
+
+    def zoom_to(self, scale: float) -> None:
+        """Set the zoom, around the middle."""
+        self.zoom_at(scale / self.viewport.scale, self.width() / 2, self.height() / 2)
+
+    def zoom_in(self) -> None:
+        """One step larger."""
+        self.zoom_at(1.25, self.width() / 2, self.height() / 2)
+
+    def zoom_out(self) -> None:
+        """One step smaller."""
+        self.zoom_at(1 / 1.25, self.width() / 2, self.height() / 2)
+
+    def fit_area(self, area: Area, margin: float = 24.0) -> None:
+        """Show an area of the scene as large as it fits, at most at 100 %."""
+        self.viewport.fit(area, margin)
+        self._moved()
+        self.zoom_changed.emit(self.viewport.scale)
+
+    def fit(self) -> None:
+        """Show everything."""
+        if self.scene is not None:
+            self.fit_area(self.scene.bounds)
+
+    def centre_on(self, x: float, y: float) -> None:
+        """Bring a point of the scene into the middle."""
+        self.viewport.put(x, y, self.width() / 2, self.height() / 2)
+        self._moved()
+
+    def show_area(self, area: Area, margin: float = 48.0) -> None:
+        """Bring an area into view with as little movement as possible; its middle when it does not fit."""
+        viewport = self.viewport
+        left, top = viewport.to_widget(area[0], area[1])
+        right, bottom = viewport.to_widget(area[2], area[3])
+        dx = _least_shift(left, right, self.width(), margin)
+        dy = _least_shift(top, bottom, self.height(), margin)
+        if dx or dy:
+            self.pan_by(dx, dy)
+
+    def _moved(self) -> None:
+        if self.scene is not None:
+            self.viewport.keep_near(self.scene.bounds)
+        self.update()
+        self.viewport_changed.emit()
+
+    # -- frames ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_painted(self) -> bool:
+        """Whether what is seen is complete and sharp."""
+        picture = self._picture
+        return self.scene is None or (
+            picture is not None
+            and picture.fits(self.viewport)
+            and (picture.x, picture.y) == (self.viewport.x, self.viewport.y)
+            and picture.is_complete
+        )
+
+    def finish_painting(self) -> None:
+        """Paint all that is missing now, however long it takes: for screenshots."""
+        self._fit_to_widget()
+        picture = self._current_picture()
+        if self._painter is not None and picture is not None:
+            while not picture.is_complete:
+                picture.fill(self._painter.paint, 1.0)
+        self.update()
+
+    def _current_picture(self) -> Picture | None:
+        """The picture of this viewport, complete or not; the one before is kept to show through."""
+        if self._painter is None or self.width() < 2 or self.height() < 2:
+            return None
+        picture = self._picture
+        if picture is not None and picture.fits(self.viewport):
+            picture.move_to(self.viewport)
+            return picture
+        if picture is not None and (picture.share > 0.5 or self._stale is None):
+            self._stale = picture
+        self._picture = Picture(self.viewport, theme().canvas)
+        return self._picture
+
+    def _may_fill(self) -> bool:
+        """Whether to paint now, or to go on stretching while the wheel turns."""
+        stale = self._stale
+        if stale is None or time.perf_counter() - self._zoomed_at > SETTLE_SECONDS:
+            return True
+        stretch = self.viewport.device_scale / stale.scale
+        return not 1 / _BLURRED < stretch < _BLURRED
+
+    def _fit_to_widget(self) -> None:
+        viewport = self.viewport
+        viewport.ratio, old = self.devicePixelRatioF(), viewport.ratio
+        if viewport.ratio != old:
+            viewport.x = round(viewport.x * viewport.ratio / old)
+            viewport.y = round(viewport.y * viewport.ratio / old)
+        viewport.width, viewport.height = self.width(), self.height()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+        """One frame."""
+        self._fit_to_widget()
+        painter = QPainter(self)
+        colors = theme()
+        picture = self._current_picture()
+        if picture is not None and self._painter is not None and not picture.is_complete:
+            if self._may_fill():
+                picture.fill(self._painter.paint, FILL_SECONDS)
+                self._refresh.start(0 if not picture.is_complete else 1000)
+            else:
+                self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
+        if picture is None or not picture.is_complete:
+            painter.fillRect(self.rect(), colors.canvas)
+            if self._stale is not None:
+                self._stale.draw(painter, self.viewport)
+        else:
+            self._refresh.stop()
+        if picture is not None:
+            picture.draw(painter, self.viewport)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.paint_over(painter)
+        painter.end()
+
+    def paint_over(self, painter: QPainter) -> None:
+        """Marks, names from afar, legend, focus."""
+        colors, viewport = theme(), self.viewport
+        if self.scene is None:
+            return
+        if self.marks is not None:
+            painter.save()
+            painter.translate(-viewport.x / viewport.ratio, -viewport.y / viewport.ratio)
+            painter.scale(viewport.scale, viewport.scale)
+            self.marks.paint(painter, colors, viewport.area, viewport.scale)
+            painter.restore()
+        paint_group_names(painter, self.scene, viewport, self.fonts, colors)
+        if self._colouring is not None and self._colouring.legend is not None:
+            paint_legend(painter, viewport, self._colouring.legend, self.fonts, colors)
+        if self.hasFocus():
+            pen = QPen(colors.accent, 2.0)
+            painter.setPen(pen)
+            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+
+    def paint_notice(self, painter: QPainter, text: str) -> None:
+        """One line in the middle."""
+        paint_notice(painter, self.viewport, text, self.fonts, theme())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+        """Keep the middle where it is."""
+        old = event.oldSize()
+        if old.isValid() and old.width() > 1:
+            self.viewport.x -= round((self.width() - old.width()) / 2 * self.viewport.ratio)
+            self.viewport.y -= round((self.height() - old.height()) / 2 * self.viewport.ratio)
+        self._fit_to_widget()
+        self._moved()
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt
+        """Fonts and styles change the picture."""
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self.repaint_scene()
+        super().changeEvent(event)
+
+
+def _least_shift(low: float, high: float, size: float, margin: float) -> float:
+    margin = min(margin, size / 4)
+    if high - low > size - 2 * margin:
+        return (low + high - size) / 2 if low > margin or high < size - margin else 0.0
+    if low < margin:
+        return low - margin
+    if high > size - margin:
+        return high - (size - margin)
+    return 0.0

@@ -1,0 +1,55 @@
+"""The text of a tooltip: what could not be written on the canvas for want of room. Plain text, no Qt."""
+
+from __future__ import annotations
+
+from model.attributes import Attribute
+from model.graph import Graph, Node, Value
+from viewer.canvas.captions import attribute_text, tensor_text, value_text
+from viewer.canvas.drawing import TypeOf
+from viewer.canvas.scene import Hit, Scene
+from viewer.canvas.scopes import Scope
+from viewer.places import name_of
+from viewer.text import bytes_text, display, plural
+
+_LIMIT = 400
+
+_BUTTONS = {"+": "Open in place", "−": "Close", "ƒ": "Show the function", "○": "Show the body"}
+
+
+def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
+    """What to say about a hit, in a few lines; empty for nothing."""
+    if hit.button is not None:
+        return _BUTTONS[hit.button]
+    value = scene.value_at(hit)
+    if value is not None:
+        return _value_tip(scene, hit, value, type_of)
+    if hit.row is not None and isinstance(hit.row.subject, Attribute):
+        attribute = hit.row.subject
+        return f"{display(attribute.name)} = {attribute_text(attribute)}\n{attribute.kind.name.lower()}"
+    if hit.box < 0:
+        return ""
+    match scene.boxes[hit.box].subject:
+        case Node() as node:
+            name = f"\n{display(node.name, _LIMIT)}" if node.name else ""
+            domain = f"{display(node.domain, 80)}." if node.domain else ""
+            return f"{domain}{display(node.op_type, 80)}{name}"
+        case Scope() as scope:
+            operators = ", ".join(f"{display(op, 40)} {count}" for op, count in scope.operators()[:8])
+            return f"{display('/'.join(scope.path), _LIMIT)}\n{plural(scope.count, 'node')}: {operators}"
+        case Graph() as graph:
+            return f"{name_of(graph)}\n{plural(len(graph.nodes), 'node')}"
+    return ""
+
+
+def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:
+    lines = [display(value.name, _LIMIT) or "(unnamed value)"]
+    text = value_text(value, type_of(value))
+    if text:
+        lines.append(text)
+    if value.initializer is not None:
+        lines.append(f"{tensor_text(value.initializer)}, {bytes_text(value.initializer.nbytes)}")
+        if value.initializer.problem:
+            lines.append(f"data not available: {display(value.initializer.problem)}")
+    if hit.edge >= 0 and scene.drawing.multiplicity[hit.edge] > 1:
+        lines.append(f"and {plural(int(scene.drawing.multiplicity[hit.edge]) - 1, 'more value')} between these")
+    return "\n".join(lines)

@@ -1,0 +1,51 @@
+"""Drag on the canvas, or anywhere with the middle button: the graph follows. A click there selects nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, Qt
+
+from viewer.canvas.tools.tool import Press, Tool
+
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
+
+
+class PanTool(Tool):
+    """Moves the view with the pointer."""
+
+    def __init__(self, view: GraphView, press: Press) -> None:
+        super().__init__(view, press)
+        self._last = press.position
+        self._begin = (view.viewport.x, view.viewport.y)
+        self._dragging = False
+
+    @classmethod
+    def wants(cls, _view: GraphView, press: Press) -> bool:
+        """Any press of the left or middle button that nothing else wanted."""
+        return press.button in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton)
+
+    def move(self, position: QPointF) -> None:
+        """Follow."""
+        if not self._dragging:
+            if not self.moved(position):
+                return
+            self._dragging = True
+            self.view.setCursor(Qt.CursorShape.ClosedHandCursor)
+        delta = position - self._last
+        self._last = position
+        self.view.pan_by(-delta.x(), -delta.y())
+
+    def end(self, position: QPointF) -> None:
+        """Rest there; a press that did not move was a click."""
+        self.view.unsetCursor()
+        if not self._dragging and not self.moved(position) and self.press.button == Qt.MouseButton.LeftButton:
+            self.view.click(self.press.hit, extend=bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier))
+
+    def cancel(self) -> None:
+        """Go back to where the drag began."""
+        self.view.unsetCursor()
+        viewport = self.view.viewport
+        ratio = viewport.ratio
+        self.view.pan_by((self._begin[0] - viewport.x) / ratio, (self._begin[1] - viewport.y) / ratio)

@@ -1,0 +1,31 @@
+"""Press on a box or an edge: selects it on release; pressed and dragged it pans like the canvas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, Qt
+
+from viewer.canvas.tools.pan import PanTool
+from viewer.canvas.tools.tool import Press
+
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
+
+
+class PickTool(PanTool):
+    """Selects what was clicked, or pushes the button that was clicked."""
+
+    @classmethod
+    def wants(cls, _view: GraphView, press: Press) -> bool:
+        """A press of the left button on something."""
+        return press.button == Qt.MouseButton.LeftButton and press.hit is not None
+
+    def end(self, position: QPointF) -> None:
+        """Push the header's button when it was pressed and released there."""
+        hit = self.press.hit
+        if hit is not None and hit.button is not None and not self.moved(position):
+            self.view.unsetCursor()
+            self.view.push(hit)
+            return
+        super().end(position)

@@ -1,0 +1,62 @@
+"""What a mouse interaction is: started by a press, ended by the release, cancelled by Esc."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QPainter
+
+from viewer.canvas.scene import Hit
+
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
+
+#: A press that moves less than this is a click, in px.
+DRAG = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """Where and how the button went down; positions in the widget."""
+
+    position: QPointF
+    button: Qt.MouseButton
+    modifiers: Qt.KeyboardModifier
+    hit: Hit | None
+
+
+class Tool(ABC):
+    """One interaction from press to release."""
+
+    def __init__(self, view: GraphView, press: Press) -> None:
+        self.view = view
+        self.press = press
+
+    @classmethod
+    @abstractmethod
+    def wants(cls, view: GraphView, press: Press) -> bool:
+        """Whether a press begins this interaction."""
+
+    def start(self) -> None:  # noqa: B027 - most tools need nothing here
+        """The button went down."""
+
+    @abstractmethod
+    def move(self, position: QPointF) -> None:
+        """The pointer moved, the button is held."""
+
+    @abstractmethod
+    def end(self, position: QPointF) -> None:
+        """The button was released."""
+
+    def cancel(self) -> None:  # noqa: B027 - nothing to take back is the usual case
+        """Esc, or the pointer was lost: leave everything as it was before the press."""
+
+    def paint(self, painter: QPainter) -> None:  # noqa: B027 - most tools draw nothing
+        """Draw over the graph, in widget coordinates."""
+
+    def moved(self, position: QPointF) -> bool:
+        """Whether the pointer is far enough from the press for a drag."""
+        return (position - self.press.position).manhattanLength() >= DRAG

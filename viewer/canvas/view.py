@@ -1,0 +1,649 @@
+"""The graph in the middle of the window: shows the workspace's graph, and turns mouse and keys into what they mean.
+
+Listens to the workspace (graph shown, selection, changes, settings) and writes to its selection. Painting is
+`Surface`, drawing up and laying out is `Loader`, mouse interactions are `tools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QNativeGestureEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QWidget
+
+from model.document import Change
+from model.graph import Function, Graph, Model, Node, Value
+from model.types import Type
+from viewer.canvas import colouring, walking
+from viewer.canvas.build import initial_expansion
+from viewer.canvas.drawing import Kind, Options, TypeOf
+from viewer.canvas.hands import Hands
+from viewer.canvas.layout import Direction
+from viewer.canvas.loader import Loader, nearest_box
+from viewer.canvas.minimap import Minimap
+from viewer.canvas.scene import Hit, Scene
+from viewer.canvas.scopes import Scope, scope_tree
+from viewer.canvas.surface import Surface
+from viewer.selection import Item
+from viewer.settings import DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
+from viewer.text import plural
+from viewer.theme import theme, themes
+from viewer.workspace import Workspace
+
+_READABLE = 0.6  # a graph that fits only smaller than this is shown from its beginning instead
+
+
+@dataclass
+class _Place:
+    """How one graph is shown, kept while others are."""
+
+    expanded: set[Hashable]
+    groups: bool | None = None
+    scale: float = 0.0  # 0: not shown before
+    centre: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass
+class _Anchor:
+    """A box that stays where it is on screen when the scene is made anew."""
+
+    key: Hashable
+    x: float
+    y: float
+
+
+@dataclass
+class _Pending:
+    """What to do when the scene on its way is there."""
+
+    anchor: _Anchor | None = None
+    reveal: list[Item] = field(default_factory=list)
+    fit: bool = False
+
+
+class GraphView(Surface):
+    """The canvas. GUI thread only."""
+
+    opened = Signal(object)  # Node or Value double-clicked that has nothing inside to go to
+    loaded = Signal()  # a new scene is shown
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.workspace: Workspace = workspace
+        self.hands = Hands(self)
+        self._places: dict[Graph, _Place] = {}
+        self._graph = workspace.graph
+        self._pending = _Pending()
+        self._current: Hashable = None  # key of the box that was clicked or walked to last
+        self._loader = Loader(workspace, self.fonts, self.type_of, self)
+        self._loader.scene_ready.connect(self._show_scene)
+        self._loader.state_changed.connect(self.update)
+        self._rebuild = QTimer(self)
+        self._rebuild.setSingleShot(True)
+        self._rebuild.setInterval(0)
+        self._rebuild.timeout.connect(self.reload)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_AcceptTouchEvents)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setMinimumSize(160, 120)
+        self.setAccessibleName("Graph")
+        self.minimap = Minimap(self)
+        self._listen()
+        self._load(first=True)
+
+    def _listen(self) -> None:
+        workspace = self.workspace
+        workspace.graph_shown.connect(self._on_graph_shown)
+        workspace.reveal_requested.connect(self.reveal)
+        workspace.selection.changed.connect(self._on_selection)
+        workspace.selection.hover_changed.connect(self._on_hover)
+        workspace.changes.nodes_changed.connect(self._loader.forget)
+        workspace.changes.values_changed.connect(lambda values: self._loader.forget((), values))
+        workspace.changes.changed.connect(self._on_change)
+        workspace.settings.changed.connect(self._on_setting)
+        themes().themeChanged.connect(self.repaint_scene)
+
+    # -- loading ---------------------------------------------------------------------------------------------
+
+    @property
+    def options(self) -> Options:
+        """What is drawn and how, from the settings."""
+        get = self.workspace.settings.get
+        direction: Direction = "right" if get(DIRECTION) == "right" else "down"
+        return Options(
+            attributes=get(SHOW_ATTRIBUTES),
+            initializers=get(SHOW_INITIALIZERS),
+            names=get(SHOW_NAMES),
+            groups=self._place.groups,
+            direction=direction,
+        )
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a newer scene is on its way."""
+        return self._loader.is_busy or self._rebuild.isActive()
+
+    @property
+    def _place(self) -> _Place:
+        place = self._places.get(self._graph)
+        if place is None:
+            large = len(self._graph.nodes) > Options().many
+            place = _Place(set(initial_expansion(self._graph)) if large else set())
+            self._places[self._graph] = place
+        return place
+
+    def reload(self) -> None:
+        """Draw and lay out anew; what is in the middle or selected stays where it is."""
+        self._pending.anchor = self._pending.anchor or self._find_anchor()
+        self._load()
+
+    def relayout(self) -> None:
+        """Lay out from scratch."""
+        self._pending.anchor = self._find_anchor()
+        self._loader.load(self._graph, self.options, self._place.expanded)
+
+    def _load(self, *, first: bool = False) -> None:
+        previous = None
+        scene = self.scene
+        if scene is not None and not first and scene.drawing.options == self.options:
+            previous = scene.layout
+        self._loader.load(self._graph, self.options, self._place.expanded, previous=previous)
+
+    def _on_graph_shown(self, graph: Graph) -> None:
+        if graph is self._graph:
+            return
+        self._remember_place()
+        self._graph = graph
+        self._pending = _Pending()
+        self._current = None
+        self.set_scene(None)
+        self._load(first=True)
+
+    def _remember_place(self) -> None:
+        if self.scene is not None:
+            place = self._place
+            place.scale = self.viewport.scale
+            place.centre = self.viewport.to_scene(self.width() / 2, self.height() / 2)
+
+    def _show_scene(self, scene: Scene) -> None:
+        is_first = self.scene is None
+        pending, self._pending = self._pending, _Pending()
+        self.set_scene(scene)
+        self._refresh_marks()
+        if is_first:
+            self._show_place()
+        elif pending.fit:
+            self._show_whole_or_beginning()
+        elif pending.anchor is not None:
+            self._hold(pending.anchor)
+        if pending.reveal:
+            self.reveal(pending.reveal[-1])
+        self.setAccessibleDescription(f"{plural(len(scene.boxes), 'box', 'boxes')} drawn")
+        self.loaded.emit()
+
+    def _show_place(self) -> None:
+        """Where this graph was left, else the whole graph, else its beginning in a readable size."""
+        place, scene = self._place, self.scene
+        assert scene is not None
+        if place.scale:
+            self.viewport.scale = place.scale
+            self.centre_on(*place.centre)
+            self.zoom_changed.emit(place.scale)
+            return
+        self._show_whole_or_beginning()
+
+    def _show_whole_or_beginning(self) -> None:
+        self.fit()
+        if self.viewport.scale < _READABLE:
+            self.show_beginning()
+
+    def show_beginning(self) -> None:
+        """Where the graph starts, in a readable size."""
+        scene = self.scene
+        first = walking.first_box(scene) if scene is not None else -1
+        if scene is None or first < 0:
+            return
+        left, top, width, height = scene.rect(first)
+        viewport = self.viewport
+        if scene.drawing.options.direction == "down":
+            viewport.scale = min(max((self.width() - 48) / max(scene.width, 1.0), _READABLE), 1.0)
+            viewport.put(left + width / 2, top, self.width() / 2, 32.0)
+        else:
+            viewport.scale = min(max((self.height() - 48) / max(scene.height, 1.0), _READABLE), 1.0)
+            viewport.put(left, top + height / 2, 32.0, self.height() / 2)
+        self._moved()
+        self.zoom_changed.emit(viewport.scale)
+
+    def _find_anchor(self) -> _Anchor | None:
+        scene = self.scene
+        if scene is None or not len(scene.rects):
+            return None
+        middle = self.viewport.to_scene(self.width() / 2, self.height() / 2)
+        box = self.current_box()
+        area = self.viewport.area
+        if box >= 0:
+            left, top, _, _ = scene.rect(box)
+            if not (area[0] <= left <= area[2] and area[1] <= top <= area[3]):
+                box = -1
+        if box < 0:
+            box = nearest_box(scene, *middle)
+        return self._anchor_at(box)
+
+    def _anchor_at(self, box: int) -> _Anchor:
+        assert self.scene is not None
+        left, top, _, _ = self.scene.rect(box)
+        return _Anchor(self.scene.boxes[box].key, *self.viewport.to_widget(left, top))
+
+    def _hold(self, anchor: _Anchor) -> None:
+        box = self._box_with_key(anchor.key)
+        if box >= 0 and self.scene is not None:
+            left, top, _, _ = self.scene.rect(box)
+            self.viewport.put(left, top, anchor.x, anchor.y)
+        self._moved()
+
+    def _box_with_key(self, key: Hashable) -> int:
+        if self.scene is None or key is None:
+            return -1
+        return next((index for index, box in enumerate(self.scene.boxes) if box.key == key), -1)
+
+    # -- what changes ----------------------------------------------------------------------------------------
+
+    def _on_change(self, _change: Change) -> None:
+        self._rebuild.start()
+
+    def _on_setting(self, key: str) -> None:
+        if key in (DIRECTION.key, SHOW_ATTRIBUTES.key, SHOW_INITIALIZERS.key, SHOW_NAMES.key):
+            self._rebuild.start()
+
+    def type_of(self, value: Value) -> Type | None:
+        """The type shown for a value: what a provider knows, else what the file declares."""
+        found = self._types(value) if self._types is not None else None
+        return found if found is not None else value.type
+
+    _types: TypeOf | None = None
+
+    def set_types(self, type_of: TypeOf | None) -> None:
+        """Show types from elsewhere too, such as shape inference or a run."""
+        self._types = type_of
+        self._loader.forget_all()
+        self._rebuild.start()
+
+    def set_option_groups(self, groups: bool | None) -> None:
+        """Draw name scopes as groups, or not; None: only in large graphs."""
+        self._place.groups = groups
+        self._rebuild.start()
+
+    def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
+        """Colour nodes by a number each (time, size, error), with a legend; None: by category again."""
+        scene = self.scene
+        if scene is None or numbers is None:
+            self.set_colouring(None)
+        else:
+            self.set_colouring(colouring.by_heat(scene, theme(), numbers, title))
+
+    def set_devices(self, *, shown: bool) -> None:
+        """Colour nodes by the device or pipeline stage their configurations name."""
+        scene = self.scene
+        if scene is None or not shown:
+            self.set_colouring(None)
+            return
+        nodes = [box.subject for box in scene.boxes if isinstance(box.subject, Node)]
+        self.set_colouring(colouring.by_key(scene, theme(), colouring.device_keys(nodes), "Device"))
+
+    # -- groups, bodies, functions ---------------------------------------------------------------------------
+
+    def expand(self, box: int) -> None:
+        """Open a group, body or function in place."""
+        self._set_expanded(box, is_open=True)
+
+    def collapse(self, box: int) -> None:
+        """Close an opened group, body or function."""
+        self._set_expanded(box, is_open=False)
+
+    def _set_expanded(self, box: int, *, is_open: bool) -> None:
+        assert self.scene is not None
+        key = self.scene.boxes[box].key
+        expanded = self._place.expanded
+        (expanded.add if is_open else expanded.discard)(key)
+        self._pending.anchor = self._anchor_at(box)
+        self._load()
+
+    def expand_all(self) -> None:
+        """Open every group of this graph."""
+        tree = scope_tree(self._graph)
+        self._place.groups = True
+        self._place.expanded |= {((), scope.path) for scope in tree.root.walk() if scope is not tree.root}
+        self.reload()
+
+    def collapse_all(self) -> None:
+        """Close all groups but the outermost few, so that the graph reads as its blocks."""
+        self._place.groups = True
+        self._place.expanded = set(initial_expansion(self._graph))
+        self._pending.fit = True
+        self.reload()
+
+    def toggle(self) -> None:
+        """Open or close the current box, where it can be."""
+        box = self.current_box()
+        if box < 0 or self.scene is None:
+            return
+        buttons = self.scene.boxes[box].buttons
+        if "+" in buttons:
+            self.expand(box)
+        elif "−" in buttons:
+            self.collapse(box)
+
+    # -- selection -------------------------------------------------------------------------------------------
+
+    def current_box(self) -> int:
+        """The box that was clicked or walked to last, else one of the current object; -1 for none."""
+        box = self._box_with_key(self._current)
+        if box >= 0 or self.scene is None:
+            return box
+        current = self.workspace.selection.current
+        found = self.scene.drawing.boxes_of(current) if current is not None else []
+        return found[0] if found else -1
+
+    def items_of(self, hit: Hit | None) -> list[Item]:
+        """The model objects a hit means."""
+        if hit is None or self.scene is None:
+            return []
+        value = self.scene.value_at(hit)
+        if value is not None:
+            return [value]
+        if hit.box < 0:
+            return []
+        subject = self.scene.boxes[hit.box].subject
+        return list(subject.all_nodes()) if isinstance(subject, Scope) else [subject]
+
+    def click(self, hit: Hit | None, *, extend: bool = False) -> None:
+        """Select what was hit; extend: toggle it instead. A container's ground counts as canvas."""
+        selection = self.workspace.selection
+        items = [] if hit is None or self.is_ground(hit) else self.items_of(hit)
+        self._current = self.scene.boxes[hit.box].key if items and hit and hit.box >= 0 and self.scene else None
+        if not extend:
+            selection.set(items)
+        elif len(items) == 1:
+            selection.toggle(items[0])
+        else:
+            selection.add(items)
+
+    def is_ground(self, hit: Hit) -> bool:
+        """Whether a hit is the ground of a container, which counts as canvas."""
+        return self.scene is not None and hit.part == "body" and hit.box >= 0 and self._is_container(hit.box)
+
+    def _is_container(self, box: int) -> bool:
+        return self.scene is not None and self.scene.kinds[box] == Kind.CONTAINER
+
+    def select_rect(self, rect: QRectF, *, extend: bool = False) -> None:
+        """Select the boxes inside a rectangle of the widget."""
+        scene = self.scene
+        if scene is None:
+            return
+        left, top = self.viewport.to_scene(rect.left(), rect.top())
+        right, bottom = self.viewport.to_scene(rect.right(), rect.bottom())
+        items: dict[Item, None] = {}
+        for box in scene.boxes_in(left, top, right, bottom).tolist():
+            if scene.kinds[box] != Kind.CONTAINER:
+                items.update(dict.fromkeys(self.items_of(Hit(box=box))))
+        self._current = None
+        (self.workspace.selection.add if extend else self.workspace.selection.set)(items)
+
+    def _on_selection(self) -> None:
+        if self.marks is not None:
+            self.marks.set("selected", self.workspace.selection.items)
+            self.update()
+
+    def _on_hover(self) -> None:
+        if self.marks is not None:
+            hover = self.workspace.selection.hover
+            self.marks.set("hovered", [hover] if isinstance(hover, (Value, Node)) else [])
+            self.update()
+
+    def set_marks(self, kind: str, items: Iterable[object]) -> None:
+        """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
+        self._marked[kind] = list(items)
+        if self.marks is not None:
+            self.marks.set(kind, self._marked[kind])
+        self.update()
+
+    @property
+    def _marked(self) -> dict[str, list[object]]:
+        marked: dict[str, list[object]] = self.__dict__.setdefault("_marked_items", {})
+        return marked
+
+    def _refresh_marks(self) -> None:
+        if self.marks is not None:
+            for kind, items in self._marked.items():
+                self.marks.set(kind, items)
+        self._on_selection()
+        self._on_hover()
+
+    # -- going somewhere -------------------------------------------------------------------------------------
+
+    def fit_selection(self) -> None:
+        """Show what is selected as large as it fits."""
+        area = self._selected_area()
+        if area is not None:
+            self.fit_area(area, 96.0)
+
+    def _selected_area(self) -> tuple[float, float, float, float] | None:
+        scene = self.scene
+        if scene is None:
+            return None
+        boxes = [box for item in self.workspace.selection.items for box in self._boxes_to_show(scene, item)]
+        return scene.bounds_of(boxes)
+
+    def _boxes_to_show(self, scene: Scene, item: object) -> list[int]:
+        drawing = scene.drawing
+        found = drawing.boxes_of(item)
+        if found or not isinstance(item, Value):
+            return found
+        ends = [end for edge in drawing.edges_of(item)[:200] for end in drawing.edges[edge].tolist()]
+        if ends:
+            return ends
+        return [box for node in item.consumers for box in drawing.boxes_of(node)]
+
+    def reveal(self, item: Item) -> None:
+        """Bring an object into view, opening the groups around it."""
+        scene = self.scene
+        if scene is None or self.is_busy:
+            self._pending.reveal.append(item)
+            return
+        if self._open_groups_of(item):
+            self._pending.reveal.append(item)
+            self._load()
+            return
+        boxes = self._boxes_to_show(scene, item)[:1]
+        area = scene.bounds_of(boxes)
+        if area is not None:
+            if self.viewport.scale < _READABLE:
+                self.viewport.scale = 1.0
+                self.centre_on((area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
+                self.zoom_changed.emit(1.0)
+            self.show_area(area, 96.0)
+
+    def _open_groups_of(self, item: Item) -> bool:
+        """Open the closed groups an object lies in; whether there were any."""
+        scene = self.scene
+        node = item.producer if isinstance(item, Value) else item
+        if scene is None or not isinstance(node, Node) or node.graph is not self._graph:
+            return False
+        box = scene.drawing.boxes_of(node)
+        if not box or scene.boxes[box[0]].kind is not Kind.GROUP:
+            return False
+        scope = scope_tree(self._graph).of.get(node)
+        while scope is not None and scope.path:
+            self._place.expanded.add(((), scope.path))
+            scope = scope.parent
+        return True
+
+    def walk(self, way: walking.Way) -> None:
+        """Select the box an arrow key leads to."""
+        scene = self.scene
+        if scene is None:
+            return
+        box = self.current_box()
+        box = walking.step(scene, box, way) if box >= 0 else walking.first_box(scene)
+        if box < 0:
+            return
+        self.workspace.selection.set(self.items_of(Hit(box=box)))
+        self._current = scene.boxes[box].key
+        area = scene.bounds_of([box])
+        if area is not None:
+            self.show_area(area, 64.0)
+
+    def push(self, hit: Hit) -> None:
+        """Do what a header's button says."""
+        match hit.button:
+            case "+":
+                self.expand(hit.box)
+            case "−":
+                self.collapse(hit.box)
+            case "ƒ" | "○" if self.scene is not None:
+                self._enter(self.scene.boxes[hit.box].subject)
+            case _:
+                pass
+
+    def open(self, hit: Hit) -> None:
+        """What a double-click does: into bodies, functions and groups; values and plain nodes go to `opened`."""
+        if self.scene is None:
+            return
+        value = self.scene.value_at(hit)
+        if value is not None:
+            self.opened.emit(value)
+        elif hit.box >= 0:
+            box = self.scene.boxes[hit.box]
+            if box.kind is Kind.GROUP:
+                self.expand(hit.box)
+            elif not self._enter(box.subject) and isinstance(box.subject, Node):
+                self.opened.emit(box.subject)
+
+    def _enter(self, subject: object) -> bool:
+        if isinstance(subject, Graph):
+            self.workspace.show(subject)
+            return True
+        if not isinstance(subject, Node):
+            return False
+        function: Function | None = None
+        model: Model | None = self.workspace.model
+        if not subject.bodies and model is not None:
+            function = model.function(subject.domain, subject.op_type, subject.overload)
+        inner = subject.bodies[0] if subject.bodies else function.body if function is not None else None
+        if inner is not None:
+            self.workspace.show(inner)
+        return inner is not None
+
+    # -- state kept between starts ---------------------------------------------------------------------------
+
+    def view_state(self) -> dict[str, float]:
+        """Where the view is, to be kept with the file."""
+        x, y = self.viewport.to_scene(self.width() / 2, self.height() / 2)
+        return {"scale": self.viewport.scale, "x": x, "y": y}
+
+    def restore_view_state(self, state: Any) -> None:
+        """Go back to a kept place; nonsense is ignored."""
+        if not isinstance(state, dict):
+            return
+        scale, x, y = (state.get(name) for name in ("scale", "x", "y"))
+        if not all(isinstance(number, (int, float)) and abs(number) < 1e9 for number in (scale, x, y)):
+            return
+        place = self._place
+        place.scale, place.centre = min(max(float(scale or 0.0), 0.0001), 8.0), (float(x or 0.0), float(y or 0.0))
+        if self.scene is not None:
+            self._show_place()
+
+    # -- painting --------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt
+        """One frame."""
+        super().paintEvent(event)
+        if self.scene is None or self.hands.tool is not None:
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            if self.scene is None and self._loader.state:
+                self.paint_notice(painter, self._loader.state)
+            if self.hands.tool is not None:
+                self.hands.tool.paint(painter)
+            painter.end()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+        """Keep the middle; the first real size shows the graph as it should be seen first."""
+        was_tiny = not event.oldSize().isValid() or event.oldSize().width() < 8
+        super().resizeEvent(event)
+        self.minimap.place()
+        if was_tiny and self.scene is not None:
+            self._show_place()
+
+    # -- mouse and keys: see Hands ---------------------------------------------------------------------------
+
+    def hit(self, position: QPointF) -> Hit | None:
+        """What lies at a point of the widget."""
+        if self.scene is None:
+            return None
+        x, y = self.viewport.to_scene(position.x(), position.y())
+        return self.scene.hit(x, y, min(6.0 / self.viewport.scale, 40.0))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Start the tool that wants the press."""
+        self.hands.press(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Go on with the tool, or hover."""
+        self.hands.move(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """End the tool."""
+        self.hands.release(event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Open what was hit."""
+        self.hands.double_click(event)
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt
+        """Nothing is under the pointer any more."""
+        self.workspace.selection.set_hover(None)
+        super().leaveEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+        """Scroll or zoom."""
+        self.hands.wheel(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802 - Qt
+        """Ask for the menu that fits what is under the pointer."""
+        self.hands.menu(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Keys of the canvas; where the window has a shortcut for one, that comes first."""
+        if not self.hands.key(event):
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt
+        """An interaction does not go on behind another window."""
+        if event.reason() != Qt.FocusReason.PopupFocusReason:
+            self.hands.cancel()
+        super().focusOutEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Pinch and tooltips come this way."""
+        if isinstance(event, QNativeGestureEvent):
+            return self.hands.gesture(event)
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self.hands.tip(event)
+            return True
+        return super().event(event)
