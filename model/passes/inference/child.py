@@ -1,0 +1,407 @@
+"""Shape inference in a limited child process: onnx's own, then node by node with rules for what it leaves open.
+
+The one place outside model.io that sees messages, because onnx's inference speaks nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from model.io.decode import read_type
+from model.io.encode import write_type
+from model.passes.inference.rules import RULES, Call, Rule, user_rule
+from model.passes.inference.shape_values import ShapeValues
+from model.types import ElementType, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
+
+_ROUNDS = 6  # onnx's inference and ours take turns; each turn gets past at least one operator the other cannot
+_DEEPEST = 32  # functions within functions
+_BUDGET = 200_000  # nodes looked at one by one, calls of functions counted each time
+
+
+def run(payload: bytes) -> bytes:
+    """From a header line (user rules) and a stripped model to JSON: for each graph, the types found by value name."""
+    import onnx
+
+    header, _, data = payload.partition(b"\n")
+    rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in json.loads(header).items()}
+    model = onnx.ModelProto.FromString(data)
+    return json.dumps(Inference(model, {k: r for k, r in rules.items() if r is not None}).run()).encode()
+
+
+class Inference:
+    """One run over one model."""
+
+    def __init__(self, model: Any, rules: Mapping[Any, Rule]) -> None:
+        self._model = model
+        self._rules = {**RULES, **rules}
+        self._imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
+        self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+        self._budget = _BUDGET
+        self._found: dict[int, dict[str, Type]] = {}  # by id of the graph or function message
+        # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
+        self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
+
+    def run(self) -> list[dict[str, Any]]:
+        """Types by value name, for the main graph and its bodies, then functions and their bodies, then training."""
+        for root in self._roots():
+            _forget_declarations(root)
+        self._infer_whole()
+        known = -1
+        for _ in range(_ROUNDS):
+            self._collect(self._model.graph)
+            self._sweep(self._model.graph, {}, self._imports, 0)
+            count = sum(map(len, self._found.values()))
+            if count == known:
+                break
+            known = count
+            self._declare(self._model.graph)
+            self._infer_whole()
+        for training in self._model.training_info:
+            for graph in (training.initialization, training.algorithm):
+                self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
+        return [
+            {name: to_json(kind) for name, kind in self._found.get(id(graph), {}).items()}
+            for root in self._all_roots()
+            for graph in _walk(root)
+        ]
+
+    def _roots(self) -> Iterator[Any]:
+        yield self._model.graph
+        for training in self._model.training_info:
+            yield training.initialization
+            yield training.algorithm
+
+    def _all_roots(self) -> Iterator[Any]:
+        yield self._model.graph
+        yield from self._model.functions
+        for training in self._model.training_info:
+            for field in ("initialization", "algorithm"):
+                if training.HasField(field):
+                    yield getattr(training, field)
+
+    def _infer_whole(self) -> None:
+        """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep."""
+        import onnx
+
+        try:
+            inferred = onnx.shape_inference.infer_shapes(self._model, data_prop=True)
+        except Exception:  # noqa: BLE001  # it raises its own and plain RuntimeErrors; node by node works on
+            return
+        _adopt_types(self._model.graph, inferred.graph)
+
+    def _collect(self, root: Any) -> None:
+        """Take over what the messages now say."""
+        for graph in _walk(root):
+            types = self._types(graph)
+            for info in (*graph.value_info, *graph.input, *graph.output):
+                kind = read_type(info.type)
+                if kind is not None and _is_better(kind, types.get(info.name)):
+                    types[info.name] = kind
+
+    def _types(self, graph: Any) -> dict[str, Type]:
+        return self._found.setdefault(id(graph), {})
+
+    def _declare(self, root: Any) -> None:
+        """Write what was found into the messages, for onnx's inference to go on from."""
+        for graph in _walk(root):
+            declared = {info.name: info for info in (*graph.value_info, *graph.output)}
+            inputs = {info.name for info in graph.input}
+            for name, kind in self._types(graph).items():
+                if name in inputs:
+                    continue
+                info = declared.get(name)
+                if info is None:
+                    info = graph.value_info.add()
+                    info.name = name
+                info.type.Clear()
+                write_type(info.type, kind)
+
+    # -- node by node --------------------------------------------------------------------------------------------
+
+    def _sweep(self, graph: Any, outer: Mapping[str, Type], imports: Mapping[str, int], depth: int) -> None:
+        types = self._types(graph)
+        visible = {**outer, **types}
+        constants = {t.name: t for t in getattr(graph, "initializer", ())}
+        for tensor in constants.values():
+            visible.setdefault(tensor.name, TensorType(ElementType(tensor.data_type), Shape(tuple(tensor.dims))))
+        values = ShapeValues(constants)
+        for node in graph.node:
+            self._budget -= 1
+            if self._budget < 0:
+                return
+            wanted = [name for name in node.output if name]
+            if any(not _is_full(visible.get(n)) for n in wanted) or _has_bodies(node) or self._is_first_call(node):
+                found = self._infer_node(node, visible, imports, values, depth)
+                for name, kind in zip(node.output, found, strict=False):
+                    if name and kind is not None and _is_better(kind, visible.get(name)):
+                        types[name] = visible[name] = kind
+            values.visit(node, visible)
+
+    def _infer_node(
+        self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues, depth: int
+    ) -> Sequence[Type | None]:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        function = self._functions.get((node.domain, node.op_type, node.overload))
+        if function is not None:
+            return self._infer_function(function, node, visible, depth)
+        if _has_bodies(node):
+            return self._infer_bodies(node, visible, imports, depth)
+        found = self._ask_onnx(node, domain, visible, imports, values)
+        rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
+        if rule is not None and (len(found) < len(node.output) or not all(map(_is_full, found))):
+            call = Call(
+                [visible.get(name) if name else None for name in node.input],
+                _attributes(node),
+                len(node.output),
+                imports.get(domain, 1),
+                [values.known.get(name) for name in node.input],
+            )
+            ours = list(rule(call))
+            found = [b if _is_better(b, a) else a for a, b in _pad(list(found), ours, len(node.output))]
+        if not found and domain == "" and node.op_type == "Constant":
+            found = [_referred_constant(node)]
+        shaped = values.shape_of_result(node, visible)
+        if shaped is not None and (not found or not _is_full(found[0])):
+            found = [shaped, *found[1:]]
+        return found
+
+    def _ask_onnx(
+        self, node: Any, domain: str, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues
+    ) -> list[Type | None]:
+        import onnx
+
+        try:
+            schema = onnx.defs.get_schema(node.op_type, imports.get(domain, onnx.defs.onnx_opset_version()), domain)
+        except onnx.defs.SchemaError:
+            return []
+        given = {}
+        for name in node.input:
+            kind = visible.get(name)
+            if name and kind is None:
+                return []
+            if kind is not None:
+                given[name] = onnx.TypeProto()
+                write_type(given[name], kind)
+        constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
+        opsets = [onnx.helper.make_opsetid(d, v) for d, v in {"": 1, **imports}.items()]
+        try:
+            found = onnx.shape_inference.infer_node_outputs(schema, node, given, constants, opset_imports=opsets)
+        except Exception:  # noqa: BLE001  # what it cannot infer stays unknown
+            return []
+        return [read_type(found[name]) if name in found else None for name in node.output]
+
+    def _is_first_call(self, node: Any) -> bool:
+        function = self._functions.get((node.domain, node.op_type, node.overload))
+        return function is not None and id(function) not in self._found
+
+    def _infer_function(
+        self, function: Any, node: Any, visible: Mapping[str, Type], depth: int
+    ) -> Sequence[Type | None]:
+        """Types inside a function are those of its first call; each call gets its own outputs."""
+        if depth >= _DEEPEST:
+            return []
+        imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
+        first = id(function) not in self._found
+        kept = dict(self._types(function))
+        formal = {f: visible[a] for f, a in zip(function.input, node.input, strict=False) if a in visible}
+        self._found[id(function)] = dict(formal)
+        self._sweep(function, formal, imports, depth + 1)
+        inner = self._found[id(function)]
+        result = [inner.get(name) for name in function.output]
+        if not first and kept:
+            self._found[id(function)] = {**inner, **kept}
+        return result
+
+    def _infer_bodies(
+        self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], depth: int
+    ) -> Sequence[Type | None]:
+        if depth >= _DEEPEST:
+            return []
+        results = []
+        for body in _bodies(node):
+            types = self._types(body)
+            for formal, kind in zip(body.input, _formal_types(node, body, visible), strict=False):
+                if kind is not None and _is_better(kind, types.get(formal.name)):
+                    types[formal.name] = kind
+            self._sweep(body, visible, imports, depth + 1)
+            inner = {**visible, **types}
+            results.append([inner.get(output.name) for output in body.output])
+        return _joined(node, results)
+
+
+def _formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Type | None]:
+    actual = [visible.get(name) if name else None for name in node.input]
+    match node.op_type:
+        case "Loop":
+            number, condition = TensorType(ElementType.INT64, Shape()), TensorType(ElementType.BOOL, Shape())
+            carried = [_without_dims(kind) for kind in actual[2:]]
+            return [number, condition, *carried]
+        case "Scan":
+            count = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
+            states = len(actual) - count
+            return [*actual[:states], *(_without_first(kind) for kind in actual[states:])]
+        case "SequenceMap":
+            return [kind.element if isinstance(kind, SequenceType) else kind for kind in actual]
+        case _:
+            return [None] * len(body.input)
+
+
+def _without_dims(kind: Type | None) -> Type | None:
+    """A loop may change the sizes of what it carries, rarely the rank."""
+    if isinstance(kind, TensorType) and kind.shape is not None:
+        return TensorType(kind.element_type, Shape((None,) * kind.shape.rank))
+    return kind
+
+
+def _without_first(kind: Type | None) -> Type | None:
+    if isinstance(kind, TensorType) and kind.shape is not None:
+        return TensorType(kind.element_type, Shape(kind.shape.dims[1:]))
+    return kind
+
+
+def _joined(node: Any, results: list[list[Type | None]]) -> Sequence[Type | None]:
+    """Types of a node's outputs from those of its bodies."""
+    match node.op_type:
+        case "If" if len(results) == 2:
+            return [_common(a, b) for a, b in zip(*results, strict=False)]
+        case "Loop" if results:
+            carried = max(len(node.input) - 2, 0)
+            return [*results[0][1 : 1 + carried], *(_with_first(kind) for kind in results[0][1 + carried :])]
+        case "Scan" if results:
+            count = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
+            states = len(node.input) - count
+            return [*results[0][:states], *(_with_first(kind) for kind in results[0][states:])]
+        case "SequenceMap" if results:
+            return [SequenceType(kind) for kind in results[0]]
+        case _:
+            return []
+
+
+def _with_first(kind: Type | None) -> Type | None:
+    if isinstance(kind, TensorType) and kind.shape is not None:
+        return TensorType(kind.element_type, Shape((None, *kind.shape.dims)))
+    return kind
+
+
+def _common(a: Type | None, b: Type | None) -> Type | None:
+    if a == b or not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return a if a == b else None
+    if a.element_type != b.element_type:
+        return None
+    if a.shape is None or b.shape is None or a.shape.rank != b.shape.rank:
+        return TensorType(a.element_type)
+    dims = tuple(x if x == y else None for x, y in zip(a.shape.dims, b.shape.dims, strict=True))
+    return TensorType(a.element_type, Shape(dims))
+
+
+# -- messages -------------------------------------------------------------------------------------------------
+
+
+def _walk(root: Any) -> Iterator[Any]:
+    """A graph or function and the bodies inside, in the order of model.graph.Graph.walk."""
+    pending = [root]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        inner = [body for node in graph.node for body in _bodies(node)]
+        pending.extend(reversed(inner))
+
+
+def _bodies(node: Any) -> list[Any]:
+    return [g for a in node.attribute for g in ([a.g] if a.HasField("g") else a.graphs)]
+
+
+def _has_bodies(node: Any) -> bool:
+    return any(a.HasField("g") or a.graphs for a in node.attribute)
+
+
+def _forget_declarations(root: Any) -> None:
+    """What the file says of inner values and outputs may be wrong, and is compared with the result later."""
+    for graph in _walk(root):
+        del graph.value_info[:]
+        for output in graph.output:
+            output.ClearField("type")
+
+
+def _adopt_types(ours: Any, theirs: Any) -> None:
+    """Copy inferred types into the same graphs of our message; the messages themselves must stay the same objects."""
+    for mine, other in zip(_walk(ours), _walk(theirs), strict=True):
+        del mine.value_info[:]
+        mine.value_info.extend(other.value_info)
+        for output, inferred in zip(mine.output, other.output, strict=True):
+            output.CopyFrom(inferred)
+
+
+def _referred_constant(node: Any) -> Type | None:
+    """The type of a Constant whose value a function's caller gives."""
+    for attribute in node.attribute:
+        for name, kind in (("value_float", ElementType.FLOAT), ("value_int", ElementType.INT64)):
+            if attribute.name.startswith(name):
+                return TensorType(kind, Shape((None,) if attribute.name.endswith("s") else ()))
+    return None
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    """Numbers and texts of a node; tensors and graphs are no use to a rule."""
+    import onnx
+
+    found = {}
+    for attribute in node.attribute:
+        if attribute.type in _PLAIN and not attribute.ref_attr_name:
+            value = onnx.helper.get_attribute_value(attribute)
+            found[attribute.name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return found
+
+
+_PLAIN = frozenset({1, 2, 3, 6, 7, 8})
+
+
+def _is_full(kind: Type | None) -> bool:
+    """Whether there is nothing left to find out that matters: the rank is known."""
+    if isinstance(kind, (TensorType, SparseTensorType)):
+        return kind.shape is not None and kind.element_type != 0
+    if isinstance(kind, (SequenceType, OptionalType)):
+        return kind.element is not None
+    return kind is not None
+
+
+def _is_better(new: Type | None, old: Type | None) -> bool:
+    if new is None:
+        return False
+    if old is None or (not _is_full(old) and _is_full(new)):
+        return True
+    if isinstance(new, TensorType) and isinstance(old, TensorType) and new.shape is not None and old.shape is not None:
+        same_rank = new.shape.rank == old.shape.rank
+        return same_rank and sum(d is not None for d in new.shape.dims) > sum(d is not None for d in old.shape.dims)
+    return False
+
+
+def _pad(first: list[Any], second: list[Any], length: int) -> Iterator[tuple[Any, Any]]:
+    first += [None] * (length - len(first))
+    second += [None] * (length - len(second))
+    return zip(first[:length], second[:length], strict=True)
+
+
+# -- types as JSON --------------------------------------------------------------------------------------------
+
+
+def to_json(kind: Type) -> Any:
+    """A type in the form the parent reads back with `from_json`."""
+    import base64
+
+    import onnx
+
+    proto = onnx.TypeProto()
+    write_type(proto, kind)
+    return base64.b64encode(proto.SerializeToString()).decode()
+
+
+def from_json(text: str) -> Type | None:
+    """The type that `to_json` wrote."""
+    import base64
+
+    from model.io.protobuf import TypeProto
+
+    return read_type(TypeProto.FromString(base64.b64decode(text)))

@@ -1,0 +1,132 @@
+"""Asks the child process, and relates what it found to the values of the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from model.document import Transaction
+from model.edits.values import set_type
+from model.errors import ModelError
+from model.graph import Model, Value
+from model.isolation import run_isolated
+from model.passes.inference.child import from_json
+from model.progress import SILENT, Progress
+from model.tensors import Tensor
+from model.types import Shape, TensorType, Type
+
+Types = Mapping[Value, Type]
+
+#: Values of tensors from this many bytes on are left out: sizes and small constants are all that inference reads.
+_STRIP_FROM = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A model as the child gets it, made on the thread that owns the model; and the values, in the same order."""
+
+    payload: bytes
+    values: tuple[dict[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What was found out. `types` holds only what is known; `problem` says why there is nothing at all."""
+
+    types: dict[Value, Type] = field(default_factory=dict)
+    problem: str = ""
+
+    def type_of(self, value: Value) -> Type | None:
+        """The inferred type, else that of the constant, else the declared one."""
+        found = self.types.get(value)
+        if found is not None:
+            return found
+        if value.type is None and isinstance(value.initializer, Tensor):
+            return TensorType(value.initializer.element_type, Shape(tuple(value.initializer.shape)))
+        return value.type
+
+
+def request(model: Model, rules: Mapping[str, str] | None = None) -> Request:
+    """Prepare inference; `rules` gives operators nobody knows a rule: ``{"my.domain::Op": "same as input 0"}``."""
+    from model.io.place import Layout
+    from model.io.save import to_bytes
+
+    header = json.dumps(dict(rules or {})).encode()
+    data = to_bytes(model, layout=Layout.STRIPPED, threshold=_STRIP_FROM)
+    values = tuple({v.name: v for v in graph.values()} for graph in model.graphs())
+    return Request(header + b"\n" + data, values)
+
+
+def answer(asked: Request, progress: Progress = SILENT, *, seconds: int = 120) -> Inferred:
+    """Run the inference of a request. Any thread; blocks. Never raises for the model's sake."""
+    try:
+        reply = run_isolated(
+            "model.passes.inference.child:run",
+            asked.payload,
+            what="Shape inference",
+            seconds=seconds,
+            progress=progress,
+        )
+    except ModelError as error:
+        return Inferred(problem=str(error))
+    found: dict[Value, Type] = {}
+    for types, values in zip(json.loads(reply), asked.values, strict=True):
+        for name, encoded in types.items():
+            kind = from_json(encoded)
+            if kind is not None and name in values:
+                found[values[name]] = kind
+    return Inferred(found)
+
+
+def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> Inferred:
+    """Both at once, where nobody else uses the model: scripts, the command line, a rehearsal."""
+    return answer(request(model, rules), progress)
+
+
+def disagreements(model: Model, inferred: Inferred) -> Iterator[tuple[Value, Type, Type]]:
+    """Values whose declared type cannot be the inferred one: (value, declared, inferred)."""
+    for graph in model.graphs():
+        for value in graph.values():
+            declared, found = value.type, inferred.types.get(value)
+            if declared is not None and found is not None and not compatible(declared, found):
+                yield value, declared, found
+
+
+def compatible(a: Type, b: Type) -> bool:
+    """Whether a value could be of both types: equal, or one leaves open what the other says."""
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return type(a) is type(b)
+    if a.element_type != b.element_type and 0 not in (a.element_type, b.element_type):
+        return False
+    if a.shape is None or b.shape is None:
+        return True
+    if a.shape.rank != b.shape.rank:
+        return False
+    return all(
+        x == y or not isinstance(x, int) or not isinstance(y, int)
+        for x, y in zip(a.shape.dims, b.shape.dims, strict=True)
+    )
+
+
+def declare_all(edit: Transaction, inferred: Inferred) -> int:
+    """Write inferred types into the model where they say more or otherwise; returns how many values changed."""
+    changed = 0
+    for value, kind in inferred.types.items():
+        if value.graph is not None and _says_more(kind, value.type):
+            set_type(edit, value, kind)
+            changed += 1
+    return changed
+
+
+def _says_more(found: Type, declared: Type | None) -> bool:
+    if declared is None or not compatible(declared, found):
+        return True
+    if not isinstance(found, TensorType) or not isinstance(declared, TensorType) or found.shape is None:
+        return False
+    if declared.shape is None:
+        return True
+    return any(
+        (d is None and f is not None) or (isinstance(f, int) and not isinstance(d, int))
+        for d, f in zip(declared.shape.dims, found.shape.dims, strict=True)
+    )

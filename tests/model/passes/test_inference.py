@@ -1,0 +1,204 @@
+import pytest
+
+from model import isolation
+from model.checks import check_model
+from model.document import Document
+from model.edits import nodes, values
+from model.io.read import load
+from model.passes.inference import declare_all, disagreements, infer
+from model.types import ElementType, MapType, SequenceType, Shape, SparseTensorType, TensorType
+from tests.model import builders
+
+
+def inferred(body, *, inputs="float[N, 4] x", imports="", rules=None, functions=""):
+    model = builders.model(f"""
+        <ir_version: 10, opset_import: ["" : 18{imports}]>
+        g ({inputs}) => (float[M] y) {{ {body} }}
+        {functions}
+    """)
+    found = infer(model, rules)
+    assert found.problem == ""
+    return lambda name: found.types.get(builders.value(model, name))
+
+
+def tensor(*dims, kind=ElementType.FLOAT):
+    return TensorType(kind, Shape(dims))
+
+
+def test_symbols_flow_through():
+    types = inferred("a = Relu(x) y = Transpose(a)")
+    assert types("a") == tensor("N", 4)
+    assert types("y") == tensor(4, "N")
+
+
+def test_a_wrong_declaration_is_not_believed():
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[2, 4] x) => (float[8, 8] y) <float[3] a> { a = Relu(x) y = Neg(a) }
+    """)
+    found = infer(model)
+    wrong = {
+        value.name: (declared.shape.dims, kind.shape.dims) for value, declared, kind in disagreements(model, found)
+    }
+    assert wrong["y"] == ((8, 8), (2, 4))
+    document = Document(model)
+    with document.edit("Declare") as edit:
+        assert declare_all(edit, found) > 0
+    assert list(disagreements(model, found)) == []
+    assert builders.value(model, "y").type == tensor(2, 4)
+
+
+def test_a_shape_put_together_from_pieces():
+    types = inferred(
+        """
+        s = Shape(x) zero = Constant<value_ints: ints = [0]>() n = Gather(s, zero)
+        rest = Constant<value_ints: ints = [2, -1]>() wanted = Concat<axis = 0>(n, rest) y = Reshape(x, wanted)
+        """
+    )
+    assert types("y").shape.rank == 3
+    assert types("y").shape.dims[:2] == ("N", 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("y = com.microsoft.Gelu(x)", tensor("N", 4)),
+        ("y = com.microsoft.FusedMatMul<transA = 1>(x, x)", tensor(4, 4)),
+        ("y, m = com.microsoft.BiasDropout(x, x)", tensor("N", 4)),
+        ("y = com.microsoft.MatMulNBits<K = 4, N = 7, bits = 4, block_size = 16>(x, x, x)", tensor("N", 7)),
+        ("y = com.microsoft.QLinearAdd(x, s, z, x, s, z, s, z)", tensor("N", 4)),
+        ("y = com.microsoft.FusedGemm<transB = 1>(x, x)", tensor("N", "N")),
+    ],
+)
+def test_operators_of_microsoft(call, expected):
+    types = inferred(call, inputs="float[N, 4] x, float s, float z", imports=', "com.microsoft" : 1')
+    assert types("y") == expected
+
+
+def test_what_follows_an_operator_of_microsoft_is_known_too():
+    types = inferred(
+        "a = com.microsoft.Gelu(x) b = Transpose(a) c = com.microsoft.FastGelu(b) y = MatMul(x, c)",
+        imports=', "com.microsoft" : 1',
+    )
+    assert types("y") == tensor("N", "N")
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "expected"),
+    [
+        ("y = ai.onnx.ml.Scaler(x)", "y", tensor("N", 4)),
+        ("y, p = ai.onnx.ml.SVMClassifier<classlabels_ints = [1, 2, 3]>(x)", "p", tensor("N", 3)),
+        ("y = ai.onnx.ml.LinearRegressor<targets = 2>(x)", "y", tensor("N", 2)),
+        (
+            'y = ai.onnx.ml.ZipMap<classlabels_strings = ["a"]>(x)',
+            "y",
+            SequenceType(MapType(ElementType.STRING, tensor())),
+        ),
+        ("y = ai.onnx.ml.OneHotEncoder<cats_int64s = [1, 2]>(x)", "y", tensor("N", 4, 2)),
+        ("y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [4, 4]>(x, x)", "y", tensor("N", 8)),
+    ],
+)  # fmt: skip
+def test_operators_of_traditional_machine_learning(call, name, expected):
+    assert inferred(call, imports=', "ai.onnx.ml" : 3')(name) == expected
+
+
+def test_an_operator_nobody_knows_follows_the_rule_of_the_person():
+    body, imports = "a = my.own.Magic(x) y = Transpose(a)", ', "my.own" : 1'
+    assert inferred(body, imports=imports)("y") is None
+    types = inferred(body, imports=imports, rules={"my.own::Magic": "same as input 0"})
+    assert types("y") == tensor(4, "N")
+
+
+def test_a_missing_import_stops_nothing_else():
+    types = inferred("a = Relu(x) b = my.own.Magic(a) y = Transpose(a)")
+    assert types("y") == tensor(4, "N")
+    assert types("b") is None
+
+
+def test_inside_bodies_and_functions():
+    model = builders.model(builders.BRANCHES)
+    found = infer(model)
+    for name in ("d", "yes_out", "no_out", "z", "y"):
+        assert found.types[builders.value(model, name)] == tensor(4), name
+    function = model.functions[0]
+    assert found.types[function.body.inputs[0]] == tensor(4)
+    assert found.types[builders.value(model, "f")] == tensor()
+    assert found.types[function.body.outputs[0]] == tensor(4)
+
+
+def test_large_weights_play_no_part(tmp_path):
+    import numpy as np
+    import onnx
+
+    path = tmp_path / "m.onnx"
+    big = onnx.helper.make_tensor(
+        "w", onnx.TensorProto.FLOAT, (4, 1 << 20), np.zeros(4 << 20, np.float32).tobytes(), raw=True
+    )
+    proto = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 18]> g (float[N, 4] x) => (float[N, M] y) { y = MatMul(x, w) }
+    """)
+    proto.graph.initializer.append(big)
+    path.write_bytes(proto.SerializeToString())
+    from model.passes.inference.infer import answer, request
+
+    model = load(path)
+    asked = request(model)
+    assert len(asked.payload) < 10_000
+    assert answer(asked).types[builders.value(model, "y")] == tensor("N", 1 << 20)
+
+
+def test_a_helper_that_dies_is_said_and_nothing_more(monkeypatch):
+    monkeypatch.setattr(isolation, "child_command", lambda: ["/bin/sh", "-c", "kill -SEGV $$", "sh"])
+    found = infer(builders.model())
+    assert found.types == {}
+    assert "Shape inference crashed" in found.problem
+
+
+def test_functions_that_call_each_other_without_end():
+    types = inferred(
+        "y = loc.f(x)",
+        imports=', "loc" : 1',
+        functions='<domain: "loc", opset_import: ["" : 18, "loc" : 1]> f (a) => (b) { b = loc.f(a) }',
+    )
+    assert types("y") is None
+
+
+def test_after_an_edit_the_new_values_are_known():
+    document = builders.document()
+    with document.edit("Insert") as edit:
+        node = nodes.insert_on_edge(edit, builders.value(document, "r"), "Transpose")
+    assert infer(document.model).types[node.outputs[0]] == tensor(4, "N")
+
+
+def test_real_models_are_known_almost_everywhere(shared_models):
+    known = total = 0
+    for path in sorted(shared_models.glob("*/model.onnx")):
+        model = load(path)
+        found = infer(model)
+        assert found.problem == "", path
+        for graph in model.graphs():
+            for value in (v for n in graph.nodes for v in n.outputs if v is not None):
+                kind = found.types.get(value)
+                total += 1
+                known += kind is not None and not (
+                    isinstance(kind, (TensorType, SparseTensorType)) and kind.shape is None
+                )
+    assert known / total >= 0.997
+
+
+def test_declaring_what_was_inferred_keeps_real_models_legal(shared_models):
+    document = Document(load(shared_models / "bert_mini_ort_extended" / "model.onnx"))
+    with document.edit("Declare") as edit:
+        assert declare_all(edit, infer(document.model)) > 20
+    assert [p for p in check_model(document.model) if p.severity == "error"] == []
+    document.undo()
+    assert not document.modified
+
+
+def test_a_declared_type_says_what_a_person_meant():
+    document = builders.document()
+    with document.edit("Type") as edit:
+        values.set_type(edit, builders.value(document, "a"), TensorType(ElementType.FLOAT, Shape((7, 4))))
+    found = infer(document.model)
+    assert found.types[builders.value(document, "a")] == tensor("N", 4)
+    assert list(disagreements(document.model, found)) == []
