@@ -95,7 +95,7 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any]) -> Sequ
     originals = getattr(original, field) if original is not None else ()
     if len(originals) == len(sources) and all(map(_is, originals, sources)):
         return messages  # type: ignore[no-any-return]
-    out.ClearField(field)
+    del messages[:]  # ClearField would cut this list off from the message
     for source in sources:
         message = messages.add()
         if source is not None:
