@@ -2,7 +2,8 @@
 
 Four times (from above or below, leaning left or right) every vertex is aligned with its median neighbour;
 aligned vertices form blocks that move as one, and blocks are packed by longest paths, which is exact on chains
-of any length. The middle of the four places is taken.
+of any length. A segment aligns only if it is the middle one of both its ends: else every fork would lean one way
+and every join the other, and a deep graph would drift off sideways.
 """
 
 from __future__ import annotations
@@ -52,25 +53,41 @@ def place(graph: Layered, order: Index, part: Index, extent: Extent, progress: P
             block, shift = _align(graph, slot, wanted, from_above, left)
             candidates.append(_pack(block, shift, a, b, gap, left))
             progress.check()
-    x = _middle(np.stack(candidates), part)
-    return refine(graph, x, a, b, gap, progress)
+    return refine(graph, _best(graph, np.stack(candidates), part), a, b, gap, progress)
 
 
-def _middle(xs: Real, part: Index) -> Real:
-    """The mean of the two middle candidates, after all were moved onto their component's narrowest."""
+def _best(graph: Layered, xs: Real, part: Index) -> Real:
+    """For each component the candidate with short swings that is narrow too; their middle is one of them.
+
+    The middle is the most even where all agree, but where they drift apart over a deep graph it drifts as well.
+    """
     parts = int(part.max()) + 1
-    low = np.full((4, parts), np.inf)
-    high = np.full((4, parts), -np.inf)
-    for i in range(4):
-        np.minimum.at(low[i], part, xs[i])
-        np.maximum.at(high[i], part, xs[i])
+    low, high = _ends(xs, part, parts)
     narrow = (high - low).argmin(0)
     every = np.arange(parts)
-    for i in range(4):
+    level = xs.copy()
+    for i in range(4):  # left leaning ones at even numbers
         side = low if i % 2 == 0 else high
-        xs[i] += (side[narrow, every] - side[i])[part]
-    xs.sort(0)
-    return np.asarray((xs[1] + xs[2]) / 2)
+        level[i] += (side[narrow, every] - side[i])[part]
+    level.sort(0)
+    xs = np.concatenate([xs, [(level[1] + level[2]) / 2]])
+    low, high = _ends(xs, part, parts)
+    s = graph.segments
+    swing = np.abs(xs[:, s.lower] + s.lower_offset - xs[:, s.upper] - s.upper_offset)
+    cost = np.stack([np.bincount(part[s.upper], row, parts) for row in swing]) + 1
+    width = high - low + 100
+    choice = (cost / cost.min(0) + width / width.min(0)).argmin(0)
+    return np.asarray(xs[choice[part], np.arange(len(part))])
+
+
+def _ends(xs: Real, part: Index, parts: int) -> tuple[Real, Real]:
+    """[candidates, parts] lowest and highest x."""
+    low = np.full((len(xs), parts), np.inf)
+    high = np.full((len(xs), parts), -np.inf)
+    for row in range(len(xs)):
+        np.minimum.at(low[row], part, xs[row])
+        np.maximum.at(high[row], part, xs[row])
+    return low, high
 
 
 def _conflicts(graph: Layered, slot: Index) -> Mask:
@@ -93,12 +110,9 @@ def _align(graph: Layered, slot: Index, free: Mask, from_above: bool, left: bool
     own, other = (s.lower, s.upper) if from_above else (s.upper, s.lower)
     own_offset, other_offset = (s.lower_offset, s.upper_offset) if from_above else (s.upper_offset, s.lower_offset)
     usable = np.flatnonzero(free)
-    usable = usable[np.lexsort((other_offset[usable], slot[other[usable]], slot[own[usable]]))]
-    counts = np.bincount(slot[own[usable]], minlength=v)
-    first = np.cumsum(counts) - counts
-    has = np.flatnonzero(counts)
-    pick = (counts[has] - 1) // 2 if left else counts[has] // 2
-    segment = usable[first[has] + pick]
+    usable = usable[_median(usable, slot, other, own, own_offset, left)]
+    segment = usable[_median(usable, slot, own, other, other_offset, left)]
+    segment = segment[np.argsort(slot[own[segment]])]
     wish = slot[other[segment]]
     if left:
         taken = np.maximum.accumulate(np.concatenate([[-1], wish[:-1]])) < wish
@@ -117,6 +131,16 @@ def _align(graph: Layered, slot: Index, free: Mask, from_above: bool, left: bool
             return block, shift
         shift += shift[block]
         block = further
+
+
+def _median(usable: Index, slot: Index, own: Index, other: Index, offset: Real, left: bool) -> Index:
+    """Which of the usable segments is the middle one of those of its own vertex, for every such vertex."""
+    order = np.lexsort((offset[usable], slot[other[usable]], slot[own[usable]]))
+    counts = np.bincount(slot[own[usable]])
+    first = np.cumsum(counts) - counts
+    has = np.flatnonzero(counts)
+    pick = (counts[has] - 1) // 2 if left else counts[has] // 2
+    return np.asarray(order[first[has] + pick])
 
 
 def _large(offset: Real) -> Real:

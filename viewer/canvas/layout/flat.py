@@ -78,10 +78,10 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     looped = np.zeros(n, bool)
     looped[unique.source[loop]] = True
     side = _lane_sides(graph, unique, order)
-    _spread(problem, unique, graph, order, ports, side, loop)
     extent = _extent(problem, graph, looped)
     part_of = np.concatenate([part, part[unique.owner[graph.dummy_trunk]]])
     x = coordinates.place(graph, order, part_of, extent, progress)
+    _spread(problem, unique, graph, order, x, ports, side, loop)
     progress.report(9, 10)
     drawing = _Drawing(problem, unique, graph, ports, x, stacked, side, loop, part, base, heights)
     return drawing.solution(rank, progress)
@@ -173,18 +173,22 @@ def _spread(
     unique: _Unique,
     graph: layered.Layered,
     order: Index,
+    x: Real,
     ports: layered.Ports,
     side: Mask,
     loop: Mask,
 ) -> None:
-    """Distribute ends without given ports along their node's border, in the order in which they arrive."""
+    """Distribute ends without given ports along their node's border, in the order in which they arrive.
+
+    Who stands upright above or below keeps the middle.
+    """
     slot = np.empty(graph.vertices, np.int64)
     slot[order] = np.arange(graph.vertices)
     s = graph.segments
     outside = np.where(side[unique.value], -1, graph.vertices)
     outside[loop] = graph.vertices + 1
     inside = ~graph.lane
-    main_segments = {"upper": graph.main_below, "lower": graph.main_above}
+    upright = np.abs(x[s.upper] - x[s.lower]) < 0.5
     for end in ("upper", "lower"):
         if end == "upper":
             segment, node, free, offset = graph.first_segment, unique.source, unique.free_source, ports.source_offset
@@ -192,8 +196,8 @@ def _spread(
         else:
             segment, node, free, offset = graph.last_segment, unique.target, unique.free_target, ports.target_offset
             other, own_offset = s.upper, s.lower_offset
-        main = main_segments[end][segment] & inside
-        towards = np.where(graph.lane, outside, slot[other[segment]])
+        main = np.append(upright, False)[segment] & inside
+        towards = np.where(graph.lane, outside, slot[np.append(other, 0)[segment]])
         _distribute(problem.width, node, towards, main, free, offset)
         own_offset[segment[inside]] = offset[inside]
 

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.benchmarks import layout_graphs as graphs
+from tests.benchmarks import layout_metrics as metrics
+from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
+
+
+class Edited:
+    """A request being edited the way a person edits a graph."""
+
+    def __init__(self, asked: LayoutRequest) -> None:
+        self.asked = dataclasses.replace(
+            asked, node_ids=np.arange(len(asked.sizes)), edge_ids=np.arange(len(asked.edges))
+        )
+        self.next = 1_000_000
+
+    def _take(self) -> int:
+        self.next += 1
+        return self.next
+
+    def insert(self, edge: int, size: tuple[float, float] = (130.0, 50.0)) -> int:
+        a = self.asked
+        n = len(a.sizes)
+        s, t = a.edges[edge].tolist()
+        self._replace(
+            np.vstack([a.sizes, [size]]),
+            np.vstack([np.delete(a.edges, edge, 0), [[s, n], [n, t]]]),
+            np.append(a.node_ids, self._take()),
+            np.concatenate([np.delete(a.edge_ids, edge), [self._take(), self._take()]]),
+        )
+        return n
+
+    def bypass(self, node: int) -> None:
+        a = self.asked
+        into = np.flatnonzero(a.edges[:, 1] == node)
+        out = np.flatnonzero(a.edges[:, 0] == node)
+        keep = np.setdiff1d(np.arange(len(a.edges)), np.concatenate([into, out]))
+        bridges = [(int(a.edges[into[0], 0]), int(a.edges[e, 1])) for e in out] if len(into) else []
+        edges = np.concatenate([a.edges[keep], np.array(bridges, int).reshape(-1, 2)])
+        ids = np.concatenate([a.edge_ids[keep], [self._take() for _ in bridges]])
+        self._replace(np.delete(a.sizes, node, 0), edges - (edges > node), np.delete(a.node_ids, node), ids)
+
+    def connect(self, source: int, target: int) -> None:
+        a = self.asked
+        edges = np.vstack([a.edges, [[source, target]]])
+        self._replace(a.sizes, edges, a.node_ids, np.append(a.edge_ids, self._take()))
+
+    def resize(self, node: int, size: tuple[float, float]) -> None:
+        sizes = self.asked.sizes.copy()
+        sizes[node] = size
+        self._replace(sizes, self.asked.edges, self.asked.node_ids, self.asked.edge_ids)
+
+    def _replace(self, sizes: np.ndarray, edges: np.ndarray, nodes: np.ndarray, ids: np.ndarray) -> None:
+        self.asked = dataclasses.replace(
+            self.asked,
+            sizes=sizes.astype(np.float32),
+            edges=edges.astype(np.int32),
+            node_ids=nodes.astype(np.int64),
+            edge_ids=ids.astype(np.int64),
+        )
+
+
+def edited(sketch: graphs.Sketch, **more: object) -> Edited:
+    sizes, edges, _, _ = sketch.arrays()
+    return Edited(LayoutRequest(sizes, edges, **more))
+
+
+def assert_sound(result: Layout, asked: LayoutRequest) -> None:
+    assert metrics.node_overlaps(result.positions, result.sizes) == 0
+    a, b, edge = metrics.segments(result, steps=8)
+    found = metrics.edges_over_nodes(a, b, edge, asked.edges, result.positions, result.sizes)
+    assert len(found) == 0
+    np.testing.assert_allclose(result.sizes, asked.sizes)
+    for e, (s, t) in enumerate(asked.edges.tolist()):
+        for point, node in ((result.route(e)[0], s), (result.route(e)[-1], t)):
+            low, high = result.positions[node], result.positions[node] + result.sizes[node]
+            assert (point >= low - 0.5).all()
+            assert (point <= high + 0.5).all()
+
+
+def moved(before: Layout, old: LayoutRequest, after: Layout, new: LayoutRequest, axis: int = 0) -> float:
+    """The share of common nodes that moved sideways."""
+    assert old.node_ids is not None
+    assert new.node_ids is not None
+    _, i, j = np.intersect1d(old.node_ids, new.node_ids, return_indices=True)
+    return float((np.abs(before.positions[i, axis] - after.positions[j, axis]) > 0.5).mean())
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_an_inserted_node_leaves_the_rest_in_place(direction: str) -> None:
+    edit = edited(graphs.mixed(900), direction=direction)
+    old, before = edit.asked, layout(edit.asked)
+    axis = 0 if direction == "down" else 1
+    rng = np.random.default_rng(3)
+    for edge in rng.integers(0, len(old.edges), 15).tolist():
+        edit.asked = old
+        edit.insert(edge)
+        after = relayout(before, edit.asked)
+        assert_sound(after, edit.asked)
+        assert moved(before, old, after, edit.asked, axis) <= 0.02
+
+
+def test_the_order_from_top_to_bottom_stays() -> None:
+    edit = edited(graphs.transformer(400))
+    old, before = edit.asked, layout(edit.asked)
+    edit.insert(100)
+    after = relayout(before, edit.asked)
+    shift = after.positions[: len(old.sizes), 1] - before.positions[:, 1]
+    order = np.argsort(before.positions[:, 1], kind="stable")
+    assert (np.diff(shift[order]) >= -0.5).mean() > 0.99
+
+
+def test_a_bypassed_node_leaves_a_gap_and_a_straight_line() -> None:
+    edit = edited(graphs.transformer(300))
+    old, before = edit.asked, layout(edit.asked)
+    edit.bypass(120)
+    after = relayout(before, edit.asked)
+    assert_sound(after, edit.asked)
+    assert moved(before, old, after, edit.asked) == 0
+
+
+def test_a_grown_node_pushes_only_its_rank() -> None:
+    edit = edited(graphs.inception(300))
+    old, before = edit.asked, layout(edit.asked)
+    edit.resize(60, (400.0, 260.0))
+    after = relayout(before, edit.asked)
+    assert_sound(after, edit.asked)
+    assert moved(before, old, after, edit.asked) < 0.05
+
+
+def test_a_node_without_edges_is_added_beside_the_rest() -> None:
+    edit = edited(graphs.inception(100))
+    before = layout(edit.asked)
+    a = edit.asked
+    asked = dataclasses.replace(
+        a, sizes=np.vstack([a.sizes, [[90, 40]]]).astype(np.float32), node_ids=np.append(a.node_ids, 7_000)
+    )
+    after = relayout(before, asked)
+    assert_sound(after, asked)
+    np.testing.assert_allclose(after.positions[:-1], before.positions)
+
+
+def test_an_edge_against_the_ranks_is_laid_out_anew() -> None:
+    s = graphs.Sketch()
+    x = s.chain(s.add("input"), "Relu", "Relu", "Relu")
+    y = s.add("Other", x)
+    z = s.chain(0, "Relu")
+    edit = edited(s)
+    before = layout(edit.asked)
+    edit.connect(y, z)
+    after = relayout(before, edit.asked)
+    assert_sound(after, edit.asked)
+    assert after.ranks[y] < after.ranks[z]
+
+
+def test_without_ids_an_unchanged_graph_stays() -> None:
+    sizes, edges, _, _ = graphs.unet(300).arrays()
+    before = layout(LayoutRequest(sizes, edges))
+    after = relayout(before, LayoutRequest(sizes, edges))
+    np.testing.assert_allclose(after.positions, before.positions)
+    np.testing.assert_allclose(after.route_points, before.route_points)
+
+
+def test_expanded_containers_are_laid_out_with_the_old_order_as_a_hint() -> None:
+    sizes, edges, _, _ = graphs.inception(120).arrays()
+    parents = np.full(len(sizes), -1, np.int32)
+    before = layout(LayoutRequest(sizes, edges))
+    box = len(sizes)
+    parents = np.append(np.where(np.arange(box) % 40 < 5, box, -1), -1).astype(np.int32)
+    sizes = np.vstack([sizes, [[10, 10]]]).astype(np.float32)
+    after = relayout(before, LayoutRequest(sizes, edges, parents=parents))
+    assert metrics.node_overlaps(after.positions, after.sizes, parents) == 0
+
+
+ACTIONS = st.lists(
+    st.tuples(st.sampled_from(["insert", "bypass", "connect", "resize"]), st.integers(0, 10**6), st.integers(0, 10**6)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(st.integers(0, 50), st.booleans(), ACTIONS)
+@settings(max_examples=60, deadline=None)
+def test_any_sequence_of_edits_keeps_the_drawing_sound(
+    seed: int, turned: bool, actions: list[tuple[str, int, int]]
+) -> None:
+    edit = edited(graphs.random_dag(30, 1.6, 8, seed), direction="right" if turned else "down")
+    result = layout(edit.asked)
+    for action, i, j in actions:
+        nodes, edges = len(edit.asked.sizes), len(edit.asked.edges)
+        if action == "insert" and edges:
+            edit.insert(i % edges, (20.0 + j % 300, 20.0 + i % 100))
+        elif action == "bypass" and nodes > 3:
+            edit.bypass(i % nodes)
+        elif action == "connect" and result.ranks[i % nodes] < result.ranks[j % nodes]:
+            edit.connect(i % nodes, j % nodes)
+        elif action == "resize":
+            edit.resize(i % nodes, (20.0 + j % 300, 20.0 + i % 200))
+        result = relayout(result, edit.asked)
+        assert_sound(result, edit.asked)
