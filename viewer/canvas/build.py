@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from model.graph import Function, Graph, Node, Value
+from model.graph import Function, Graph, Model, Node, Value
 from model.types import Type
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Box, Button, Drawing, Kind, Measure, Options, TypeOf
@@ -328,6 +328,18 @@ def captured(node: Node) -> list[Value]:
             if value.initializer is None and value.graph not in inside:
                 found[value] = None
     return [value for value in found if value.graph is not None]
+
+
+def inner_graph(subject: object, model: Model | None) -> Graph | None:
+    """What there is to enter in an object: a graph itself, a node's first body, the function a node calls."""
+    if isinstance(subject, Graph):
+        return subject
+    if not isinstance(subject, Node):
+        return None
+    if subject.bodies:
+        return subject.bodies[0]
+    function = model.function(subject.domain, subject.op_type, subject.overload) if model is not None else None
+    return None if function is None else function.body
 
 
 def initial_expansion(graph: Graph, most: int = 24) -> set[Hashable]:

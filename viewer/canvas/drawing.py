@@ -171,5 +171,13 @@ class Drawing:
             self._edges_of = index
         return self._edges_of.get(value, [])
 
+    def boxes_for(self, subject: object) -> list[int]:
+        """The boxes to look at for an object: its own, or those a value's edges join, or that hold its constant."""
+        found = self.boxes_of(subject)
+        if found or not isinstance(subject, Value):
+            return found
+        ends = [end for edge in self.edges_of(subject) for end in self.edges[edge].tolist()]
+        return ends or [box for node in subject.consumers for box in self.boxes_of(node)]
+
     def __repr__(self) -> str:
         return f"<Drawing of {len(self.boxes)} boxes and {len(self.edges)} edges>"

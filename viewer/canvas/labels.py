@@ -9,7 +9,7 @@ import numpy as np
 
 from model.types import TensorType, Type
 from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
-from viewer.canvas.grid import Ids
+from viewer.canvas.grid import Grid, Ids
 from viewer.canvas.scene import Real, Scene
 from viewer.text import element_text, shape_text, type_text
 
@@ -53,7 +53,8 @@ class Labels:
         self._type_of = type_of
         self._texts: dict[int, str] = {}
         self._first = self._labelled_edges()
-        self._starts = self._start_points()
+        starts = self._start_points()
+        self._grid = Grid(np.concatenate([starts, starts], 1))
 
     def _labelled_edges(self) -> Ids:
         """One edge for each value that leaves a box; a pill says its type itself."""
@@ -77,9 +78,7 @@ class Labels:
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
         """The labels that may reach into an area."""
         wide = 2 * MARGIN
-        x, y = self._starts[:, 0], self._starts[:, 1]
-        near = (x >= left - wide) & (x <= right + wide) & (y >= top - wide) & (y <= bottom + wide)
-        edges = self._first[near]
+        edges = self._first[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]
         if not len(edges):
             return []
         placed = [label for edge in edges.tolist() if (label := self._place(edge)) is not None]

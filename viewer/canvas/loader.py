@@ -14,12 +14,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from model import schemas
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
-from viewer.canvas import layout as layouts
 from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Drawing, Options, TypeOf
 from viewer.canvas.fonts import Fonts
-from viewer.canvas.layout import Layout, LayoutRequest
+from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from viewer.canvas.scene import Scene, request
 from viewer.jobs import Job
 from viewer.text import plural
@@ -157,18 +156,14 @@ class Loader(QObject):
 
 def lay_out(wanted: LayoutRequest, previous: Layout | None = None, progress: Progress = SILENT) -> Layout:
     """Lay out from scratch, or after a small change from the layout before. Any thread."""
-    relayout = getattr(layouts, "relayout", None)
-    if previous is not None and relayout is not None:
-        result: Layout = relayout(previous, wanted, progress)
-        return result
-    return layouts.layout(wanted, progress)
+    return layout(wanted, progress) if previous is None else relayout(previous, wanted, progress)
 
 
 def _is_small_step(previous: Layout | None, wanted: LayoutRequest) -> bool:
     """Whether the layout before leaves so little to do that the edit may show at once."""
-    if previous is None or not hasattr(layouts, "relayout"):
-        return False
-    return abs(len(previous.positions) - len(wanted.sizes)) <= 3 and len(wanted.sizes) <= 20_000
+    return (
+        previous is not None and abs(len(previous.positions) - len(wanted.sizes)) <= 3 and len(wanted.sizes) <= 20_000
+    )
 
 
 def nearest_box(scene: Scene, x: float, y: float) -> int:

@@ -7,7 +7,6 @@ Listens to the workspace (graph shown, selection, changes, settings) and writes 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
@@ -26,14 +25,15 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from model.document import Change
-from model.graph import Function, Graph, Model, Node, Value
+from model.graph import Graph, Node, Value
 from model.types import Type
 from viewer.canvas import colouring, walking
-from viewer.canvas.build import initial_expansion
+from viewer.canvas.build import initial_expansion, inner_graph
 from viewer.canvas.drawing import Kind, Options, TypeOf
 from viewer.canvas.hands import Hands
 from viewer.canvas.layout import Direction
 from viewer.canvas.loader import Loader, nearest_box
+from viewer.canvas.memory import Anchor, Pending, Place
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.scene import Hit, Scene
 from viewer.canvas.scopes import Scope, scope_tree
@@ -47,34 +47,6 @@ from viewer.workspace import Workspace
 _READABLE = 0.6  # a graph that fits only smaller than this is shown from its beginning instead
 
 
-@dataclass
-class _Place:
-    """How one graph is shown, kept while others are."""
-
-    expanded: set[Hashable]
-    groups: bool | None = None
-    scale: float = 0.0  # 0: not shown before
-    centre: tuple[float, float] = (0.0, 0.0)
-
-
-@dataclass
-class _Anchor:
-    """A box that stays where it is on screen when the scene is made anew."""
-
-    key: Hashable
-    x: float
-    y: float
-
-
-@dataclass
-class _Pending:
-    """What to do when the scene on its way is there."""
-
-    anchor: _Anchor | None = None
-    reveal: list[Item] = field(default_factory=list)
-    fit: bool = False
-
-
 class GraphView(Surface):
     """The canvas. GUI thread only."""
 
@@ -85,9 +57,9 @@ class GraphView(Surface):
         super().__init__(parent)
         self.workspace: Workspace = workspace
         self.hands = Hands(self)
-        self._places: dict[Graph, _Place] = {}
+        self._places: dict[Graph, Place] = {}
         self._graph = workspace.graph
-        self._pending = _Pending()
+        self._pending = Pending()
         self._current: Hashable = None  # key of the box that was clicked or walked to last
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
@@ -139,11 +111,11 @@ class GraphView(Surface):
         return self._loader.is_busy or self._rebuild.isActive()
 
     @property
-    def _place(self) -> _Place:
+    def _place(self) -> Place:
         place = self._places.get(self._graph)
         if place is None:
             large = len(self._graph.nodes) > Options().many
-            place = _Place(set(initial_expansion(self._graph)) if large else set())
+            place = Place(set(initial_expansion(self._graph)) if large else set())
             self._places[self._graph] = place
         return place
 
@@ -169,7 +141,7 @@ class GraphView(Surface):
             return
         self._remember_place()
         self._graph = graph
-        self._pending = _Pending()
+        self._pending = Pending()
         self._current = None
         self.set_scene(None)
         self._load(first=True)
@@ -182,7 +154,7 @@ class GraphView(Surface):
 
     def _show_scene(self, scene: Scene) -> None:
         is_first = self.scene is None
-        pending, self._pending = self._pending, _Pending()
+        pending, self._pending = self._pending, Pending()
         self.set_scene(scene)
         self._refresh_marks()
         if is_first:
@@ -229,7 +201,7 @@ class GraphView(Surface):
         self._moved()
         self.zoom_changed.emit(viewport.scale)
 
-    def _find_anchor(self) -> _Anchor | None:
+    def _find_anchor(self) -> Anchor | None:
         scene = self.scene
         if scene is None or not len(scene.rects):
             return None
@@ -244,12 +216,12 @@ class GraphView(Surface):
             box = nearest_box(scene, *middle)
         return self._anchor_at(box)
 
-    def _anchor_at(self, box: int) -> _Anchor:
+    def _anchor_at(self, box: int) -> Anchor:
         assert self.scene is not None
         left, top, _, _ = self.scene.rect(box)
-        return _Anchor(self.scene.boxes[box].key, *self.viewport.to_widget(left, top))
+        return Anchor(self.scene.boxes[box].key, *self.viewport.to_widget(left, top))
 
-    def _hold(self, anchor: _Anchor) -> None:
+    def _hold(self, anchor: Anchor) -> None:
         box = self._box_with_key(anchor.key)
         if box >= 0 and self.scene is not None:
             left, top, _, _ = self.scene.rect(box)
@@ -446,18 +418,8 @@ class GraphView(Surface):
         scene = self.scene
         if scene is None:
             return None
-        boxes = [box for item in self.workspace.selection.items for box in self._boxes_to_show(scene, item)]
+        boxes = [box for item in self.workspace.selection.items for box in scene.drawing.boxes_for(item)]
         return scene.bounds_of(boxes)
-
-    def _boxes_to_show(self, scene: Scene, item: object) -> list[int]:
-        drawing = scene.drawing
-        found = drawing.boxes_of(item)
-        if found or not isinstance(item, Value):
-            return found
-        ends = [end for edge in drawing.edges_of(item)[:200] for end in drawing.edges[edge].tolist()]
-        if ends:
-            return ends
-        return [box for node in item.consumers for box in drawing.boxes_of(node)]
 
     def reveal(self, item: Item) -> None:
         """Bring an object into view, opening the groups around it."""
@@ -469,7 +431,7 @@ class GraphView(Surface):
             self._pending.reveal.append(item)
             self._load()
             return
-        boxes = self._boxes_to_show(scene, item)[:1]
+        boxes = scene.drawing.boxes_for(item)[:1]
         area = scene.bounds_of(boxes)
         if area is not None:
             if self.viewport.scale < _READABLE:
@@ -518,7 +480,7 @@ class GraphView(Surface):
             case "ƒ" | "○" if self.scene is not None:
                 self._enter(self.scene.boxes[hit.box].subject)
             case _:
-                pass
+                return
 
     def open(self, hit: Hit) -> None:
         """What a double-click does: into bodies, functions and groups; values and plain nodes go to `opened`."""
@@ -535,16 +497,7 @@ class GraphView(Surface):
                 self.opened.emit(box.subject)
 
     def _enter(self, subject: object) -> bool:
-        if isinstance(subject, Graph):
-            self.workspace.show(subject)
-            return True
-        if not isinstance(subject, Node):
-            return False
-        function: Function | None = None
-        model: Model | None = self.workspace.model
-        if not subject.bodies and model is not None:
-            function = model.function(subject.domain, subject.op_type, subject.overload)
-        inner = subject.bodies[0] if subject.bodies else function.body if function is not None else None
+        inner = inner_graph(subject, self.workspace.model)
         if inner is not None:
             self.workspace.show(inner)
         return inner is not None
@@ -558,14 +511,7 @@ class GraphView(Surface):
 
     def restore_view_state(self, state: Any) -> None:
         """Go back to a kept place; nonsense is ignored."""
-        if not isinstance(state, dict):
-            return
-        scale, x, y = (state.get(name) for name in ("scale", "x", "y"))
-        if not all(isinstance(number, (int, float)) and abs(number) < 1e9 for number in (scale, x, y)):
-            return
-        place = self._place
-        place.scale, place.centre = min(max(float(scale or 0.0), 0.0001), 8.0), (float(x or 0.0), float(y or 0.0))
-        if self.scene is not None:
+        if self._place.read(state) and self.scene is not None:
             self._show_place()
 
     # -- painting --------------------------------------------------------------------------------------------
