@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -40,91 +40,132 @@ class Breakpoint:
     limit: float = 0.0
 
 
-class Session:
-    """Runs one graph of a model in this process and remembers what it computed.
+class Asked(TypedDict, total=False):
+    """What a run may be asked for beside its inputs."""
 
-    A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
-    (default: half of the machine's memory); what does not fit leaves a summary and is computed again on demand.
-    Use from one thread at a time; the model is read when `run` or `steps` is called, on the calling thread.
+    values: Wanted  # what to compute and keep; "all" unless told
+    seed: int  # of random operators
+    memory_limit: int | None  # bytes of a single value; half of the machine's memory unless told
+    time_limit: float | None  # seconds
+    until: Node | None  # compute only what this node needs, and the node
+    path: Path  # of the call of a function that `until` is in
+    breakpoints: Sequence[Breakpoint]
+    fresh: bool  # compute everything anew
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run that has been asked for: made on the thread that owns the model, performed on any."""
+
+    snapshot: ModelSnapshot
+    feeds: Feeds
+    options: Options
+    breakpoints: tuple[Condition, ...] = ()
+
+
+class Runs:
+    """What sessions have in common: turning the model and what is asked into a request.
+
+    `request` reads the model, so it belongs on the thread that owns it; `run` is `request` and performing it.
     """
 
-    def __init__(self, model: Model | Document, *, graph: Graph | None = None, budget: int | None = None) -> None:
+    def __init__(self, model: Model | Document, graph: Graph | None = None) -> None:
         self._document = model if isinstance(model, Document) else None
         self.model = model.model if isinstance(model, Document) else model
         self.snapshots = Snapshots(self.model, graph)
-        self._engine = Engine(default_budget() if budget is None else budget)
 
     @property
     def graph(self) -> Graph:
         """The graph that is run."""
         return self.snapshots.graph or self.model.graph
 
+    def request(self, feeds: Mapping[Any, Any] | None = None, **asked: Unpack[Asked]) -> Request:
+        """What `perform` and `steps` take: the model as it is now, and values for the inputs by name or Value.
+
+        ModelError when a value has another type than declared or belongs to no input. Costs about 0.1 µs per node
+        when nothing changed since the last time.
+        """
+        state = self._document.current.id if self._document is not None else 0
+        snapshot = self.snapshots.take(state=state)
+        until, memory_limit = asked.get("until"), asked.get("memory_limit")
+        options = Options(
+            values=wanted_keys(self.snapshots, asked.get("values", "all")),
+            until=None if until is None else (asked.get("path", ()), self.snapshots.nodes[until]),
+            seed=asked.get("seed", 0),
+            memory_limit=default_memory_limit() if memory_limit is None else memory_limit,
+            time_limit=asked.get("time_limit"),
+            fresh=asked.get("fresh", False),
+        )
+        given = feeds_by_number(self.snapshots, feeds or {})
+        conditions = tuple(compile_breakpoint(b, self.snapshots) for b in asked.get("breakpoints", ()))
+        return Request(snapshot, given, options, conditions)
+
+    def number(self, thing: Value | Node) -> int:
+        """The number results know a value or node by; 0 when it has none yet."""
+        return (self.snapshots.nodes if isinstance(thing, Node) else self.snapshots.values).find(thing)
+
+
+class Session(Runs):
+    """Runs one graph of a model in this process and remembers what it computed.
+
+    A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
+    (default: half of the machine's memory); what does not fit leaves a summary and is computed again on demand.
+    Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.
+    """
+
+    def __init__(self, model: Model | Document, *, graph: Graph | None = None, budget: int | None = None) -> None:
+        super().__init__(model, graph)
+        self._engine = Engine(default_budget() if budget is None else budget)
+
     def run(
         self,
         feeds: Mapping[Any, Any] | None = None,
         *,
-        values: Wanted = "all",
         progress: Progress = SILENT,
         observer: Observer | None = None,
-        memory_limit: int | None = None,
-        time_limit: float | None = None,
-        seed: int = 0,
-        until: Node | None = None,
-        path: Path = (),
-        breakpoints: Sequence[Breakpoint] = (),
-        fresh: bool = False,
+        **asked: Unpack[Asked],
     ) -> RunResult:
-        """Run with values for the inputs by name (or Value object); failures and limits are in the result.
+        """Run with values for the inputs; takes what `request` takes. Failures and limits are in the result.
 
-        `memory_limit` bounds a single value in bytes, `time_limit` the run in seconds. `until` computes only what
-        a node needs, and the node. `fresh` computes everything anew. ModelError when an input that is needed is
-        not given or has another type than declared, or when `values` names one that does not exist.
+        ModelError when an input that is needed is not given, or when `values` names one that does not exist.
         """
-        stepper = self.steps(
-            feeds, values=values, progress=progress, observer=observer, memory_limit=memory_limit,
-            time_limit=time_limit, seed=seed, until=until, path=path, breakpoints=breakpoints, fresh=fresh,
-        )  # fmt: skip
+        return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
+
+    def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
+        """Run what was asked for, to the first breakpoint or the end."""
+        stepper = self.steps(request, progress=progress, observer=observer)
         stepper.go_on()
         return stepper.result()
 
     def steps(
         self,
-        feeds: Mapping[Any, Any] | None = None,
+        request: Request | Mapping[Any, Any] | None = None,
         *,
-        values: Wanted = "all",
         progress: Progress = SILENT,
         observer: Observer | None = None,
-        memory_limit: int | None = None,
-        time_limit: float | None = None,
-        seed: int = 0,
-        until: Node | None = None,
-        path: Path = (),
-        breakpoints: Sequence[Breakpoint] = (),
-        fresh: bool = False,
+        **asked: Unpack[Asked],
     ) -> Stepper:
-        """A run to go through node by node; takes what `run` takes. Constants are computed at once."""
-        state = self._document.current.id if self._document is not None else 0
-        snapshot = self.snapshots.take(state=state)
-        given = feeds_by_number(self.snapshots, feeds or {})
-        options = Options(
-            values=wanted_keys(self.snapshots, values),
-            until=None if until is None else (path, self.snapshots.nodes[until]),
-            seed=seed,
-            memory_limit=default_memory_limit() if memory_limit is None else memory_limit,
-            time_limit=time_limit,
-            fresh=fresh,
-        )
-        execution = self._engine.start(snapshot, given, options, progress=progress, observer=observer)
-        conditions = [compile_breakpoint(b, self.snapshots) for b in breakpoints]
-        return Stepper(self, execution, snapshot, given, options, conditions)
+        """A run to go through node by node, from a request or from what `request` takes. Constants are computed now."""
+        if not isinstance(request, Request):
+            request = self.request(request, **asked)
+        return start(self._engine, request, self.number, self.snapshots.nodes.object, progress, observer)
 
     def forget(self) -> None:
         """Let go of all computed values; weights prepared for kernels stay."""
         self._engine.forget()
 
-    def number(self, thing: Value | Node) -> int:
-        """The number results know a value or node by; 0 when it has none yet."""
-        return (self.snapshots.nodes if isinstance(thing, Node) else self.snapshots.values).find(thing)
+
+def start(
+    engine: Engine,
+    request: Request,
+    number: Callable[[Value | Node], int],
+    node_of: Callable[[int], Any],
+    progress: Progress = SILENT,
+    observer: Observer | None = None,
+) -> Stepper:
+    """Plan a request and stand before its first step."""
+    execution = engine.start(request.snapshot, request.feeds, request.options, progress=progress, observer=observer)
+    return Stepper(engine, execution, request, number, node_of)
 
 
 class Stepper:
@@ -135,19 +176,18 @@ class Stepper:
 
     def __init__(
         self,
-        session: Session,
+        engine: Engine,
         execution: Execution,
-        snapshot: ModelSnapshot,
-        feeds: Mapping[int, RuntimeValue],
-        options: Options,
-        breakpoints: Sequence[Condition],
+        request: Request,
+        number: Callable[[Value | Node], int],
+        node_of: Callable[[int], Any],
     ) -> None:
-        self._session = session
+        self._engine = engine
         self._execution = execution
-        self._snapshot = snapshot
-        self._feeds = feeds
-        self._options = options
-        self._breakpoints = breakpoints
+        self._request = request
+        self._breakpoints = request.breakpoints
+        self._number = number
+        self._node_of = node_of
         self.reason = ""
 
     @property
@@ -166,10 +206,16 @@ class Stepper:
         return len(self._execution.run.code)
 
     @property
+    def next_key(self) -> tuple[Path, int] | None:
+        """Path and number of the node `step` computes next."""
+        step = self._execution.next_step
+        return None if step is None else (step.path, step.node.node)
+
+    @property
     def next_node(self) -> tuple[Path, Node] | None:
         """The node `step` computes next, and the call of a function it is in."""
         step = self._execution.next_step
-        return None if step is None else (step.path, self._session.snapshots.nodes.object(step.node.node))
+        return None if step is None else (step.path, self._node_of(step.node.node))
 
     def step(self) -> bool:
         """Compute one node; False when there was none left."""
@@ -207,21 +253,20 @@ class Stepper:
     def result(self) -> RunResult:
         """Everything computed so far; may be asked again and again."""
         result = self._execution.finish()
-        result.number = self._session.number
-        result.state = self._snapshot.state
+        result.number = self._number
+        result.state = self._request.snapshot.state
         result.fetch = self._recompute
         if not result.stopped and not self.done:
             result.stopped = f"stopped {self.reason}".rstrip()
         return result
 
     def _recompute(self, key: ValueKey) -> RuntimeValue:
-        options = Options(
-            values=(key,), outputs=False, seed=self._options.seed, memory_limit=self._options.memory_limit,
-            time_limit=self._options.time_limit,
-        )  # fmt: skip
-        execution = self._session._engine.start(self._snapshot, self._feeds, options)
+        options = replace(self._request.options, values=(key,), outputs=False, until=None, fresh=False)
+        execution = self._engine.start(self._request.snapshot, self._request.feeds, options)
         execution.advance()
         run, slot = execution.run, execution.plan.slots[key]
+        if run.slots[slot] is MISSING and slot in execution.plan.constants:
+            return self._engine.library.constant(execution.plan.constants[slot])
         if run.slots[slot] is MISSING:
             failure: Failure | None = run.dead.get(slot)
             msg = f"value {execution.plan.name(key[1])!r} was not computed: {failure or run.stopped or 'unknown'}"

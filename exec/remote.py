@@ -1,0 +1,513 @@
+"""A session whose runs happen in a worker process: same interface, same results, and it can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple, Unpack
+
+from exec.context import RuntimeValue
+from exec.messages import ResultMessage, Sender
+from exec.plan import MISSING, Layout, Path, ValueKey
+from exec.results import Failure, NodeResult, RunResult, State
+from exec.session import Asked, Request, Runs, default_budget
+from exec.snapshot import ModelSnapshot, NodeSnapshot
+from exec.statistics import Statistics
+from exec.transfer import Exchange
+from exec.worker import serve
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Graph, Model, Node
+from model.progress import SILENT, Cancelled, Progress
+
+#: Seconds a cancelled run gets to stop by itself before the worker is killed.
+GRACE = 2.0
+
+_POLL = 0.05
+
+
+class NodeFinished(NamedTuple):
+    """A node that the worker has just computed, or that failed."""
+
+    path: Path
+    node: Node
+    seconds: float
+    nbytes: int
+    failure: Failure | None
+
+
+class Died(Exception):
+    """The worker process ended: crashed, or was killed."""
+
+
+class Process:
+    """One worker process, started once and kept warm; `ask` may be called from several threads."""
+
+    def __init__(self, budget: int, memory: int | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.exchange = Exchange.create()
+        self.sender = Sender(self.exchange)
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=serve, args=(theirs, self.exchange.folder, budget, memory), name="onnx-workbench-run", daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
+        self._sending = threading.Lock()
+        self.alive = True
+        self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self.exchange)
+        threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True).start()
+
+    def send(self, kind: str, content: Any, number: int = 0) -> None:
+        """Send without waiting for an answer; Died when nobody is there."""
+        try:
+            with self._sending:
+                self._connection.send((number, kind, content))
+        except (OSError, ValueError) as error:
+            raise Died from error
+
+    @contextlib.contextmanager
+    def conversation(self, kind: str, content: Any) -> Iterator[tuple[int, queue.SimpleQueue[tuple[str, Any]]]]:
+        """Ask something; gives the number of the question and where its answers arrive."""
+        number = next(self._numbers)
+        answers = self._answers[number] = queue.SimpleQueue()
+        try:
+            self.send(kind, content, number)
+            yield number, answers
+        finally:
+            self._answers.pop(number, None)
+
+    def ask(self, kind: str, content: Any) -> Any:
+        """Ask something that has one answer; LookupError, ModelError or Died."""
+        with self.conversation(kind, content) as (_, answers):
+            return self.wait(answers)
+
+    def wait(self, answers: queue.SimpleQueue[tuple[str, Any]]) -> Any:
+        """The next answer that is one; raises what the worker told."""
+        while True:
+            try:
+                kind, content = answers.get(timeout=1.0)
+            except queue.Empty:
+                if not self.alive:
+                    raise Died from None
+                continue
+            if kind in ("value", "result"):
+                return content
+            raise_answer(kind, content)
+
+    def deliver(self, number: int, kind: str, content: Any) -> None:
+        """Called by the receiving thread."""
+        answers = self._answers.get(number)
+        if answers is not None:
+            answers.put((kind, content))
+        elif kind == "value":
+            for name in Exchange.names(content):
+                self.exchange.take(content) if name else None
+
+    def ended(self) -> None:
+        """Called by the receiving thread when the pipe closed."""
+        self.alive = False
+        for answers in list(self._answers.values()):
+            answers.put(("died", None))
+
+    def kill(self) -> None:
+        """End the process now; its memory goes with it."""
+        self.alive = False
+        self._finalizer()
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the process ended with; None while it lives."""
+        self._process.join(1.0)
+        return self._process.exitcode
+
+
+def raise_answer(kind: str, content: Any) -> None:
+    """Raise what an answer tells of; returns for news that are no answer."""
+    match kind:
+        case "error":
+            raise ModelError(*content)
+        case "missing":
+            raise LookupError(content)
+        case "died":
+            raise Died
+
+
+def _receive(process: weakref.ref[Process], connection: Connection) -> None:
+    """On its own thread: hand out what the worker sends. Does not keep the Process alive."""
+    while True:
+        try:
+            number, kind, content = connection.recv()
+        except (EOFError, OSError, TypeError):
+            owner = process()
+            if owner is not None:
+                owner.ended()
+            return
+        owner = process()
+        if owner is None:
+            return
+        owner.deliver(number, kind, content)
+        del owner
+
+
+def _end(process: Any, connection: Connection, exchange: Exchange) -> None:
+    process.kill()
+    process.join(5.0)
+    with contextlib.suppress(OSError):
+        connection.close()
+    exchange.remove()
+
+
+@dataclass(slots=True)
+class _Reach:
+    """How to get at the values of one run: gone when the worker is."""
+
+    process: Process
+    run: int
+
+
+class WorkerSession(Runs):
+    """Runs one graph of a model in a worker process. `start` warms it up; `close` ends it.
+
+    `request` belongs on the thread that owns the model; `perform`, and reading values of results, on any thread
+    that may wait. Values stay in the worker until someone looks; then large ones are mapped, not copied.
+    `memory` bounds the worker's address space in bytes.
+    """
+
+    def __init__(
+        self,
+        model: Model | Document,
+        *,
+        graph: Graph | None = None,
+        budget: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        super().__init__(model, graph)
+        self._budget = default_budget() if budget is None else budget
+        self._memory = memory
+        self._process: Process | None = None
+        self._starting = threading.Lock()
+        self._running = threading.Lock()
+
+    def start(self) -> Process:
+        """The worker process, started if there is none. Any thread."""
+        with self._starting:
+            if self._process is None or not self._process.alive:
+                self._process = Process(self._budget, self._memory)
+            return self._process
+
+    def close(self) -> None:
+        """End the worker; values of results that were not looked at are gone."""
+        with self._starting:
+            if self._process is not None:
+                self._process.kill()
+                self._process = None
+
+    def run(
+        self,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        progress: Progress = SILENT,
+        observer: Any = None,
+        **asked: Unpack[Asked],
+    ) -> RunResult:
+        """Run with values for the inputs; takes what `request` takes. See Session.run."""
+        return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
+
+    def perform(self, request: Request, *, progress: Progress = SILENT, observer: Any = None) -> RunResult:
+        """Run what was asked for; `observer` gets lists of NodeFinished. One run at a time; others wait.
+
+        A run that does not heed its cancellation or time limit is killed with the worker, and so is one that
+        crashes it: the result then names the node it was in.
+        """
+        stepper = self.steps(request, progress=progress, observer=observer, stepping=False)
+        return stepper.result()
+
+    def steps(
+        self,
+        request: Request | Mapping[Any, Any] | None = None,
+        *,
+        progress: Progress = SILENT,
+        observer: Any = None,
+        stepping: bool = True,
+        **asked: Unpack[Asked],
+    ) -> RemoteStepper:
+        """A run to go through node by node; see Session.steps."""
+        if not isinstance(request, Request):
+            request = self.request(request, **asked)
+        return RemoteStepper(self, request, progress, observer, stepping=stepping)
+
+    def forget(self) -> None:
+        """Let go of all computed values."""
+        if self._process is not None and self._process.alive:
+            with contextlib.suppress(Died):
+                self._process.send("forget", None)
+
+
+class RemoteStepper:
+    """A run in the worker that waits; the same interface as Stepper. Any one thread."""
+
+    def __init__(
+        self, session: WorkerSession, request: Request, progress: Progress, observer: Any, *, stepping: bool
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._progress = progress
+        self._observer = observer
+        self._finished: dict[tuple[Path, int], NodeResult] = {}
+        self._message: ResultMessage | None = None
+        self._crash = ""
+        self._at: tuple[Path, int] | None = None
+        self._run = 0
+        self._process = session.start()
+        with session._running:
+            self._begin(stepping)
+
+    def _begin(self, stepping: bool) -> None:
+        """Send the model and what is asked; if the idle worker had died meanwhile, once more to a new one."""
+        for attempt in range(2):
+            process = self._process
+            try:
+                message = process.sender.model(self._request.snapshot)
+                feeds = {n: process.exchange.put(v) for n, v in self._request.feeds.items()}
+                bare = replace(self._request, snapshot=_nothing(self._request.snapshot), feeds={})
+                self._converse("run", (message, bare, feeds, stepping))
+                return
+            except Died:
+                if attempt or self._finished or self._run:
+                    self._died()
+                    return
+                self._process = self._session.start()
+
+    def _converse(self, kind: str, content: Any) -> None:
+        process = self._process
+        limit = self._request.options.time_limit
+        deadline = None if limit is None else time.monotonic() + limit + GRACE
+        with process.conversation(kind, content) as (number, answers):
+            if not self._run:
+                started = number
+            else:
+                started = self._run
+            asked_to_stop = 0.0
+            while True:
+                try:
+                    what, news = answers.get(timeout=_POLL)
+                except queue.Empty:
+                    now = time.monotonic()
+                    if self._progress.cancelled and not asked_to_stop:
+                        process.send("cancel", started)
+                        asked_to_stop = now
+                    late = deadline is not None and now > deadline
+                    if late or (asked_to_stop and now - asked_to_stop > GRACE):
+                        self._kill("time limit" if late else "cancelled")
+                        return
+                    if not process.alive:
+                        self._run = started
+                        raise Died from None
+                    continue
+                if what == "result":
+                    self._run, self._message = started, news
+                    weakref.finalize(self, _drop, process, started)
+                    return
+                self._news(what, news, started)
+
+    def _news(self, kind: str, content: Any, run: int) -> None:
+        match kind:
+            case "progress":
+                with contextlib.suppress(Cancelled):  # heeded where the answers are waited for
+                    self._progress.report(*content)
+            case "finished":
+                self._tell(content)
+            case "at":
+                self._at = content
+            case "died":
+                self._run = run
+                raise Died
+            case _:
+                raise_answer(kind, content)
+
+    def _tell(self, news: Sequence[tuple[Path, int, float, int, Failure | None]]) -> None:
+        nodes = self._session.snapshots.nodes
+        for path, number, seconds, size, failure in news:
+            state = State.DONE if failure is None else State.FAILED
+            self._finished[path, number] = NodeResult(number, path, "", "", state, seconds, size, failure)
+        if self._observer is not None:
+            self._observer([NodeFinished(p, nodes.object(n), s, b, f) for p, n, s, b, f in news])
+
+    def _kill(self, why: str) -> None:
+        self._crash = why
+        self._process.kill()
+
+    def _died(self) -> None:
+        """The worker crashed: the node it was in is the first that was not finished."""
+        code = self._process.exit_code
+        self._crash = f"crash: the worker process ended{'' if code is None else f' with {code}'}"
+        self._process.kill()
+
+    # -- the interface of Stepper ----------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to compute."""
+        return bool(self._crash) or self._message is None or self._message.next_node is None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped where it is."""
+        return "" if self._message is None else self._message.reason
+
+    @property
+    def position(self) -> int:
+        """How many nodes have been gone through."""
+        return len(self._finished) if self._message is None else self._message.position
+
+    @property
+    def total(self) -> int:
+        """How many nodes the run has."""
+        return 0 if self._message is None else self._message.total
+
+    @property
+    def next_node(self) -> tuple[Path, Node] | None:
+        """The node `step` computes next, and the call of a function it is in."""
+        if self.done or self._message is None or self._message.next_node is None:
+            return None
+        path, number = self._message.next_node
+        return path, self._session.snapshots.nodes.object(number)
+
+    def step(self) -> bool:
+        """Compute one node; False when there was none left."""
+        return self._go("step")
+
+    def go_on(self) -> str:
+        """Run to the next breakpoint or the end; why it stopped, empty at the end."""
+        self._go("go on")
+        return self.reason
+
+    def _go(self, kind: str) -> bool:
+        if self.done:
+            return False
+        with self._session._running:
+            try:
+                self._converse(kind, (self._run,))
+            except Died:
+                self._died()
+        return True
+
+    def __iter__(self) -> Iterator[Node]:
+        while (following := self.next_node) is not None and self.step():
+            yield following[1]
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def result(self) -> RunResult:
+        """Everything computed so far; values are fetched when someone looks."""
+        message = self._message
+        snapshot = self._request.snapshot
+        if message is None or self._crash:
+            return self._crashed()
+        layout = replace(message.layout, names=snapshot.names)
+        result = RunResult(
+            layout,
+            [MISSING] * (1 + max(layout.slots.values(), default=0)),
+            lambda: message.nodes,
+            self._session.number,
+            dict(message.infos),
+            seed=message.seed,
+            seconds=message.seconds,
+            peak_bytes=message.peak_bytes,
+            stopped=message.stopped,
+            notes=message.notes,
+            state=snapshot.state,
+        )
+        fetcher = _Fetcher(self, result)
+        result.fetch, result.measure = fetcher.fetch, fetcher.measure
+        return result
+
+    def _crashed(self) -> RunResult:
+        """What is known without the worker: which nodes were finished, and which it must have been in."""
+        snapshot = self._request.snapshot
+        nodes = list(self._finished.values())
+        roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
+        known = {n.node: n for graph in roots for n in graph.nodes}
+        suspect = known.get(self._at[1]) if self._at is not None else None
+        if suspect is None:
+            suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in self._finished), None)
+        if self._message is not None:
+            nodes = self._message.nodes
+        if suspect is not None and self._crash != "cancelled":
+            nodes = [*nodes, _blamed(suspect, self._crash)]
+        slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
+        return RunResult(
+            Layout(slots, (), snapshot.names, []),
+            [MISSING] * (len(slots) + 1),
+            lambda: nodes,
+            self._session.number,
+            stopped=self._crash,
+            state=snapshot.state,
+        )
+
+
+class _Fetcher:
+    """Brings values from the worker into a result, once each."""
+
+    def __init__(self, stepper: RemoteStepper, result: RunResult) -> None:
+        self._stepper = stepper  # the worker drops the run when this goes
+        self._slots = result.slots
+        self._where = result.layout.slots
+
+    def fetch(self, key: ValueKey) -> RuntimeValue:
+        """The value; LookupError when the worker does not have it and cannot compute it."""
+        stepper = self._stepper
+        try:
+            sent = stepper._process.ask("fetch", (stepper._run, key))
+        except (Died, ModelError) as error:
+            msg = f"the value is gone: {error or 'the worker process ended'}"
+            raise LookupError(msg) from error
+        value = stepper._process.exchange.take(sent)
+        slot = self._where.get(key)
+        if slot is not None:
+            self._slots[slot] = value
+        return value
+
+    def measure(self, key: ValueKey) -> Statistics | None:
+        """Statistics, computed where the value is."""
+        stepper = self._stepper
+        try:
+            found: Statistics | None = stepper._process.ask("measure", (stepper._run, key))
+        except (Died, ModelError, LookupError):
+            return None
+        return found
+
+
+def _drop(process: Process, run: int) -> None:
+    if process.alive:
+        with contextlib.suppress(Died):
+            process.send("drop", run)
+
+
+def _blamed(node: NodeSnapshot, why: str) -> NodeResult:
+    operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    failure = Failure(
+        node.node, (), node.title, operator, 0, (), f"the run ended in it or shortly after ({why})", "Crash"
+    )
+    return NodeResult(node.node, (), operator, node.title, State.FAILED, failure=failure)
+
+
+def _values(snapshot: ModelSnapshot) -> list[int]:
+    return list(dict.fromkeys([*snapshot.graph.inputs, *(v for n in snapshot.graph.nodes for v in n.outputs if v)]))
+
+
+def _nothing(snapshot: ModelSnapshot) -> ModelSnapshot:
+    """A place-holder for a snapshot that travels by itself."""
+    graph = replace(snapshot.graph, nodes=(), initializers=())
+    return replace(snapshot, graph=graph, functions={}, names={}, tensors={})

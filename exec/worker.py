@@ -1,0 +1,249 @@
+"""The process that runs models, so that a runaway kernel can be killed and the window never waits.
+
+`serve` is its whole life: it takes requests from a pipe, one run at a time, while a second thread hears
+cancellation and looks values up. It ends when the program closes the pipe or dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from exec.engine import Engine
+from exec.messages import Receiver, ResultMessage
+from exec.plan import MISSING, ValueKey
+from exec.results import RunResult
+from exec.runner import Finished
+from exec.session import Request, Stepper, start
+from exec.snapshot import ABSENT
+from exec.statistics import Summary, describe
+from exec.transfer import Exchange
+from model.errors import ModelError
+from model.progress import Progress
+
+#: Seconds between two words about which node the run is in.
+_TELL = 0.05
+
+
+@dataclass(slots=True)
+class _Job:
+    """One run: its progress (to cancel it), and what it gave so far."""
+
+    progress: Progress
+    stepper: Stepper | None = None
+    result: RunResult | None = None
+
+
+class Worker:
+    """The worker's side of the conversation. Messages are (number, kind, content); answers carry the number."""
+
+    def __init__(self, connection: Connection, folder: str, budget: int) -> None:
+        self._connection = connection
+        self._exchange = Exchange(folder)
+        self._receiver = Receiver(self._exchange)
+        self._engine = Engine(budget)
+        self._jobs: dict[int, _Job] = {}
+        self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
+        self._sending = threading.Lock()
+
+    def serve(self) -> None:
+        """Work until the other side is gone."""
+        listener = threading.Thread(target=self._listen, name="listener", daemon=True)
+        listener.start()
+        while (message := self._waiting.get()) is not None:
+            number, kind, content = message
+            try:
+                self._work(number, kind, content)
+            except ModelError as error:
+                self._send(number, "error", (error.title, error.detail))
+            except LookupError as error:
+                self._send(number, "missing", str(error))
+            except Exception as error:  # noqa: BLE001 - the program must hear of it, and the next run may do better
+                self._send(number, "error", ("The run failed", f"{type(error).__name__}: {error}"))
+        self._exchange.remove()
+
+    def _listen(self) -> None:
+        """On its own thread: hear what must not wait for the run that is going on."""
+        while True:
+            try:
+                number, kind, content = self._connection.recv()
+            except (EOFError, OSError):
+                for job in list(self._jobs.values()):
+                    job.progress.cancel()
+                self._waiting.put(None)
+                # Were the run stuck in a kernel, the process would outlive the program.
+                if self._busy():
+                    threading.Timer(5.0, os._exit, (1,)).start()
+                return
+            match kind:
+                case "cancel":
+                    cancelled = self._jobs.get(content)
+                    if cancelled is not None:
+                        cancelled.progress.cancel()
+                case "drop":
+                    self._jobs.pop(content, None)
+                case "release":
+                    self._exchange.release(content)
+                case "fetch" if self._quick(number, *content):
+                    pass
+                case "run":
+                    self._jobs[number] = _Job(Progress(self._reporter(number)))
+                    self._waiting.put((number, kind, content))
+                case _:
+                    self._waiting.put((number, kind, content))
+
+    def _busy(self) -> bool:
+        return any(job.stepper is not None for job in self._jobs.values())
+
+    def _quick(self, number: int, run: int, key: ValueKey) -> bool:
+        """Answer at once when the value is at hand."""
+        job = self._jobs.get(run)
+        result = job.result if job is not None else None
+        value = result.find(key) if result is not None else MISSING
+        if value is MISSING:
+            return False
+        self._send(number, "value", self._exchange.put(value))
+        return True
+
+    def _reporter(self, number: int) -> Any:
+        return lambda done, total, text: self._send(number, "progress", (done, total, text))
+
+    def _send(self, number: int, kind: str, content: Any) -> None:
+        with self._sending:
+            try:
+                self._connection.send((number, kind, content))
+            except (BrokenPipeError, OSError):
+                pass  # nobody is there any more; the listener ends this process
+
+    def _work(self, number: int, kind: str, content: Any) -> None:
+        match kind:
+            case "run":
+                self._run(number, *content)
+            case "go on" | "step":
+                self._advance(*content, go_on=kind == "go on", number=number)
+            case "fetch":
+                run, key = content
+                self._send(number, "value", self._exchange.put(self._result(run).value(key)))
+            case "measure":
+                run, key = content
+                self._send(number, "value", self._result(run).statistics(key))
+            case "forget":
+                self._engine.forget()
+
+    def _result(self, run: int) -> RunResult:
+        job = self._jobs.get(run)
+        if job is None or job.result is None:
+            msg = "the run is no longer known"
+            raise LookupError(msg)
+        return job.result
+
+    def _run(self, number: int, message: Any, request: Request, feeds: dict[int, Any], stepping: bool) -> None:
+        snapshot = self._receiver.model(message)
+        given = {value: self._exchange.take(sent) for value, sent in feeds.items()}
+        whole = replace(request, snapshot=snapshot, feeds=given)
+        job = self._jobs[number]
+        stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(number))
+        job.stepper = stepper
+        if not stepping:
+            with self._telling(number, stepper):
+                stepper.go_on()
+        self._answer(number, job)
+
+    @contextlib.contextmanager
+    def _telling(self, number: int, stepper: Stepper) -> Iterator[None]:
+        """Tell now and then which node the run is in, so that its name is known if this process dies."""
+        over = threading.Event()
+
+        def tell() -> None:
+            said = None
+            while not over.wait(_TELL):
+                at = stepper.next_key
+                if at != said:
+                    said = at
+                    self._send(number, "at", at)
+
+        threading.Thread(target=tell, name="position", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+    def _observer(self, number: int) -> Any:
+        def observe(finished: Sequence[Finished]) -> None:
+            news = [(f.step.path, f.step.node.node, f.seconds, f.nbytes, f.failure) for f in finished]
+            self._send(number, "finished", news)
+
+        return observe
+
+    def _advance(self, run: int, *, go_on: bool, number: int) -> None:
+        job = self._jobs.get(run)
+        if job is None or job.stepper is None:
+            msg = "the run is no longer known"
+            raise LookupError(msg)
+        if go_on:
+            with self._telling(number, job.stepper):
+                job.stepper.go_on()
+        else:
+            job.stepper.step()
+        self._answer(number, job)
+
+    def _answer(self, number: int, job: _Job) -> None:
+        stepper = job.stepper
+        assert stepper is not None
+        job.result = result = stepper.result()
+        infos = {
+            slot: Summary(describe(value), None) for slot, value in enumerate(result.slots) if value is not MISSING
+        }
+        infos.update(result.summaries)
+        message = ResultMessage(
+            replace_names(result.layout), infos, result.nodes, result.seed, result.seconds, result.peak_bytes,
+            result.stopped, result.notes, stepper.reason, stepper.next_key, stepper.position, stepper.total,
+            {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()},
+        )  # fmt: skip
+        self._send(number, "result", message)
+        if stepper.done:
+            job.stepper = None
+
+
+def replace_names(layout: Any) -> Any:
+    """A layout without the names, which the other side has."""
+    return replace(layout, names={})
+
+
+def serve(connection: Connection, folder: str, budget: int, memory: int | None) -> None:
+    """The worker process from start to end. `memory` bounds its address space in bytes, where the system can."""
+    faulthandler.enable()
+    if memory is not None:
+        limit_memory(memory)
+    threading.Thread(target=_watch_parent, name="watch", daemon=True).start()
+    Worker(connection, folder, budget).serve()
+
+
+def limit_memory(size: int) -> None:
+    """Let allocations beyond `size` bytes fail in this process instead of driving the machine into swap."""
+    try:
+        import resource
+    except ImportError:
+        return  # Windows has no such limit; the memory limit of a run still holds
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    soft = size if hard == resource.RLIM_INFINITY else min(size, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    except (ValueError, OSError):
+        pass  # macOS refuses it
+
+
+def _watch_parent() -> None:
+    """End when the program is gone, even if a kernel holds the main thread."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
