@@ -15,10 +15,10 @@ from exec.kernels.shared.dtypes import compute_dtype
 from exec.kernels.shared.scratch import scratch
 from exec.threads import parallel_for, split, threads
 
-#: Elements of one piece: long enough to make numpy's calls cheap, and three of them in float32 fit 512 KiB.
-PIECE = 1 << 15
+#: Elements of one piece: long enough to make numpy's calls cheap, and a few of them in float32 fit one MiB.
+PIECE = 1 << 16
 #: Smaller arrays are not worth handing to another thread.
-PARALLEL = 1 << 17
+PARALLEL = 1 << 19
 
 #: Fills the last argument from the ones before; all are flat, contiguous and of one wide type. Sources may not be
 #: written to, the target may be used for intermediate results.

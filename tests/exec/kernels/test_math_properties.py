@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from exec.kernels.shared.blocks import PIECE
 from tests.exec.kernels.harness import assert_same, call
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
@@ -72,7 +73,7 @@ def test_functions(op_type: str, opset: int, x: Any) -> None:
     assert_same(x, before, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("size", [1, 1000, (1 << 15) - 1, (1 << 15) + 1, 3 << 15])
+@pytest.mark.parametrize("size", [1, 1000, PIECE - 1, PIECE + 1, 3 * PIECE])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_pieces_join_without_gaps(size: int, dtype: str) -> None:
     x = np.linspace(-6, 6, size).astype(dtype_named(dtype))

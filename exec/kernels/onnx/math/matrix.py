@@ -25,7 +25,7 @@ from exec.kernels.shared.dtypes import (
 from exec.threads import parallel_for, split, threads
 
 #: Multiply-adds below which a stack of products is not worth sharing among threads.
-_PARALLEL_WORK = 1 << 21
+_PARALLEL_WORK = 1 << 24
 
 
 def product(a: Array, b: Array) -> Array:
