@@ -212,6 +212,9 @@ def inline_call(edit: Transaction, call: Node) -> list[Node]:
         rename_node=lambda name: fresh._rename_node(f"{call.title}/{name}" if name else ""),
         substitute=_substitution(function, call),
     )
+    for value in function.body.values():
+        if value not in values and not value.is_defined:
+            cloner.value(value)  # an undefined name stays one, of its own
     copies = cloner.nodes(function.body.nodes)
     copies += [
         Node("Identity", (values[formal],), (actual,), name=fresh._rename_node(f"{call.title}/Identity"))

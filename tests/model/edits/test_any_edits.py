@@ -221,4 +221,4 @@ def _in_one_graph(chosen):
 
 
 TestAnyEdits = AnyEdits.TestCase
-TestAnyEdits.settings = settings(max_examples=60, stateful_step_count=30)
+TestAnyEdits.settings = settings(stateful_step_count=30)
