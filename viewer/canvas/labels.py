@@ -51,7 +51,7 @@ class Labels:
         self._scene = scene
         self._measure = measure
         self._type_of = type_of
-        self._texts: dict[int, str] = {}
+        self._placed: dict[int, Label | None] = {}
         self._first = self._labelled_edges()
         starts = self._start_points()
         self._grid = Grid(np.concatenate([starts, starts], 1))
@@ -81,7 +81,7 @@ class Labels:
         edges = self._first[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]
         if not len(edges):
             return []
-        placed = [label for edge in edges.tolist() if (label := self._place(edge)) is not None]
+        placed = [label for edge in edges.tolist() if (label := self._label(edge)) is not None]
         free = self._free(placed)
         return [
             label
@@ -94,13 +94,15 @@ class Labels:
         ]
 
     def _text(self, edge: int) -> str:
-        text = self._texts.get(edge)
-        if text is None:
-            drawing = self._scene.drawing
-            count = int(drawing.multiplicity[edge])
-            text = f"{count} values" if count > 1 else short_type(self._type_of(drawing.values[edge]))
-            text = self._texts[edge] = self._measure.elided(text, Style.LABEL, _WIDEST)
-        return text
+        drawing = self._scene.drawing
+        count = int(drawing.multiplicity[edge])
+        text = f"{count} values" if count > 1 else short_type(self._type_of(drawing.values[edge]))
+        return self._measure.elided(text, Style.LABEL, _WIDEST)
+
+    def _label(self, edge: int) -> Label | None:
+        if edge not in self._placed:
+            self._placed[edge] = self._place(edge)
+        return self._placed[edge]
 
     def _place(self, edge: int) -> Label | None:
         text = self._text(edge)
