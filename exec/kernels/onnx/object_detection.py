@@ -159,10 +159,9 @@ def _samples(first: float, last: float, cells: int, ratio: int, size: int, *, cl
     if clamp:
         extent = max(extent, type(extent)(1))
     step = extent / cells
-    count = ratio or max(int(np.ceil(step)), 0)
-    if not np.isfinite(first) or count > 4 * size + 64:
-        # So many samples of so few pixels is a region far larger than the image.
-        count = min(max(count, 1), 4 * size + 64) if np.isfinite(first) else 1
+    count = ratio or (max(int(np.ceil(step)), 0) if np.isfinite(step) else 1)
+    # More samples of so few pixels only come from a region far larger than any image.
+    count = min(count, 4 * size + 64)
     at = first + step * (np.arange(cells)[:, None] + (np.arange(count) + 0.5) / max(count, 1))
     at = at.reshape(-1).astype(np.float64)
     outside = ~((at >= -1) & (at <= size))

@@ -131,7 +131,7 @@ def _inputs(cell: Cell, x: Array) -> Array:
     """What the inputs and biases add to the gates of all steps: (T, N, gates × H)."""
     steps, batch, width = x.shape
     result = empty((steps, batch, cell.w.shape[1]), x.dtype)
-    np.matmul(x.reshape(steps * batch, width), cell.w, out=result.reshape(steps * batch, -1))
+    np.matmul(x.reshape(steps * batch, width), cell.w, out=result.reshape(steps * batch, cell.w.shape[1]))
     return np.add(result, cell.bias, out=result)
 
 

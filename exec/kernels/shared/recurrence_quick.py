@@ -35,7 +35,7 @@ def run_quick(
     slices = _slices(batch, cell.hidden)
     width = cell.hidden // slices
     # (T, gates, slices, N, width): what the product with the state gives
-    parts = inputs.reshape(steps, batch, -1, slices, width).transpose(0, 2, 3, 1, 4)
+    parts = inputs.reshape(steps, batch, inputs.shape[2] // cell.hidden, slices, width).transpose(0, 2, 3, 1, 4)
     targets = out.reshape(steps, batch, slices, width).transpose(0, 2, 1, 3)
     state = np.ascontiguousarray(h)
     if cell.kind == "LSTM":

@@ -319,9 +319,9 @@ def layer_normalization_17(
     rows = prod(x.shape[:axis])
     source = np.ascontiguousarray(x.astype(dtype, copy=False)).reshape(rows, prod(x.shape[axis:]))
     result = empty(source.shape, dtype)
-    trailing = _trailing(scale, x.shape, axis), None if b is None else _trailing(b, x.shape, axis)
-    if x.dtype == dtype and all(v is not None or b is None for v in trailing):
-        mean, inverse = standardize(source, result, epsilon, _affine(*trailing))
+    row, shift = _trailing(scale, x.shape, axis), None if b is None else _trailing(b, x.shape, axis)
+    if x.dtype == dtype and row is not None and (b is None or shift is not None):
+        mean, inverse = standardize(source, result, epsilon, _affine(row, shift))
         y = result.reshape(x.shape)
     else:
         mean, inverse = standardize(source, result, epsilon)
@@ -333,10 +333,9 @@ def layer_normalization_17(
     return y, narrow(mean, stash).reshape(kept), narrow(inverse, stash).reshape(kept)
 
 
-def _affine(scale: Array | None, shift: Array | None) -> Callable[[Array, slice], None]:
+def _affine(scale: Array, shift: Array | None) -> Callable[[Array, slice], None]:
     def after(block: Array, _rows: slice) -> None:
-        if scale is not None:
-            np.multiply(block, scale, out=block)
+        np.multiply(block, scale, out=block)
         if shift is not None:
             np.add(block, shift, out=block)
 

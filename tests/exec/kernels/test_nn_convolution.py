@@ -1,0 +1,301 @@
+"""Convolutions in every way of computing them, held against the definition, ONNX Runtime and hostile arguments."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from exec.context import Limits, set_limits
+from exec.errors import KernelError, LimitError
+from exec.kernels.onnx.nn import depthwise, strategies
+from exec.kernels.onnx.nn.convolution import prepare_conv
+from exec.kernels.shared.windows import Window, window
+from exec.threads import set_threads
+from tests.exec.kernels.harness import call, check_against, ort_one_node
+
+
+def naive(x: Any, w: Any, b: Any, view: Window, group: int) -> Any:
+    """The definition: a sum over channels and taps for every output, in float64."""
+    spatial = [(before, after) for before, after in zip(view.begin, view.end, strict=True)]
+    padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *spatial])
+    out = np.zeros((x.shape[0], w.shape[0], *view.output))
+    each, outputs = w.shape[1], w.shape[0] // group
+    for m in range(w.shape[0]):
+        channels = slice(m // outputs * each, (m // outputs + 1) * each)
+        for place in product(*(range(n) for n in view.output)):
+            at = tuple(
+                slice(p * s, p * s + (k - 1) * d + 1, d)
+                for p, s, k, d in zip(place, view.strides, view.kernel, view.dilations, strict=True)
+            )
+            out[(slice(None), m, *place)] = (padded[(slice(None), channels, *at)] * w[m]).sum(
+                axis=tuple(range(1, x.ndim))
+            )
+    return out if b is None else out + b.reshape(-1, *(1,) * view.rank)
+
+
+@st.composite
+def convolutions(draw: Any, rank: int | None = None, kind: str = "any", way: str = "") -> Any:
+    """(x, w, b, attributes, window): odd pads, strides, dilations, groups; fit for one way if it is named."""
+    rank = draw(st.integers(1, 3)) if rank is None else rank
+    axes = st.integers(1, 3 if rank == 3 else 4)
+    kernel = [draw(axes) for _ in range(rank)]
+    strides = [draw(st.integers(1, 3)) for _ in range(rank)]
+    dilations = [draw(st.integers(1, 2)) for _ in range(rank)]
+    pads = [draw(st.integers(0, 3)) for _ in range(2 * rank)]
+    sizes = [draw(st.integers(1, 9)) for _ in range(rank)]
+    group = draw(st.integers(1, 3))
+    each, outputs = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    if kind == "depthwise":
+        group, each, outputs = draw(st.integers(1, 9)), 1, 1
+    elif kind == "dense":
+        group = 1
+    if way == "pointwise":
+        kernel, pads = [1] * rank, [0] * (2 * rank)
+    elif way == "kw_stack":
+        strides = [1] * rank
+    batch = draw(st.integers(1 if way else 0, 2))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    for axis in range(rank):
+        room = sizes[axis] + pads[axis] + pads[rank + axis]
+        assume(room >= (kernel[axis] - 1) * dilations[axis] + 1)
+    x = rng.standard_normal((batch, group * each, *sizes), np.float32)
+    w = rng.standard_normal((group * outputs, each, *kernel), np.float32)
+    b = rng.standard_normal(group * outputs, np.float32) if draw(st.booleans()) else None
+    attributes = {"pads": tuple(pads), "strides": tuple(strides), "dilations": tuple(dilations), "group": group}
+    view = window(sizes, kernel, strides=strides, dilations=dilations, pads=pads)
+    return x, w, b, attributes, view
+
+
+@settings(max_examples=120, deadline=None)
+@given(convolutions())
+def test_conv_is_its_definition(case: Any) -> None:
+    x, w, b, attributes, view = case
+    result = call("Conv", [x, w, b], opset=13, **attributes)
+    expected = naive(x, w, b, view, attributes["group"])
+    assert result.dtype == x.dtype
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", strategies.MAKERS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
+    if name == "winograd":
+        sizes = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 20)))
+        pads = data.draw(st.tuples(*[st.integers(1, 2)] * 4))
+        rng = np.random.default_rng(0)
+        x, w = rng.standard_normal((1, 5, *sizes), np.float32), rng.standard_normal((6, 5, 3, 3), np.float32)
+        b, view = rng.standard_normal(6, np.float32), window(sizes, (3, 3), pads=pads)
+    else:
+        x, w, b, _, view = data.draw(convolutions(2, "dense", name))
+    out = np.full((x.shape[0], w.shape[0], *view.output), np.nan, np.float32)
+    strategies.MAKERS[name](w, b, view)(x, out)
+    np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
+
+
+@pytest.mark.parametrize("name", depthwise.MAKERS)
+@settings(max_examples=60, deadline=None)
+@given(case=convolutions(2, "depthwise", "bands"))
+def test_every_depthwise_way_gives_the_same(name: str, case: Any) -> None:
+    x, w, b, attributes, view = case
+    out = np.full((x.shape[0], w.shape[0], *view.output), np.nan, np.float32)
+    depthwise.MAKERS[name](w, b, view)(x, out)
+    np.testing.assert_allclose(out, naive(x, w, b, view, attributes["group"]), atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 30, 31), (2, 32, 9, 65), (1, 96, 14, 14), (1, 8, 3, 300)])
+def test_bands_of_large_maps_meet(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(shape, np.float32)
+    w = rng.standard_normal((40, shape[1], 3, 3), np.float32) / 10
+    view = window(shape[2:], (3, 3), pads=(1, 1, 1, 1))
+    outs = []
+    for name in strategies.candidates(w, view):
+        out = np.full((shape[0], 40, *view.output), np.nan, np.float32)
+        strategies.MAKERS[name](w, None, view)(x, out)
+        outs.append(out)
+    for out in outs[1:]:
+        np.testing.assert_allclose(out, outs[0], atol=2e-6 * np.abs(outs[0]).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(convolutions())
+def test_prepared_conv_equals_the_plain_one(case: Any) -> None:
+    x, w, b, attributes, _ = case
+    prepared = prepare_conv([None, w, b], **attributes) if b is not None else prepare_conv([None, w], **attributes)
+    assert prepared is not None
+    plain = call("Conv", [x, w, b], opset=13, **attributes)
+    inputs = [x, w] if b is None else [x, w, b]
+    for _ in range(3):  # measured, then twice as chosen
+        np.testing.assert_allclose(prepared(*inputs), plain, atol=2e-5)
+    np.testing.assert_allclose(prepared(*[np.asfortranarray(x), *inputs[1:]]), plain, atol=2e-5)
+    assert prepared(*[x.astype(np.float64), *[v.astype(np.float64) for v in inputs[1:]]]).dtype == np.float64
+
+
+def test_threads_give_what_one_thread_gives() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((3, 32, 40, 40), np.float32)
+    w = rng.standard_normal((48, 32, 3, 3), np.float32)
+    d = rng.standard_normal((32, 1, 3, 3), np.float32)
+    attributes = {"pads": (1, 1, 1, 1)}
+    before = [call("Conv", [x, w], opset=13, **attributes), call("Conv", [x, d], opset=13, group=32, **attributes)]
+    set_threads(3)
+    try:
+        after = [call("Conv", [x, w], opset=13, **attributes), call("Conv", [x, d], opset=13, group=32, **attributes)]
+    finally:
+        set_threads(1)
+    for one, three in zip(before, after, strict=True):
+        np.testing.assert_allclose(three, one, atol=1e-4)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 13])
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose"])
+def test_auto_pad_agrees_with_onnxruntime(op_type: str, stride: int, auto_pad: str, opset: int) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((1, 2, 9, 10), np.float32)
+    w = rng.standard_normal((2, 2, 3, 4), np.float32)
+    check_against(ort_one_node, op_type, [x, w], opset=opset, auto_pad=auto_pad, strides=(stride, stride))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"strides": (2, 3), "output_padding": (1, 2)},
+        {"strides": (2, 2), "pads": (1, 0, 2, 1)},
+        {"strides": (2, 2), "output_shape": (9, 11)},
+        {"strides": (3, 3), "output_shape": (13, 12), "auto_pad": "SAME_UPPER"},
+        {"dilations": (2, 3), "pads": (1, 2, 3, 4)},
+        {"group": 2, "strides": (2, 1)},
+        {"strides": (3, 3), "dilations": (2, 2)},
+    ],
+)
+def test_conv_transpose_agrees_with_onnxruntime(attributes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(4)
+    group = attributes.get("group", 1)
+    x = rng.standard_normal((2, 4, 5, 6), np.float32)
+    w = rng.standard_normal((4, 6 // group, 3, 2), np.float32)
+    b = rng.standard_normal(6, np.float32)
+    check_against(ort_one_node, "ConvTranspose", [x, w, b], opset=11, rtol=1e-4, atol=1e-5, **attributes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(convolutions(2))
+def test_conv_transpose_is_the_gradient_of_conv(case: Any) -> None:
+    # <Conv(x), y> = <x, ConvTranspose(y)> for every x and y
+    x, w, _, attributes, view = case
+    assume(x.shape[0])
+    rng = np.random.default_rng(5)
+    y = rng.standard_normal((x.shape[0], w.shape[0], *view.output)).astype(np.float32)
+    back = call("ConvTranspose", [y, w], opset=11, output_shape=None, **_reaching(attributes, view))
+    forward = call("Conv", [x, w], opset=11, **attributes)
+    left = float((forward.astype(np.float64) * y).sum())
+    right = float((x.astype(np.float64) * back).sum())
+    assert left == pytest.approx(right, rel=1e-3, abs=1e-2)
+
+
+def _reaching(attributes: dict[str, Any], view: Window) -> dict[str, Any]:
+    """The attributes with an output_padding that restores inputs no window looked at."""
+    extra = [
+        size + b + e - reach for size, b, e, reach in zip(view.sizes, view.begin, view.end, view.reach, strict=True)
+    ]
+    return {**attributes, "output_padding": tuple(extra)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(convolutions(), st.sampled_from([np.uint8, np.int8]), st.integers(0, 1 << 20))
+def test_conv_integer_is_exact(case: Any, dtype: Any, seed: int) -> None:
+    x, w, _, attributes, view = case
+    rng = np.random.default_rng(seed)
+    info = np.iinfo(dtype)
+    xi = rng.integers(info.min, info.max, x.shape, dtype, endpoint=True)
+    wi = rng.integers(-128, 127, w.shape, np.int8, endpoint=True)
+    zero = np.array(rng.integers(info.min, info.max), dtype)
+    result = call("ConvInteger", [xi, wi, zero, None], opset=10, **attributes)
+    shifted = xi.astype(np.int64) - int(zero)
+    expected = naive(shifted, wi.astype(np.int64), None, view, attributes["group"])
+    assert result.dtype == np.int32
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_qlinear_conv_agrees_with_onnxruntime(per_channel: bool) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 255, (1, 8, 12, 12), np.uint8)
+    w = rng.integers(-127, 127, (6, 8, 3, 3), np.int8)
+    scales = rng.uniform(0.01, 0.03, 6 if per_channel else ()).astype(np.float32)
+    zeros = np.zeros(6 if per_channel else (), np.int8)
+    inputs = [
+        *(x, np.array(0.02, np.float32), np.array(131, np.uint8), w, scales, zeros),
+        *(np.array(0.6, np.float32), np.array(120, np.uint8), rng.integers(-500, 500, 6, np.int32)),
+    ]
+    ours = call("QLinearConv", inputs, opset=10, pads=(1, 1, 1, 1))
+    (theirs,) = ort_one_node("QLinearConv", inputs, opset=10, pads=(1, 1, 1, 1))
+    assert ours.dtype == theirs.dtype
+    # One step where a value lies on the edge between two.
+    assert np.abs(ours.astype(int) - theirs.astype(int)).max() <= 1
+    assert (ours == theirs).mean() > 0.99
+
+
+def test_low_precision_sums_in_float32() -> None:
+    x = np.full((1, 4096, 1, 1), 1, np.float16)
+    w = np.full((1, 4096, 1, 1), 1, np.float16)
+    assert call("Conv", [x, w], opset=13).item() == 4096  # in float16 the sum would stop at 2048
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes"),
+    [
+        ([(1, 3, 8, 8), (4, 2, 3, 3)], {}),
+        ([(1, 3, 8, 8), (4, 3, 3)], {}),
+        ([(1, 3), (4, 3)], {}),
+        ([(1, 4, 8, 8), (4, 2, 3, 3)], {"group": 0}),
+        ([(1, 4, 8, 8), (4, 2, 3, 3)], {"group": -2}),
+        ([(1, 3, 2, 2), (4, 3, 5, 5)], {}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3)], {"strides": (0, 1)}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3)], {"strides": (1,)}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3)], {"pads": (-1, 0, 0, 0)}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3)], {"pads": (1 << 40, 0, 0, 0)}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3)], {"dilations": (1 << 40, 1)}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3)], {"kernel_shape": (2, 2)}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3)], {"auto_pad": "AROUND"}),
+        ([(1, 3, 8, 8), (4, 3, 3, 3), (5,)], {}),
+    ],
+)
+def test_what_does_not_fit_is_named(inputs: list[tuple[int, ...]], attributes: dict[str, Any]) -> None:
+    with pytest.raises(KernelError, match=r"expected|does not fit|but W has"):
+        call("Conv", [np.zeros(s, np.float32) for s in inputs], opset=13, **attributes)
+
+
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose"])
+def test_giant_outputs_meet_the_limit(op_type: str) -> None:
+    attributes = {"pads": (1 << 20,) * 4} if op_type == "Conv" else {"output_shape": (1 << 20, 1 << 20)}
+    set_limits(Limits(max_bytes=1 << 30))
+    try:
+        with pytest.raises(LimitError):
+            call(
+                op_type,
+                [np.zeros((1, 1, 4, 4), np.float32), np.zeros((1, 1, 3, 3), np.float32)],
+                opset=11,
+                **attributes,
+            )
+    finally:
+        set_limits(None)
+
+
+def test_causal_convolution_in_pieces_is_the_whole() -> None:
+    rng = np.random.default_rng(7)
+    x, w = rng.standard_normal((2, 3, 11), np.float32), rng.standard_normal((3, 1, 4), np.float32)
+    whole, last = call("CausalConvWithState", [x, w], opset=27, outputs=2, activation="silu")
+    first, state = call("CausalConvWithState", [x[:, :, :2], w], opset=27, outputs=2, activation="silu")
+    rest, end = call("CausalConvWithState", [x[:, :, 2:], w, None, state], opset=27, outputs=2, activation="silu")
+    np.testing.assert_allclose(np.concatenate([first, rest], axis=2), whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(end, last)
