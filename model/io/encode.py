@@ -102,7 +102,7 @@ def set_pairs(message: Any, field: str, values: Sequence[tuple[str, str]]) -> No
     old = {text(entry.key): entry.SerializeToString() for entry in entries}
     message.ClearField(field)
     for key, value in values:
-        entry = entries.add()
+        entry = getattr(message, field).add()
         entry.MergeFromString(old.get(key, b""))
         set_text(entry, "key", key)
         set_text(entry, "value", value)
@@ -116,7 +116,7 @@ def set_opsets(message: Any, imports: Mapping[str, int]) -> None:
     old = {normal_domain(text(e.domain)): e.SerializeToString() for e in entries}
     message.ClearField("opset_import")
     for domain, version in imports.items():
-        entry = entries.add()
+        entry = message.opset_import.add()
         entry.MergeFromString(old.get(domain, b""))
         if domain not in old:
             entry.domain = domain  # present even if empty: some readers ask whether it is there
@@ -131,12 +131,11 @@ def set_details(message: Any, details: Details) -> None:
 
 def set_node_devices(message: Any, configurations: Sequence[NodeDeviceConfiguration]) -> None:
     """Set the device configurations of a node if they differ."""
-    held = message.device_configurations
-    if tuple(read_node_device_configuration(c) for c in held) == tuple(configurations):
+    if tuple(map(read_node_device_configuration, message.device_configurations)) == tuple(configurations):
         return
     message.ClearField("device_configurations")
     for configuration in configurations:
-        _write_node_device(held.add(), configuration)
+        _write_node_device(message.device_configurations.add(), configuration)
 
 
 def _write_node_device(out: NodeDeviceConfigurationProto, configuration: NodeDeviceConfiguration) -> None:

@@ -304,6 +304,8 @@ class _Scanner:
         return position
 
     def _check_packed(self, field: FieldSchema, start: int, content: int, end: int) -> None:
+        if not field.repeated:  # then it is an unknown field: only lists of numbers may be packed
+            return
         unit = {FIXED32: 4, FIXED64: 8}.get(field.wire_type, 1)
         if (end - content) % unit:
             self._damaged(start, f"{field.name} has {end - content} bytes, not a multiple of {unit}")

@@ -130,10 +130,11 @@ def _zip_kind(head: bytes) -> tuple[str, str]:
 def _sniff_binary(head: bytes, size: int) -> Format | None:
     best: tuple[float, str] | None = None
     for name in MESSAGES:
-        schema = operator_set_schema() if name == "OperatorSetProto" else schemas()[name]
-        if name == "OperatorSetProto" and not head.startswith(b"\x0a\x09ONNXOPSET"):
-            continue
-        score = _score(head, size, schema, depth=2)
+        if name == "OperatorSetProto":
+            if head.startswith(b"\x0a\x09ONNXOPSET"):
+                return Format(Form.BINARY, name)
+            continue  # its schema needs the onnx package, which opening does without
+        score = _score(head, size, schemas()[name], depth=2)
         if score > 0 and (best is None or score > best[0]):
             best = score, name
     return None if best is None else Format(Form.BINARY, best[1])
@@ -178,12 +179,12 @@ def _cut_field(data: bytes, position: int) -> tuple[int, int] | None:
 def _field_score(content: bytes, number: int, wire_type: int, schema: MessageSchema, depth: int) -> float:
     field = schema.fields.get(number)
     if field is None:
-        return -2
+        return -0.6  # it may be of a later version of the format
     if wire_type != field.wire_type:
         return 0.5 if wire_type == LENGTH and field.repeated and field.wire_type != LENGTH else -2
     if field.message is not None and depth:
         inner = _score(content, len(content) + 1, field.message, depth - 1) if content else 0
-        return 1 + min(inner, 3) / 3 if inner >= 0 else -2
+        return 1 + min(inner, 3) / 3 if inner >= -1 else -2
     if field.is_text:
         return 1 if _plausible_text(content) else -2
     return 1
@@ -239,6 +240,8 @@ def _message_with(names: set[str]) -> str | None:
     """The message that declares most of some field names; None unless it declares nearly all."""
     best: tuple[int, str] | None = None
     for message in MESSAGES:
+        if message == "OperatorSetProto" and not names & {"magic", "operator"}:
+            continue  # its schema needs the onnx package, which opening does without
         schema = operator_set_schema() if message == "OperatorSetProto" else schemas()[message]
         known = len(names & {field.name for field in schema.fields.values()})
         if known and known * 2 > len(names) and (best is None or known > best[0]):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from model.attributes import Attribute, AttributeKind
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.graph import NO_DETAILS, Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.build import normal_domain
 from model.io.decode import MessageDecoder, Origin, read_type, read_value_details
 from model.io.encode import (
@@ -235,7 +235,10 @@ class _Writer:
         """value_info: what the file declared and is still there, then types that were found out since."""
         listed = set(graph.declared)
         listed.update(graph.inputs, graph.outputs)
-        kept = [value for value in graph.declared if not _is_gone(value)]
+        loose = {value for value in graph.declared if not value.uses and not value.is_defined}
+        if loose:  # dropped with the node that made them, unless nothing in the file did
+            loose -= _never_defined(loose, original)
+        kept = [value for value in graph.declared if value not in loose]
         for node in graph.nodes:
             for value in node.outputs:
                 if value is None or (value._type is None and value._decoder is None) or value in listed:
@@ -262,14 +265,14 @@ class _Writer:
             return
         read = value._source
         declared = value._type
-        if read is None or declared != (read_type(read.type) if read.HasField("type") else None):
+        if declared != (read_type(read.type) if read is not None and read.HasField("type") else None):
             if declared is None:
                 out.ClearField("type")
             else:
                 out.type.SetInParent()
                 write_type(out.type, declared)
         details = value._read()
-        if read is None or details != read_value_details(read):
+        if details != (read_value_details(read) if read is not None else NO_DETAILS):
             set_details(out, details)
 
     # -- nodes -----------------------------------------------------------------------------------------------
@@ -432,6 +435,11 @@ def _read_name(value: Value) -> str:
     return value.name if value._source is None else text(value._source.name)
 
 
-def _is_gone(value: Value) -> bool:
-    """Whether the node that made a value was taken out of its graph."""
-    return value.producer is not None and value.producer.graph is None
+def _never_defined(values: set[Value], original: Any) -> set[Value]:
+    """Those of the values that the file declares without defining them."""
+    if original is None:
+        return set()
+    defined = {text(name) for node in original.node for name in node.output}
+    defined.update(text(tensor.name) for tensor in getattr(original, "initializer", ()))
+    defined.update(text(getattr(info, "name", info)) for info in original.input)
+    return {value for value in values if value._source is not None and _read_name(value) not in defined}

@@ -1,0 +1,115 @@
+import io
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from model.errors import ModelError
+from model.io.source import BytesSource, open_file, read_stream
+from model.progress import Cancelled, Progress
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(100)))
+    return path
+
+
+def test_any_part_can_be_read(path):
+    source = open_file(path)
+    assert source.size == 100
+    assert source.read(10, 5) == bytes(range(10, 15))
+    assert source.read(0, 0) == b""
+    assert source.read(99, 1) == b"c"
+
+
+def test_reading_beyond_the_end_is_told(path):
+    with pytest.raises(ModelError, match="too short"):
+        open_file(path).read(90, 11)
+
+
+@pytest.mark.parametrize("content", [b"x" * 100, b"short", b"x" * 200])
+def test_a_file_written_to_since_is_told(path, content):
+    source = open_file(path)
+    path.write_bytes(content)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ModelError, match="changed on disk since it was opened"):
+        source.read(0, 5)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_told(path, monkeypatch):
+    source = open_file(path)
+    monkeypatch.setattr(source, "check_unchanged", lambda: None)
+    os.truncate(path, 50)
+    with pytest.raises(ModelError, match="ended at byte 50"):
+        source.read(40, 20)
+
+
+def test_a_file_replaced_or_removed_can_still_be_read(path):
+    source = open_file(path)
+    other = path.with_name("other")
+    other.write_bytes(b"other")
+    other.replace(path)
+    assert source.read(0, 2) == b"\0\1"
+    path.unlink()
+    assert source.read(0, 2) == b"\0\1"
+
+
+def test_a_closed_file_is_told(path):
+    source = open_file(path)
+    source.close()
+    source.close()
+    assert source.closed
+    with pytest.raises(ModelError, match="closed"):
+        source.read(0, 1)
+
+
+def test_what_is_no_file_is_told(tmp_path):
+    with pytest.raises(ModelError, match="does not exist"):
+        open_file(tmp_path / "nothing")
+    with pytest.raises(ModelError, match="folder"):
+        open_file(tmp_path)
+    with pytest.raises(ModelError, match="cannot be opened"):
+        open_file(tmp_path / ("x" * 300))
+    with pytest.raises(ModelError, match="cannot be opened"):
+        open_file("a\0b")
+    with pytest.raises(ModelError, match="not a regular file"):
+        open_file(os.devnull)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_with_a_name_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelError, match="not a regular file"):
+        open_file(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no /dev/fd here")
+def test_a_pipe_of_the_shell_is_read_to_its_end():
+    reader, writer = os.pipe()
+    thread = threading.Thread(target=lambda: (os.write(writer, b"model"), os.close(writer)))
+    thread.start()
+    source = open_file(f"/dev/fd/{reader}")
+    thread.join()
+    os.close(reader)
+    assert source.read(0, source.size) == b"model"
+
+
+def test_a_stream_is_kept_in_a_file_of_its_own():
+    data = os.urandom(3 << 20)
+    source = read_stream(io.BytesIO(data), "stream")
+    assert source.read(1 << 20, 100) == data[1 << 20 : (1 << 20) + 100]
+    assert source.name == "stream"
+
+
+def test_reading_a_stream_can_be_cancelled():
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        read_stream(io.BytesIO(b"x"), "stream", progress)
+
+
+def test_bytes_are_a_source():
+    assert BytesSource(memoryview(b"abc")).read(1, 2) == b"bc"
