@@ -28,6 +28,7 @@ class DocumentTab(QWidget):
         self.workspace = workspace
         workspace.setParent(self)
         self.identity: Identity | None = None  # of the file when it was read or written last
+        self.told_of: Identity | None = None  # of the file another program wrote, once the person was told
         self.breadcrumb = Breadcrumb(workspace)
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)

@@ -88,6 +88,7 @@ class Files(QObject):
             done=lambda model: self._add(model, title, path),
             failed=lambda error: self._cannot_open(error, title, path),
             finished=lambda: self._arrived(title),
+            lane="mutate",  # one after the other, so that tabs stand in the order asked for
         )
 
     def _arrived(self, title: str) -> None:
@@ -130,8 +131,9 @@ class Files(QObject):
             if tab is None or not path.exists():
                 continue
             self._watcher.addPath(text)  # a file that was replaced is no longer watched
-            if opening.identity_at(path) != tab.identity:
-                tab.note_identity()
+            found = opening.identity_at(path)
+            if found not in (tab.identity, tab.told_of):
+                tab.told_of = found
                 self._changed_on_disk(tab)
         self._touched_paths.clear()
 
@@ -144,8 +146,13 @@ class Files(QObject):
             "warning",
             "The file was changed by another program",
             detail,
-            choices=(("Reload", partial(self.reload, tab)), ("Keep mine", tab.workspace.document.mark_unsaved)),
+            choices=(("Reload", partial(self.reload, tab)), ("Keep mine", partial(self._keep, tab))),
         )
+
+    def _keep(self, tab: DocumentTab) -> None:
+        """What is open counts, not what the other program wrote: saving will replace that without asking again."""
+        tab.note_identity()
+        tab.workspace.document.mark_unsaved()
 
     def reload(self, tab: DocumentTab) -> None:
         """Read the file again and show it at the same place; the changes made here are gone."""

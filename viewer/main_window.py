@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QTabWidget, QToolBar, QVBoxLayout, QWidget
 
 from model.errors import ModelError
@@ -255,6 +255,11 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self, call)
         else:
             self.first_painted.connect(call, Qt.ConnectionType.SingleShotConnection)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Esc, where nothing inside the window had a use for it, closes the newest message."""
+        if event.key() != Qt.Key.Key_Escape or not self.close_message():
+            super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt
         """Accept files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QApplication
 
 from model.graph import Function, Graph, Model, Node, Value
-from viewer.actions.action import Action, Context, Menu, always, with_document
+from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from viewer.text import display
 
 
@@ -34,9 +34,7 @@ def _select_all(context: Context) -> None:
 
 
 def _clear_selection(context: Context) -> None:
-    """Esc closes the innermost thing: a message first, then the selection."""
-    if not context.window.close_message() and context.workspace is not None:
-        context.workspace.selection.clear()
+    context.opened.selection.clear()
 
 
 def _names(context: Context) -> list[str]:
@@ -114,10 +112,8 @@ ACTIONS = (
         run=_clear_selection,
         menu=Menu.EDIT,
         section=6,
-        shortcut=("Esc",),
-        on_graph=True,
-        enabled=always,
-        tip="Closes the newest message first, if there is one.",
+        enabled=with_selection,
+        tip="Esc on the graph does it too; once more closes the newest message.",
         words="nothing clear selection escape",
     ),
     Action(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from viewer.panels import PANELS, PanelInfo
@@ -16,39 +17,20 @@ from viewer.settings import (
     Option,
 )
 
-
-def _view(context: Context, method: str) -> None:
-    if context.window.tab is not None:
-        getattr(context.window.tab.view, method)()
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
 
 
-def _view_action(
-    action_id: str,
-    title: str,
-    method: str,
-    shortcut: tuple[str, ...],
-    icon: str = "",
-    toolbar: int = 0,
-    words: str = "",
-) -> Action:
-    return Action(
-        id=action_id,
-        title=title,
-        run=lambda context: _view(context, method),
-        menu=Menu.VIEW,
-        section=1,
-        shortcut=shortcut,
-        on_graph=True,
-        icon=icon,
-        toolbar=toolbar,
-        contexts=frozenset({"canvas"}) if method == "fit" else frozenset(),
-        words=words,
-    )
+def _view(context: Context) -> GraphView:
+    """The graph in front; only where `enabled` made sure there is one."""
+    tab = context.window.tab
+    assert tab is not None
+    return tab.view
 
 
-def _actual_size(context: Context) -> None:
-    if context.window.tab is not None:
-        context.window.tab.view.zoom_to(1.0)
+def _toggle_minimap(context: Context) -> None:
+    minimap = _view(context).minimap
+    minimap.set_wanted(not minimap.wanted)
 
 
 def _toggle(option: Option[bool], context: Context) -> None:
@@ -116,13 +98,23 @@ def _panel_action(info: PanelInfo) -> Action:
 
 
 ACTIONS = (
-    _view_action("view.fit", "Zoom to &Fit", "fit", ("Space",), "fit", 41, "whole all"),
-    _view_action("view.zoom_in", "Zoom &In", "zoom_in", ("Shift+Up", "Ctrl++", "Ctrl+="), "zoom-in", 43, "larger"),
-    _view_action("view.zoom_out", "Zoom &Out", "zoom_out", ("Shift+Down", "Ctrl+-"), "zoom-out", 42, "smaller"),
+    Action(
+        id="view.fit",
+        title="Zoom to &Fit",
+        run=lambda context: _view(context).fit(),
+        menu=Menu.VIEW,
+        section=1,
+        shortcut=("Space",),
+        on_graph=True,
+        icon="fit",
+        toolbar=41,
+        contexts=frozenset({"canvas"}),
+        words="whole all",
+    ),
     Action(
         id="view.fit_selection",
         title="Zoom to &Selection",
-        run=lambda context: _view(context, "fit_selection"),
+        run=lambda context: _view(context).fit_selection(),
         menu=Menu.VIEW,
         section=1,
         shortcut=("F",),
@@ -133,14 +125,48 @@ ACTIONS = (
         words="frame",
     ),
     Action(
+        id="view.zoom_in",
+        title="Zoom &In",
+        run=lambda context: _view(context).zoom_in(),
+        menu=Menu.VIEW,
+        section=1,
+        shortcut=("Shift+Up", "Ctrl++", "Ctrl+="),
+        on_graph=True,
+        icon="zoom-in",
+        toolbar=43,
+        words="larger",
+    ),
+    Action(
+        id="view.zoom_out",
+        title="Zoom &Out",
+        run=lambda context: _view(context).zoom_out(),
+        menu=Menu.VIEW,
+        section=1,
+        shortcut=("Shift+Down", "Ctrl+-"),
+        on_graph=True,
+        icon="zoom-out",
+        toolbar=42,
+        words="smaller",
+    ),
+    Action(
         id="view.actual_size",
         title="&Actual Size",
-        run=_actual_size,
+        run=lambda context: _view(context).zoom_to(1.0),
         menu=Menu.VIEW,
         section=1,
         shortcut=("Shift+Backspace", "Ctrl+0"),
         on_graph=True,
         words="100 % zoom",
+    ),
+    Action(
+        id="view.beginning",
+        title="&Beginning of the Graph",
+        run=lambda context: _view(context).show_beginning(),
+        menu=Menu.VIEW,
+        section=1,
+        shortcut=("Home",),
+        on_graph=True,
+        words="inputs start first top",
     ),
     _switch("view.attributes", "Show A&ttributes", SHOW_ATTRIBUTES, "Ctrl+D", "attributes", "hide"),
     _switch("view.initializers", "Show Initiali&zers", SHOW_INITIALIZERS, "Ctrl+I", "initializers", "hide weights"),
@@ -159,6 +185,45 @@ ACTIONS = (
         toolbar=44,
         tip="Lay the graph out from left to right instead of from top to bottom.",
         words="horizontal vertical layout down turn",
+    ),
+    Action(
+        id="view.expand_all",
+        title="&Expand All Groups",
+        run=lambda context: _view(context).expand_all(),
+        menu=Menu.VIEW,
+        section=3,
+        contexts=frozenset({"canvas"}),
+        words="open scopes blocks hierarchy",
+    ),
+    Action(
+        id="view.collapse_all",
+        title="&Collapse All Groups",
+        run=lambda context: _view(context).collapse_all(),
+        menu=Menu.VIEW,
+        section=3,
+        contexts=frozenset({"canvas"}),
+        words="close scopes blocks hierarchy",
+    ),
+    Action(
+        id="view.relayout",
+        title="&Lay Out Anew",
+        run=lambda context: _view(context).relayout(),
+        menu=Menu.VIEW,
+        section=3,
+        shortcut=("L",),
+        on_graph=True,
+        contexts=frozenset({"canvas"}),
+        words="arrange layout tidy",
+    ),
+    Action(
+        id="view.minimap",
+        title="Overview Map",
+        run=_toggle_minimap,
+        checked=lambda context: context.document_open and _view(context).minimap.wanted,
+        menu=Menu.VIEW,
+        section=4,
+        icon="minimap",
+        words="minimap",
     ),
     *(_panel_action(info) for info in PANELS),
     _theme_action("system", "Theme of the System"),

@@ -27,7 +27,8 @@ _WIDTH = 620
 _ROWS = 14
 _ENTRY = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
-_MORE_WORDS = 30  # a fit in the title counts this much more than one in the other words
+_IN_TITLE = 30  # a fit in the title counts this much more than one in the other words
+_DISABLED = 10  # and what cannot be done now this much less
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,10 @@ class CommandPalette(QFrame):
                 score, positions = rating
                 if not query and entry.title in self._recent:
                     score += 1 + list(self._recent).index(entry.title)
-                rated.append((not entry.enabled, -score, order, entry, positions))
-        rated.sort(key=lambda row: row[:3])
+                if not entry.enabled:
+                    score -= _DISABLED
+                rated.append((-score, order, entry, positions))
+        rated.sort(key=lambda row: row[:2])
         self.list.clear()
         for *_, entry, positions in rated:
             item = QListWidgetItem(entry.title)
@@ -142,11 +145,14 @@ class CommandPalette(QFrame):
 
 
 def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
+    """Letters scattered over the title count; in the other words a typed word must stand as it is."""
+    if not query.strip():
+        return 0, ()
     title = fuzzy_match(query, entry.title)
     if title is not None:
-        return title[0] + _MORE_WORDS, title[1]
-    words = fuzzy_match(query, f"{entry.title} {entry.where} {entry.words}")
-    return None if words is None else (words[0], tuple(at for at in words[1] if at < len(entry.title)))
+        return title[0] + _IN_TITLE, title[1]
+    others = f"{entry.title} {entry.where} {entry.words}".lower()
+    return (0, ()) if all(word in others for word in query.lower().split()) else None
 
 
 class _EntryDelegate(QStyledItemDelegate):

@@ -1,0 +1,109 @@
+"""The command line as scripts use it: a process, its output, its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from viewer.cli import COMMANDS
+
+REPOSITORY = Path(__file__).parents[2]
+SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
+
+
+def workbench(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "packaging" / "launcher")}
+    return subprocess.run(
+        [sys.executable, "-m", "onnx_workbench", *map(str, arguments)],
+        capture_output=True, cwd=cwd, input=stdin, env=environment, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_info_tells_what_is_in_a_model():
+    result = workbench("info", SAMPLE)
+    text = result.stdout.decode()
+    assert result.returncode == 0
+    assert "uint8 batch×1×28×28" in text
+    assert "10 with 5,602 parameters" in text
+    assert "sample.images::Normalize" in text
+
+
+def test_info_as_json_from_standard_input():
+    result = workbench("info", "-", "--json", stdin=SAMPLE.read_bytes())
+    facts = json.loads(result.stdout)
+    assert result.returncode == 0
+    assert facts["opset_imports"] == {"ai.onnx": 18, "sample.images": 1}
+    assert facts["inputs"] == [{"name": "image", "type": "uint8 batch×1×28×28"}]
+    assert facts["operators"]["Conv"] == 4
+    assert facts["parameters"] == 5602
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"<!DOCTYPE html>", "HTML"), (b"", "empty"), (b"version https://git-lfs.github.com/spec/v1\n", "LFS")],
+)
+def test_what_cannot_be_read_is_said_and_exits_with_2(tmp_path, content, said):
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(content)
+    result = workbench("info", path)
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert said in result.stderr.decode()
+    as_json = workbench("info", path, "--json")
+    assert as_json.returncode == 2
+    assert said in json.loads(as_json.stdout)["error"]["title"] + json.loads(as_json.stdout)["error"]["detail"]
+
+
+def test_texts_from_a_file_cannot_steer_the_terminal(tmp_path):
+    import onnx
+
+    proto = onnx.load(SAMPLE)
+    proto.doc_string = "\x1b[2Jgone\u202e"
+    path = tmp_path / "escape.onnx"
+    onnx.save(proto, path)
+    text = workbench("info", path).stdout.decode()
+    assert "\x1b" not in text
+    assert "\\x1b[2Jgone\\u202e" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_and_refuses_nonsense(command):
+    shown = workbench(command, "--help")
+    assert shown.returncode == 0
+    assert f"onnx-workbench {command}".encode() in shown.stdout
+    assert b"--json" in shown.stdout
+    assert workbench(command, "--no-such-option").returncode == 2
+
+
+def test_help_lists_every_command_and_version_is_told():
+    text = workbench("--help").stdout.decode()
+    assert all(command in text for command in COMMANDS)
+    assert workbench("--version").stdout.startswith(b"onnx-workbench 0.")
+
+
+def test_a_model_py_of_the_persons_own_does_not_get_in_the_way(tmp_path):
+    for name in ("model", "exec", "viewer", "resources"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')\n")
+    result = workbench("info", SAMPLE, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr.decode()
+
+
+LEAVE_EARLY = """
+import subprocess, sys
+process = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+process.stdout.close()
+sys.stderr.buffer.write(process.stderr.read())
+process.wait()
+"""
+
+
+def test_a_reader_that_leaves_early_is_no_error_message():
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "packaging" / "launcher")}
+    command = [sys.executable, "-c", LEAVE_EARLY, "-m", "onnx_workbench", "info", str(SAMPLE)]
+    result = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=False)
+    assert result.stderr == b""

@@ -1,0 +1,145 @@
+"""The program as a process of its own: what it has loaded when its window is painted, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+LAUNCHER = REPOSITORY / "packaging" / "launcher"
+
+FIRST_PAINT = """
+import json, sys
+sys.path.insert(0, {launcher!r})
+from onnx_workbench import use_packages
+use_packages()
+from viewer.app import Application
+application = Application()
+window = application.start({names!r})
+def painted():
+    print(json.dumps(sorted(sys.modules)))
+    application.exit()
+window.first_painted.connect(painted)
+application.exec()
+sys.stdout.flush()
+import os; os._exit(0)
+"""
+
+#: What may be loaded only after the first paint: each costs a tenth of a second or more.
+HEAVY = ("numpy", "onnx", "networkx", "pyqtgraph", "google.protobuf", "ml_dtypes", "PIL", "exec", "model.io.read")
+
+
+def run(code: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    settings = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "ONNX_WORKBENCH_STATE": str(state), **environment}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env=settings,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("names", [[], ["--sample"]], ids=["start page", "with a model"])
+def test_the_first_paint_needs_qt_alone(names, tmp_path):
+    result = run(FIRST_PAINT.format(launcher=str(LAUNCHER), names=names), tmp_path)
+    assert result.returncode == 0, result.stderr
+    loaded = json.loads(result.stdout)
+    assert "PySide6.QtWidgets" in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+NONE_COUNT = """
+import sys
+from PySide6.QtWidgets import QApplication, QLabel
+application = QApplication([])
+label = QLabel()
+def work():
+    for number in range(5000):
+        label.setText(str(number))
+        label.setEnabled(bool(number % 2))
+        label.update()
+work()
+before = sys.getrefcount(None)
+work()
+print(sys.getrefcount(None) - before)
+"""
+
+
+def test_qt_calls_do_not_use_up_references_to_none(tmp_path):
+    """Some pairs of Python and PySide6 drop one per void call, and the process dies after a few thousand."""
+    result = run(NONE_COUNT, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert abs(int(result.stdout)) < 500
+
+
+WHOLE_SESSION = """
+import sys
+sys.path.insert(0, {launcher!r})
+from onnx_workbench import use_packages
+use_packages()
+from PySide6.QtCore import QTimer
+from viewer import app
+def look():
+    window = application.window
+    tabs = window.tabs()
+    if tabs and not tabs[-1].view.is_busy:
+        print([tab.workspace.title for tab in tabs], len(tabs[-1].workspace.graph.nodes))
+        window.close()
+    elif window.messages.messages:
+        print(window.messages.messages[0].title)
+        window.close()
+original = app.Application.start
+def start(self, names):
+    global application
+    application = self
+    self.timer = QTimer(self, interval=20)
+    self.timer.timeout.connect(look)
+    self.timer.start()
+    return original(self, names)
+app.Application.start = start
+sys.exit(app.run({names!r}))
+"""
+
+
+def session(names: list[str], state: Path, **options: object) -> subprocess.CompletedProcess[str]:
+    return run(WHOLE_SESSION.format(launcher=str(LAUNCHER), names=names), state)
+
+
+def test_a_session_opens_the_sample_and_ends_cleanly(tmp_path):
+    result = session(["--sample"], tmp_path / "state")
+    assert (result.returncode, result.stdout) == (0, "['digits'] 17\n"), result.stderr
+    # The platform without a screen says so of each window; anything else would be a warning or an error of ours.
+    assert {line for line in result.stderr.splitlines() if not line.startswith("This plugin does not support")} == set()
+    assert (tmp_path / "state" / "settings.ini").exists()
+    assert not (tmp_path / "state" / "log.txt").exists(), "nothing went wrong, so nothing was logged"
+
+
+def test_a_session_with_a_file_that_is_not_there_says_so_and_stays(tmp_path):
+    result = session([str(tmp_path / "none.onnx")], tmp_path / "state")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("none.onnx: ")
+
+
+def test_a_state_folder_that_cannot_be_written_does_not_keep_the_program_from_starting(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("a file where the folder should be")
+    result = session(["--sample"], blocked / "state")
+    assert (result.returncode, result.stdout) == (0, "['digits'] 17\n"), result.stderr
+
+
+def test_no_display_is_said_plainly():
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+    result = subprocess.run(
+        [sys.executable, "-m", "onnx_workbench"],
+        capture_output=True, text=True, timeout=60, check=False, env={**environment, "PYTHONPATH": str(LAUNCHER)},
+    )  # fmt: skip
+    assert result.returncode == 3
+    if sys.platform.startswith("linux"):
+        assert "onnx-workbench: " in result.stderr
