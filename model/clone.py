@@ -70,7 +70,7 @@ class Cloner:
         )
         for node in graph.nodes:
             InsertNode(copy, self._node(node)).apply()
-        SetGraphOutputs(copy, tuple(self._known(v) for v in graph.outputs)).apply()
+        SetGraphOutputs(copy, tuple(self._returned(v) for v in graph.outputs)).apply()
         return copy
 
     def function(self, function: Function) -> Function:
@@ -79,6 +79,11 @@ class Cloner:
         for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
             setattr(copy, slot, getattr(function, slot))
         return copy
+
+    def _returned(self, value: Value) -> Value:
+        """An output of a copied graph; one that was left out becomes an undefined name, as outputs need one."""
+        found = self.values.get(value, value)
+        return Value(value.name, value.type) if found is None else found
 
     def _known(self, value: Value) -> Value:
         found = self.values.get(value, value)

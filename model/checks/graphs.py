@@ -163,6 +163,8 @@ def _check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
 
 def _check_initializers(graph: Graph, model: Model) -> Iterator[Problem]:
     inputs = set(graph.inputs)
+    if isinstance(graph.owner, Function) and graph.initializers:
+        yield error("initializer", "A function has initializers", graph, "Only graphs have them; use Constant nodes.")
     for value in graph.initializers:
         tensor = value.initializer
         if tensor is None:

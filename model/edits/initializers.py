@@ -11,7 +11,7 @@ from model.document import Transaction
 from model.edits.nodes import replace_uses
 from model.edits.values import rename_value
 from model.errors import ModelError
-from model.graph import Graph, Node, Value
+from model.graph import Function, Graph, Node, Value
 from model.queries.scope import names_taken, node_names, unique_name
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor, SparseTensor, Tensor
@@ -24,8 +24,26 @@ if TYPE_CHECKING:
 def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor, name: str = "") -> Value:
     """Add a constant to a graph under a free name."""
     value = Value(unique_name(name or tensor.name or "constant", names_taken(graph)))
-    edit.do(SetInitializer(graph, value, tensor))
+    put_constant(edit, graph, value, tensor)
     return value
+
+
+def put_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor | SparseTensor) -> None:
+    """Give a new value of a graph a constant: an initializer, or in a function, which has none, a Constant node."""
+    if isinstance(graph.owner, Function):
+        edit.do(InsertNode(graph, _constant_node(graph, value, tensor), graph.nodes.first))
+    else:
+        edit.do(SetInitializer(graph, value, tensor))
+
+
+def _constant_node(graph: Graph, output: Value, tensor: Tensor | SparseTensor) -> Node:
+    attribute = (
+        Attribute("sparse_value", AttributeKind.SPARSE_TENSOR, tensor)
+        if isinstance(tensor, SparseTensor)
+        else Attribute("value", AttributeKind.TENSOR, tensor)
+    )
+    name = unique_name(f"Constant_{output.name}", node_names(graph))
+    return Node("Constant", (), (output,), name=name, attributes={attribute.name: attribute})
 
 
 def remove_initializer(edit: Transaction, value: Value) -> None:
@@ -143,6 +161,8 @@ def constant_to_initializer(edit: Transaction, node: Node) -> Value:
     graph = node.graph
     if tensor is None or output is None or graph is None:
         raise ModelError(f"{node.title} is not a Constant with a known value", "", node)
+    if isinstance(graph.owner, Function):
+        raise ModelError("Functions have no initializers", "A constant in a function is a Constant node.", node)
     if any(output is v for v in graph.outputs):
         raise ModelError(
             f"{output.name} is a graph output", "An initializer that is returned as it is needs a node; keep it.", node
@@ -163,20 +183,8 @@ def initializer_to_constant(edit: Transaction, value: Value) -> Node:
         raise ModelError(f"{value.name} is a graph input", "Remove it from the inputs first.", value)
     tensor = value.initializer
     assert tensor is not None
-    sparse = isinstance(tensor, SparseTensor)
-    attribute = (
-        Attribute("sparse_value", AttributeKind.SPARSE_TENSOR, tensor)
-        if sparse
-        else Attribute("value", AttributeKind.TENSOR, tensor)
-    )
     output = Value(value.name, value.type)
-    node = Node(
-        "Constant",
-        (),
-        (output,),
-        name=unique_name(f"Constant_{value.name}", node_names(graph)),
-        attributes={attribute.name: attribute},
-    )
+    node = _constant_node(graph, output, tensor)
     edit.do(SetInitializer(graph, value, None))
     edit.do(InsertNode(graph, node, graph.nodes.first))
     replace_uses(edit, value, output)

@@ -9,6 +9,7 @@ from model import schemas
 from model.clone import Cloner
 from model.document import Transaction
 from model.edits.functions import boundary, in_graph_order
+from model.edits.initializers import put_constant
 from model.edits.nodes import fresh_names
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
@@ -100,7 +101,8 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
         else:
             constant = cloner.value(value)
             tensor, constant.initializer = constant.initializer, None
-            edit.do(SetInitializer(graph, constant, tensor))
+            assert tensor is not None
+            put_constant(edit, graph, constant, tensor)
     copies = cloner.nodes(fragment.graph.nodes)
     for node in copies:
         edit.do(InsertNode(graph, node, before))
@@ -248,7 +250,8 @@ def merge(
         if value not in cloner.values:
             constant = cloner.value(value)
             tensor, constant.initializer = constant.initializer, None
-            edit.do(SetInitializer(graph, constant, tensor))
+            assert tensor is not None
+            put_constant(edit, graph, constant, tensor)
     if added:
         edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
     _bring_functions(edit, Fragment(part, other.functions))
