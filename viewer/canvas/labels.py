@@ -21,6 +21,8 @@ _WIDEST = 190.0
 #: Labels reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = 160.0
 
+_TILE = 3000.0  # labels of more than this at once are compared tile by tile
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -76,7 +78,21 @@ class Labels:
         return layout.route_points[layout.route_starts[self._first]].astype(np.float64)
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
-        """The labels that may reach into an area."""
+        """The labels that may reach into an area; a large one is gone through tile by tile."""
+        if right - left <= _TILE and bottom - top <= _TILE:
+            return self._in_tile(left, top, right, bottom)
+        found: dict[int, Label] = {}
+        y = top
+        while y < bottom:
+            x = left
+            while x < right:
+                tile = self._in_tile(x, y, min(x + _TILE, right), min(y + _TILE, bottom))
+                found.update((label.edge, label) for label in tile)
+                x += _TILE
+            y += _TILE
+        return list(found.values())
+
+    def _in_tile(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
         wide = 2 * MARGIN
         edges = self._first[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]
         if not len(edges):

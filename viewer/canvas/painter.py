@@ -71,6 +71,11 @@ def curve_path(pieces: Real) -> QPainterPath:
 
 def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:
     """The arrowhead at the end of an edge, from its last piece [4, 2]."""
+    return QPolygonF([QPointF(x, y) for x, y in arrow_points(piece, size)])
+
+
+def arrow_points(piece: Real, size: float = _ARROW) -> list[tuple[float, float]]:
+    """The corners of an arrowhead, its tip first."""
     (x0, y0), (x1, y1) = piece[2].tolist(), piece[3].tolist()
     if x0 == x1 and y0 == y1:
         x0, y0 = piece[0].tolist()
@@ -78,9 +83,7 @@ def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
     bx, by = x1 - ux * size, y1 - uy * size
     half = size * 0.42
-    return QPolygonF(
-        [QPointF(x1, y1), QPointF(bx - uy * half, by + ux * half), QPointF(bx + uy * half, by - ux * half)]
-    )
+    return [(x1, y1), (bx - uy * half, by + ux * half), (bx + uy * half, by - ux * half)]
 
 
 class ScenePainter:

@@ -5,7 +5,7 @@ Coordinates are px at 100 % zoom, y down; the scene's left top corner is (0, 0).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -173,6 +173,49 @@ class Scene:
         left, top = corners[:, :2].min(0).tolist()
         right, bottom = corners[:, 2:].max(0).tolist()
         return left, top, right, bottom
+
+    def only(self, boxes: Ids) -> Scene:
+        """A scene of some of the boxes, where they are, and of the edges between them."""
+        drawing, layout = self.drawing, self.layout
+        kept = np.unique(boxes)
+        place = np.full(len(self.boxes), -1, np.int64)
+        place[kept] = np.arange(len(kept))
+        edges = np.flatnonzero((place[drawing.edges] >= 0).all(1))
+        lengths = np.diff(layout.route_starts)[edges]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        points = np.repeat(layout.route_starts[edges] - starts[:-1], lengths) + np.arange(starts[-1])
+        chosen = [replace(self.boxes[i], parent=int(place[p]) if p >= 0 else -1) for i, p in self._with_parents(kept)]
+        part = replace(
+            drawing,
+            boxes=chosen,
+            edges=place[drawing.edges[edges]].astype(np.int32),
+            values=[drawing.values[edge] for edge in edges.tolist()],
+            multiplicity=drawing.multiplicity[edges],
+            dashed=drawing.dashed[edges],
+            source_ports=drawing.source_ports[edges],
+            target_ports=drawing.target_ports[edges],
+            box_ids=drawing.box_ids[kept],
+            folded={},
+            also=[],
+            _by_subject=None,
+            _edges_of=None,
+        )
+        route_points = layout.route_points[points]
+        corners = self.corners[kept]
+        low, high = corners[:, :2].min(0), corners[:, 2:].max(0)
+        if len(route_points):
+            low, high = np.minimum(low, route_points.min(0)), np.maximum(high, route_points.max(0))
+        bounds = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
+        return Scene(
+            part,
+            Layout(
+                layout.positions[kept], layout.sizes[kept], route_points, starts.astype(np.int32), bounds,
+                layout.ranks[kept],
+            ),
+        )  # fmt: skip
+
+    def _with_parents(self, boxes: Ids) -> list[tuple[int, int]]:
+        return [(index, self.boxes[index].parent) for index in boxes.tolist()]
 
     # -- what is where ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,227 @@
+"""A graph as an image: PNG, SVG or PDF, of everything, of what is in view, or of what is selected.
+
+Needs a QGuiApplication for fonts and painting but no window and no display (platform "offscreen").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import numpy as np
+from PySide6.QtCore import QMarginsF, QSaveFile, QSizeF
+from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
+
+from model import schemas
+from model.errors import ModelError
+from model.graph import Graph
+from model.progress import SILENT, Progress
+from viewer.canvas.build import build, declared_type
+from viewer.canvas.colouring import Colouring, by_category
+from viewer.canvas.drawing import Options, TypeOf
+from viewer.canvas.fonts import canvas_fonts
+from viewer.canvas.labels import Labels
+from viewer.canvas.layout import Direction, layout
+from viewer.canvas.painter import Area, ScenePainter
+from viewer.canvas.png import PngWriter
+from viewer.canvas.scene import Scene, request
+from viewer.canvas.svg import SvgWriter
+from viewer.theme import Theme, load_theme
+
+MARGIN = 24.0
+#: A PNG has at most so many px on a side and in all; a larger graph is drawn smaller. Few programs open more.
+PNG_SIDE = 65_500
+PNG_PIXELS = 250_000_000
+#: A PDF page has at most 200 inches on a side.
+PDF_SIDE = 14_400.0
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+_BAND_PIXELS = 8_000_000
+_SHARP_PIXELS = 30_000_000  # images that stay below this are drawn at twice the size
+_POINTS = 0.75  # of a px at 96 dpi
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written: its size in px (PDF: points), and how far it had to be shrunk (1.0: not at all)."""
+
+    path: Path
+    width: int
+    height: int
+    scale: float
+
+
+def render_graph(
+    graph: Graph,
+    path: str | os.PathLike[str],
+    *,
+    direction: Direction = "down",
+    theme: Literal["light", "dark"] = "light",
+    options: Options | None = None,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Draw a graph up, lay it out and write it, without a window; makes a QGuiApplication when there is none."""
+    application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
+    schemas.preload()
+    wanted = Options(direction=direction, groups=False) if options is None else options
+    drawing = build(graph, wanted)
+    progress.check()
+    scene = Scene(drawing, layout(request(drawing), progress))
+    result = export_scene(scene, path, load_theme(theme), progress=progress)
+    del application  # kept until here
+    return result
+
+
+def export_scene(
+    scene: Scene,
+    path: str | os.PathLike[str],
+    theme: Theme,
+    *,
+    area: Area | None = None,
+    colouring: Colouring | None = None,
+    type_of: TypeOf = declared_type,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Write a scene, or an area of it, in the form the file's extension names.
+
+    For a selection give `scene.only(boxes)`. The file is replaced only when all is written. ModelError when the
+    extension is none of SUFFIXES, there is nothing to draw, or the file cannot be written.
+    """
+    target = Path(path)
+    if not scene.boxes:
+        raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")
+    picture = _Picture(scene, theme, area, colouring or by_category(scene, theme), type_of, progress)
+    match target.suffix.lower():
+        case ".png":
+            return picture.png(target)
+        case ".svg":
+            return picture.svg(target)
+        case ".pdf":
+            return picture.pdf(target)
+        case _:
+            raise ModelError(f"Cannot draw into {target.name}", f"The name ends with one of {', '.join(SUFFIXES)}.")
+
+
+class _Picture:
+    def __init__(
+        self,
+        scene: Scene,
+        theme: Theme,
+        area: Area | None,
+        colouring: Colouring,
+        type_of: TypeOf,
+        progress: Progress,
+    ) -> None:
+        fonts = canvas_fonts()
+        labels = Labels(scene, fonts, type_of)
+        self._theme = theme
+        self._progress = progress
+        self._area = scene.bounds if area is None else area
+        self._margin = MARGIN if area is None else 0.0
+        self._painter = ScenePainter(scene, fonts, theme, labels, colouring)
+        self._svg = SvgWriter(scene, fonts, theme, labels, colouring)
+
+    @property
+    def _outer(self) -> Area:
+        left, top, right, bottom = self._area
+        margin = self._margin
+        return left - margin, top - margin, right + margin, bottom + margin
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        left, top, right, bottom = self._outer
+        return max(right - left, 1.0), max(bottom - top, 1.0)
+
+    def png(self, path: Path) -> Exported:
+        """In bands; shrunk to the cap, or doubled where that stays small."""
+        wide, high = self._size
+        scale = min(PNG_SIDE / wide, PNG_SIDE / high, (PNG_PIXELS / (wide * high)) ** 0.5)
+        scale = min(scale, 2.0 if wide * high * 4 <= _SHARP_PIXELS else 1.0)
+        width, height = max(int(wide * scale), 1), max(int(high * scale), 1)
+        rows = max(min(_BAND_PIXELS // width, height), 1)
+        with _replacing(path) as file:
+            writer = PngWriter(file, width, height)
+            for top in range(0, height, rows):
+                self._progress.report(top, height, "Writing PNG")
+                writer.write(self._band(top, min(rows, height - top), width, scale))
+            writer.close()
+        return Exported(path, width, height, scale)
+
+    def _band(self, top: int, rows: int, width: int, scale: float) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        image = QImage(width, rows, QImage.Format.Format_RGB888)
+        image.fill(self._theme.canvas)
+        left_edge, top_edge = self._outer[:2]
+        painter = QPainter(image)
+        painter.translate(-left_edge * scale, -top_edge * scale - top)
+        painter.scale(scale, scale)
+        area = (
+            left_edge,
+            top_edge + top / scale,
+            left_edge + width / scale,
+            top_edge + (top + rows) / scale,
+        )
+        self._painter.paint(painter, area, scale)
+        painter.end()
+        stride = image.bytesPerLine()
+        pixels = np.frombuffer(image.constBits(), np.uint8).reshape(rows, stride)
+        return pixels[:, : width * 3].reshape(rows, width, 3).copy()
+
+    def svg(self, path: Path) -> Exported:
+        """At full size, whatever that is."""
+        with _replacing(path) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
+            self._svg.write(text, self._area, self._margin, self._progress)
+            text.detach()
+        wide, high = self._size
+        return Exported(path, round(wide), round(high), 1.0)
+
+    def pdf(self, path: Path) -> Exported:
+        """One page of the graph's size, as vectors."""
+        wide, high = self._size
+        scale = min(1.0, PDF_SIDE / (wide * _POINTS), PDF_SIDE / (high * _POINTS))
+        page = QSizeF(wide * _POINTS * scale, high * _POINTS * scale)
+        file = QSaveFile(str(path))
+        if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
+            raise ModelError(f"Cannot write {path.name}", file.errorString())
+        writer = QPdfWriter(file)
+        writer.setCreator("ONNX Workbench")
+        writer.setTitle(path.stem)
+        writer.setResolution(1200)
+        writer.setPageLayout(
+            QPageLayout(
+                QPageSize(page, QPageSize.Unit.Point, "graph", QPageSize.SizeMatchPolicy.ExactMatch),
+                QPageLayout.Orientation.Portrait,
+                QMarginsF(0, 0, 0, 0),
+            )
+        )
+        painter = QPainter(writer)
+        zoom = writer.width() / wide
+        painter.fillRect(0, 0, writer.width(), writer.height(), self._theme.canvas)
+        painter.scale(zoom, zoom)
+        painter.translate(-self._outer[0], -self._outer[1])
+        self._painter.paint(painter, self._outer, 1.0)
+        painter.end()
+        if not file.commit():
+            raise ModelError(f"Cannot write {path.name}", file.errorString())
+        return Exported(path, round(page.width()), round(page.height()), scale)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when all went well; the old one stays when not."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "xb") as file:
+            yield file
+        part.replace(path)
+    except OSError as error:
+        raise ModelError(f"Cannot write {path.name}", error.strerror or str(error)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)

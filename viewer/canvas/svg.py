@@ -1,0 +1,199 @@
+"""Writes a scene as SVG: small, with text as text. No Qt painting, so 100,000 nodes take seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TextIO
+
+from PySide6.QtGui import QColor
+
+from model.progress import SILENT, Progress
+from viewer.canvas.colouring import Colouring
+from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
+from viewer.canvas.fonts import Fonts
+from viewer.canvas.labels import HEIGHT, Labels
+from viewer.canvas.painter import RADIUS, arrow_points
+from viewer.canvas.scene import Scene
+from viewer.theme import Theme
+
+_CHUNK = 500
+
+
+class SvgWriter:
+    """Writes one scene in one theme."""
+
+    def __init__(self, scene: Scene, fonts: Fonts, theme: Theme, labels: Labels, colouring: Colouring) -> None:
+        self._scene = scene
+        self._fonts = fonts
+        self._theme = theme
+        self._labels = labels
+        self._colouring = colouring
+        self._rise = {style: fonts.ascent(style) - fonts.height(style) / 2 for style in Style}
+
+    def write(
+        self, file: TextIO, area: tuple[float, float, float, float], margin: float, progress: Progress = SILENT
+    ) -> None:
+        """Write what there is; `area` is the part of the scene the image shows, with a margin around."""
+        left, top, right, bottom = area[0] - margin, area[1] - margin, area[2] + margin, area[3] + margin
+        wide, high = right - left, bottom - top
+        file.write(
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" '
+            f'viewBox="{left:.0f} {top:.0f} {wide:.0f} {high:.0f}">\n<style>{self._styles()}</style>\n'
+            f'<rect x="{left:.0f}" y="{top:.0f}" width="{wide:.0f}" height="{high:.0f}" class="canvas"/>\n'
+        )
+        total = len(self._scene.boxes) + len(self._scene.drawing.edges)
+        done = 0
+        for part in (self._frames(), self._edges(), self._boxes(), self._label_texts(left, top, right, bottom)):
+            lines: list[str] = []
+            for line in part:
+                lines.append(line)
+                if len(lines) >= _CHUNK:
+                    done += len(lines)
+                    progress.report(min(done, total), total, "Writing SVG")
+                    file.write("\n".join(lines) + "\n")
+                    lines.clear()
+            file.write("\n".join(lines) + "\n")
+        file.write("</svg>\n")
+
+    def _styles(self) -> str:
+        theme, fonts = self._theme, self._fonts
+        family = escape(fonts.font(Style.ROW).family().replace("'", ""), quote=True)
+        sizes = {style: fonts.font(style).pixelSize() for style in Style}
+        rules = [
+            f"text{{font-family:'{family}',sans-serif;font-size:{sizes[Style.ROW]}px;white-space:pre}}",
+            f".h{{font-size:{sizes[Style.HEADER]}px;font-weight:600}}",
+            ".n{font-weight:500}",
+            f".l{{font-size:{sizes[Style.LABEL]}px;text-anchor:middle}}",
+            f".canvas{{fill:{_hex(theme.canvas)}}}",
+            f".t{{fill:{_hex(theme.text)}}}.m{{fill:{_hex(theme.muted)}}}",
+            f".b{{fill:{_hex(theme.node)};stroke:{_hex(theme.node_border)}}}",
+            f".p{{fill:{_hex(theme.endpoint)};stroke:{_hex(theme.node_border)}}}",
+            f".g{{fill:{_hex(theme.group)};stroke:{_hex(theme.group_border)}}}",
+            f".s{{fill:{_hex(theme.endpoint)}}}.lb{{fill:{_hex(theme.label)}}}",
+            f".e{{fill:none;stroke:{_hex(theme.edge)};stroke-width:1.2}}.d{{stroke-dasharray:5 3.5}}",
+            f".a{{fill:{_hex(theme.edge)}}}.i{{fill:none;stroke-width:1.4}}",
+        ]
+        for number, color in enumerate(self._colouring.palette):
+            text = self._colouring.text[number]
+            rules.append(f".c{number}{{fill:{_hex(color)}}}.x{number}{{fill:{_hex(text)}}}")
+        return "".join(rules)
+
+    def _edges(self) -> Iterator[str]:
+        scene = self._scene
+        straight = (~scene.curved).tolist()
+        points = scene.pieces.round(1).reshape(-1, 8).tolist()
+        dashed = scene.drawing.dashed.tolist()
+        for edge in range(len(scene.drawing.edges)):
+            pieces = scene.pieces_of(edge)
+            if pieces.start == pieces.stop:
+                continue
+            x, y = points[pieces.start][:2]
+            path = [f"M{x:g} {y:g}"]
+            for index in range(pieces.start, pieces.stop):
+                _, _, x1, y1, x2, y2, x3, y3 = points[index]
+                if straight[index]:
+                    path.append(f"L{x3:g} {y3:g}")
+                else:
+                    path.append(f"C{x1:g} {y1:g} {x2:g} {y2:g} {x3:g} {y3:g}")
+            tip = " ".join(f"{x:.1f},{y:.1f}" for x, y in arrow_points(scene.pieces[pieces.stop - 1]))
+            kind = "e d" if dashed[edge] else "e"
+            yield f'<path class="{kind}" d="{"".join(path)}"/><polygon class="a" points="{tip}"/>'
+
+    def _frames(self) -> Iterator[str]:
+        for index, box in enumerate(self._scene.boxes):
+            if box.kind is Kind.CONTAINER:
+                left, top, width, height = self._scene.rect(index)
+                yield _rect("g", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
+                yield from self._title(box, left, top, width, "t", "m")
+
+    def _boxes(self) -> Iterator[str]:
+        colors = self._colouring.indices.tolist()
+        rects = self._scene.rects.tolist()
+        for index, box in enumerate(self._scene.boxes):
+            left, top, width, height = rects[index]
+            match box.kind:
+                case Kind.CONTAINER:
+                    continue
+                case Kind.GROUP:
+                    lines = self._group(box, colors[index], left, top, width - STACK, height - STACK)
+                case Kind.NODE:
+                    lines = self._node(box, colors[index], left, top, width, height)
+                case _:
+                    lines = self._pill(box, left, top, width, height)
+            yield "".join(lines)
+
+    def _node(self, box: Box, color: int, left: float, top: float, width: float, height: float) -> Iterator[str]:
+        if box.rows:
+            yield _rect("b", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
+            yield _header(f"c{color}", left, top, width)
+        else:
+            yield _rect(f"c{color}", left, top, width, height, RADIUS)
+        yield from self._title(box, left, top, width, f"x{color}", f"x{color}")
+        yield from self._rows(box, left, top)
+
+    def _group(self, box: Box, color: int, left: float, top: float, width: float, height: float) -> Iterator[str]:
+        for shift in (STACK, STACK / 2):
+            yield _rect("g", left + shift + 0.5, top + shift + 0.5, width - 1, height - 1, RADIUS)
+        yield _rect("b", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
+        yield _header("s", left, top, width)
+        yield _rect(f"c{color}", left + 1, top + HEADER, width - 2, 2, 0)
+        yield from self._title(box, left, top, width, "t", "m")
+        yield from self._rows(box, left, top + 1)
+
+    def _pill(self, box: Box, left: float, top: float, width: float, height: float) -> Iterator[str]:
+        yield _rect("p", left + 0.5, top + 0.5, width - 1, height - 1, height / 2)
+        name, note = self._fonts.width(box.title, Style.NAME), self._fonts.width(box.note, Style.ROW)
+        x = left + (width - name - (note + 10 if note else 0)) / 2
+        y = top + height / 2 + self._rise[Style.NAME]
+        yield _text("n t", x, y, box.title)
+        if box.note:
+            yield _text("m", x + name + 10, y, box.note)
+
+    def _title(self, box: Box, left: float, top: float, width: float, color: str, muted: str) -> Iterator[str]:
+        middle = top + HEADER / 2
+        yield _text(f"h {color}", left + SIDE, middle + self._rise[Style.HEADER], box.title)
+        if box.note:
+            x = left + SIDE + self._fonts.width(box.title, Style.HEADER) + 10
+            yield _text(muted, x, middle + self._rise[Style.ROW], box.note)
+        for place, button in enumerate(reversed(box.buttons)):
+            x = left + width - 2 - (place + 0.5) * BUTTON - self._fonts.width(button, Style.HEADER) / 2
+            yield _text(f"h {color}", x, middle + self._rise[Style.HEADER], button)
+
+    def _rows(self, box: Box, left: float, top: float) -> Iterator[str]:
+        y = top + HEADER + ROWS_PADDING + ROW / 2 + self._rise[Style.ROW]
+        column = left + SIDE + (box.names_width + 10 if box.names_width else 0)
+        for row in box.rows:
+            if row.name:
+                yield _text("n t" if row.is_constant else "m", left + SIDE, y, row.name)
+            yield _text("t", column, y, row.text)
+            y += ROW
+
+    def _label_texts(self, left: float, top: float, right: float, bottom: float) -> Iterator[str]:
+        rise = self._rise[Style.LABEL]
+        for label in self._labels.in_rect(left, top, right, bottom):
+            x, y, width, _ = label.rect
+            yield (
+                f'<rect class="lb" x="{x:.10g}" y="{y:.10g}" width="{width:.0f}" height="{HEIGHT:g}"/>'
+                + _text("l m", x + width / 2, y + HEIGHT / 2 + rise, label.text)
+            )
+
+
+def _rect(kind: str, x: float, y: float, width: float, height: float, radius: float) -> str:
+    return f'<rect class="{kind}" x="{x:.10g}" y="{y:.10g}" width="{width:g}" height="{height:g}" rx="{radius:g}"/>'
+
+
+def _header(kind: str, left: float, top: float, width: float) -> str:
+    r = RADIUS
+    return (
+        f'<path class="{kind}" d="M{left:.10g} {top + HEADER:.10g}v{r - HEADER:g}q0 {-r:g} {r:g} {-r:g}'
+        f'h{width - 2 * r:g}q{r:g} 0 {r:g} {r:g}v{HEADER - r:g}z"/>'
+    )
+
+
+def _text(kind: str, x: float, y: float, text: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text, quote=False)}</text>'
+
+
+def _hex(color: QColor) -> str:
+    return color.name()
