@@ -376,16 +376,45 @@ class Pattern:
         current = frozenset((self._start,))
         before = ""
         for char in text:
-            key = (current, before if before in ("", "\n") or before in _ASCII_WORD else " ", char)
-            found = self._steps.get(key)
-            if found is None:
-                if len(self._steps) >= _MOST_REMEMBERED:
-                    self._steps.clear()
-                found = self._steps[key] = self._step(current, before, char)
+            found = self._next(current, before, char)
             if not found:
                 return False
             current, before = found, char
         return 0 in self._closure(current, before, "")
+
+    def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
+        """The leftmost match from `start` on, of those the longest, as begin and end; None without one."""
+        for begin in range(start, len(text) + 1):
+            end = self._longest(text, begin)
+            if end is not None:
+                return begin, end
+        return None
+
+    def _longest(self, text: str, begin: int) -> int | None:
+        current = frozenset((self._start,))
+        before = text[begin - 1] if begin else ""
+        end = None
+        for place in range(begin, len(text) + 1):
+            after = text[place] if place < len(text) else ""
+            if 0 in self._closure(current, before, after):
+                end = place
+            if not after:
+                break
+            current = self._next(current, before, after)
+            if not current:
+                break
+            before = after
+        return end
+
+    def _next(self, current: frozenset[int], before: str, char: str) -> frozenset[int]:
+        """The states after a character, remembered."""
+        key = (current, before if before in ("", "\n") or before in _ASCII_WORD else " ", char)
+        found = self._steps.get(key)
+        if found is None:
+            if len(self._steps) >= _MOST_REMEMBERED:
+                self._steps.clear()
+            found = self._steps[key] = self._step(current, before, char)
+        return found
 
     def _step(self, current: frozenset[int], before: str, char: str) -> frozenset[int]:
         reached: set[int] = set()

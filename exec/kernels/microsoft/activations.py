@@ -1,0 +1,94 @@
+"""Gelu and its relatives, alone and fused with a bias."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.context import Context
+from exec.errors import KernelError
+from exec.kernels.microsoft.standard import MICROSOFT, onnx
+from exec.kernels.registry import kernel
+
+
+def plus(x: Array, bias: Array | None) -> Array:
+    """The sum, or `x` without a bias."""
+    return x if bias is None else np.asarray(onnx("Add", 14, x, bias))
+
+
+def gelu(x: Array, *, tanh: bool = False) -> Array:
+    """x·Φ(x), exact or by its approximation with tanh."""
+    return np.asarray(onnx("Gelu", 20, x, approximate="tanh" if tanh else "none"))
+
+
+@kernel("Gelu", since=1, domain=MICROSOFT)
+def gelu_1(x: Array) -> Array:
+    """The exact Gelu."""
+    return gelu(x)
+
+
+@kernel("FastGelu", since=1, domain=MICROSOFT)
+def fast_gelu_1(x: Array, bias: Array | None = None) -> Array:
+    """The approximation with tanh, after a bias."""
+    return gelu(plus(x, bias), tanh=True)
+
+
+@kernel("QuickGelu", since=1, domain=MICROSOFT)
+def quick_gelu_1(x: Array, *, alpha: float = 1.7020000219345093) -> Array:
+    """x · sigmoid(alpha · x)."""
+    return np.asarray(onnx("Swish", 24, x, alpha=alpha))
+
+
+@kernel("BiasGelu", since=1, domain=MICROSOFT)
+def bias_gelu_1(a: Array, b: Array) -> Array:
+    """Gelu of the sum."""
+    return gelu(plus(a, b))
+
+
+@kernel("GemmFastGelu", since=1, domain=MICROSOFT)
+def gemm_fast_gelu_1(x: Array, w: Array, bias: Array | None = None) -> Array:
+    """The tanh Gelu of a product and a bias."""
+    return gelu(plus(onnx("MatMul", 13, x, w), bias), tanh=True)
+
+
+@kernel("BiasSplitGelu", since=1, domain=MICROSOFT)
+def bias_split_gelu_1(x: Array, bias: Array) -> Array:
+    """The first half of the last axis times Gelu of the second, after a bias."""
+    if not x.ndim or x.shape[-1] % 2:
+        msg = f"input of shape {x.shape}; expected an even last dimension"
+        raise KernelError(msg)
+    left, right = np.split(plus(x, bias), 2, -1)
+    return np.asarray(onnx("Mul", 14, left, gelu(np.ascontiguousarray(right))))
+
+
+@kernel("BiasAdd", since=1, domain=MICROSOFT)
+def bias_add_1(x: Array, bias: Array, skip: Array) -> Array:
+    """x + bias + skip."""
+    return plus(plus(x, bias), skip)
+
+
+@kernel("BiasSoftmax", since=1, domain=MICROSOFT)
+def bias_softmax_1(data: Array, bias: Array, *, axis: int = 1, is_inner_broadcast: int) -> Array:  # noqa: ARG001
+    """Softmax of the sum over all axes from `axis` on; where the bias is repeated is told by its shape."""
+    return np.asarray(onnx("Softmax", 11, plus(data, bias), axis=axis))
+
+
+@kernel("BiasDropout", since=1, domain=MICROSOFT)
+def bias_dropout_1(
+    ctx: Context,
+    data: Array,
+    bias: Array,
+    residual: Array | None = None,
+    ratio: Array | None = None,
+    training_mode: Array | None = None,
+    *,
+    seed: int | None = None,
+) -> tuple[Array, Array]:
+    """Dropout of data + bias, plus the residual; also which elements were kept."""
+    total = plus(data, bias)
+    kept = np.ones(total.shape, bool)
+    share = 0.5 if ratio is None else float(ratio)
+    if training_mode is not None and bool(training_mode) and share > 0:
+        kept = ctx.rng(seed).random(total.shape) >= share
+        total = np.asarray(np.where(kept, total / (1 - share), 0), total.dtype)
+    return plus(total, residual), kept

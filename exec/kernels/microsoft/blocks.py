@@ -1,0 +1,231 @@
+"""Weights of 2, 4 and 8 bits in blocks with a scale each: MatMulNBits, MatMulBnb4, GatherBlockQuantized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array, check_size, empty
+from exec.errors import KernelError
+from exec.kernels.microsoft.activations import plus
+from exec.kernels.microsoft.standard import MICROSOFT, onnx
+from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.dtypes import narrow, widen
+
+#: Values of the codes of bitsandbytes: 0 for FP4, 1 for NF4.
+_BNB4 = (
+    np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4], np.float32),
+    np.array(
+        [
+            -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+            -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+            0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+        ],
+        np.float32,
+    ),
+)  # fmt: skip
+
+
+def unpacked(codes: Array, bits: int, count: int) -> Array:
+    """Unsigned codes from bytes along the last axis, the low bits first; `count` of them."""
+    if bits not in (2, 4, 8):
+        msg = f"bits is {bits}; expected 2, 4 or 8"
+        raise KernelError(msg)
+    codes = codes.view(np.uint8)
+    per_byte = 8 // bits
+    if codes.shape[-1] * per_byte < count:
+        msg = f"{codes.shape[-1]} bytes hold fewer than {count} codes of {bits} bits"
+        raise KernelError(msg)
+    result = empty((*codes.shape, per_byte), np.uint8)
+    for place in range(per_byte):
+        np.right_shift(codes, place * bits, out=result[..., place])
+    result &= np.uint8((1 << bits) - 1)
+    return result.reshape(*codes.shape[:-1], -1)[..., :count]
+
+
+def _weights(b: Array, scales: Array, zero_points: Array | None, g_idx: Array | None, a: dict[str, int]) -> Array:
+    """The matrix [N, K] in float32."""
+    rows, depth, size, bits = a["N"], a["K"], a["block_size"], a["bits"]
+    if rows < 1 or depth < 1 or size < 1:
+        msg = f"N {rows}, K {depth}, block_size {size}; expected numbers from 1"
+        raise KernelError(msg)
+    blocks = -(-depth // size)
+    check_size((rows, blocks * size), np.float32)
+    if b.size * 8 != rows * blocks * size * bits or scales.size != rows * blocks:
+        msg = f"{b.size} bytes and {scales.size} scales for {rows} × {blocks} blocks of {size} × {bits} bits"
+        raise KernelError(msg)
+    codes = unpacked(b.reshape(rows, blocks, -1), bits, size)
+    zero = _zero_points(zero_points, rows, blocks, bits)
+    factor = widen(scales).reshape(rows, blocks)
+    if g_idx is not None:
+        return _by_group(codes.reshape(rows, -1)[:, :depth], factor, zero, g_idx[:depth].astype(np.int64))
+    wide = codes.astype(np.float32)
+    wide -= zero[..., None]
+    wide *= factor[..., None]
+    return wide.reshape(rows, -1)[:, :depth]
+
+
+def _zero_points(zero_points: Array | None, rows: int, blocks: int, bits: int) -> Array:
+    if zero_points is None:
+        return np.full((rows, blocks), 1 << (bits - 1), np.float32)
+    if zero_points.dtype.kind == "u":
+        if zero_points.size % rows:
+            msg = f"{zero_points.size} bytes of zero points for {rows} rows"
+            raise KernelError(msg)
+        return unpacked(zero_points.reshape(rows, -1), bits, blocks).astype(np.float32)
+    if zero_points.size != rows * blocks:
+        msg = f"{zero_points.size} zero points; expected {rows * blocks}"
+        raise KernelError(msg)
+    return widen(zero_points).reshape(rows, blocks)
+
+
+def _by_group(codes: Array, factor: Array, zero: Array, groups: Array) -> Array:
+    """Each column has the scale and zero point of the group it names."""
+    if groups.shape != (codes.shape[1],) or not 0 <= int(groups.min()) <= int(groups.max()) < factor.shape[1]:
+        msg = f"g_idx of shape {groups.shape}; expected a group below {factor.shape[1]} for each of {codes.shape[1]}"
+        raise KernelError(msg)
+    return np.asarray((codes.astype(np.float32) - zero[:, groups]) * factor[:, groups])
+
+
+def _multiplied(a: Array, weights: Array, bias: Array | None) -> Array:
+    """a · weightsᵀ + bias in the type of `a`."""
+    if not a.ndim or a.shape[-1] != weights.shape[1]:
+        msg = f"A has shape {a.shape}; expected {weights.shape[1]} columns"
+        raise KernelError(msg)
+    y = onnx("MatMul", 13, widen(a), weights.T.astype(widen(a).dtype, copy=False))
+    return narrow(plus(y, None if bias is None else widen(bias)), a.dtype)
+
+
+@kernel("MatMulNBits", since=1, domain=MICROSOFT)
+def matmul_nbits_1(
+    a: Array,
+    b: Array,
+    scales: Array,
+    zero_points: Array | None = None,
+    g_idx: Array | None = None,
+    bias: Array | None = None,
+    *,
+    K: int,  # noqa: N803
+    N: int,  # noqa: N803
+    accuracy_level: int = 0,  # noqa: ARG001 - allows less accuracy, which is not needed here
+    bits: int = 4,
+    block_size: int,
+    weight_prepacked: int = 0,
+) -> Array:
+    """A times the transpose of a matrix [N, K] of few bits."""
+    if weight_prepacked:
+        msg = "weight_prepacked is set: the weights are laid out for one kind of GPU"
+        raise KernelError(msg)
+    sizes = {"N": N, "K": K, "bits": bits, "block_size": block_size}
+    return _multiplied(a, _weights(b, scales, zero_points, g_idx, sizes), bias)
+
+
+@prepares(matmul_nbits_1)
+def prepare_matmul_nbits(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
+    """Constant weights are expanded once."""
+    given = [*constants, *(None,) * 6][:6]
+    b, scales = given[1], given[2]
+    optional = [constants[i] if i < len(constants) else None for i in (3, 4)]
+    if b is None or scales is None or attributes.get("weight_prepacked"):
+        return None
+    sizes = {name: attributes.get(name, 4) for name in ("N", "K", "bits", "block_size")}
+    expanded: list[Array] = []
+
+    def run(
+        a: Array,
+        b: Array,
+        scales: Array,
+        zero_points: Array | None = None,
+        g_idx: Array | None = None,
+        bias: Array | None = None,
+    ) -> Array:
+        changed = zero_points is not optional[0] or g_idx is not optional[1]
+        if changed:
+            return _multiplied(a, _weights(b, scales, zero_points, g_idx, sizes), bias)
+        if not expanded:
+            expanded.append(_weights(b, scales, zero_points, g_idx, sizes))
+        return _multiplied(a, expanded[0], bias)
+
+    return run
+
+
+@kernel("MatMulBnb4", since=1, domain=MICROSOFT)
+def matmul_bnb4_1(
+    a: Array,
+    b: Array,
+    absmax: Array,
+    *,
+    K: int,  # noqa: N803
+    N: int,  # noqa: N803
+    block_size: int,
+    quant_type: int,
+    training_mode: int = 0,  # noqa: ARG001 - is about what is kept for a backward pass
+    transB: int = 1,  # noqa: N803
+) -> Array:
+    """A times a matrix [N, K] in the 4-bit codes of bitsandbytes, transposed by default."""
+    if quant_type not in (0, 1) or N < 1 or K < 1 or block_size < 1:
+        msg = f"quant_type {quant_type}, N {N}, K {K}, block_size {block_size}; expected 0 or 1 and numbers from 1"
+        raise KernelError(msg)
+    count = N * K
+    check_size((count,), np.float32)
+    blocks = -(-count // block_size)
+    if b.size * 2 < count or absmax.size < blocks:
+        msg = f"{b.size} bytes and {absmax.size} scales for {N} × {K} codes in blocks of {block_size}"
+        raise KernelError(msg)
+    flat = b.reshape(-1)
+    codes = np.stack([flat >> 4, flat & 15], 1).reshape(-1)[:count]  # the high half first
+    table = _BNB4[quant_type]
+    table = table if len(table) == 16 else np.concatenate([table, -table])
+    values = table[codes]
+    values *= np.repeat(widen(absmax).reshape(-1)[:blocks], block_size)[:count]
+    weights = values.reshape(N, K) if transB else values.reshape(K, N).T
+    return _multiplied(a, weights, None)
+
+
+@kernel("GatherBlockQuantized", since=1, domain=MICROSOFT)
+def gather_block_quantized_1(
+    data: Array,
+    indices: Array,
+    scales: Array,
+    zero_points: Array | None = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Array:
+    """Slices of a tensor of few bits, made real by a scale per block along an axis."""
+    place, along = normal_axis(gather_axis, data.ndim), normal_axis(quantize_axis, data.ndim)
+    signed_default = data.dtype.kind == "u" and zero_points is None
+    if data.dtype == np.uint8:
+        if along != data.ndim - 1 or place == along:
+            msg = f"quantize_axis {quantize_axis}, gather_axis {gather_axis}; packed bytes need the last and another"
+            raise KernelError(msg)
+        codes = onnx("Gather", 13, data, indices, axis=place)
+        codes = unpacked(codes, bits, codes.shape[-1] * (8 // bits))
+    else:
+        codes = onnx("Gather", 13, data, indices, axis=place)
+        signed_default = False
+    shift = indices.ndim - 1 if place < along else 0
+    factor = _per_element(onnx("Gather", 13, scales, indices, axis=place), along + shift, block_size, codes)
+    wide = codes.astype(np.float32)
+    if zero_points is not None:
+        zero = onnx("Gather", 13, zero_points, indices, axis=place)
+        if zero.dtype == np.uint8 and bits < 8:
+            zero = unpacked(zero, bits, scales.shape[-1])
+        wide -= _per_element(zero, along + shift, block_size, codes).astype(np.float32)
+    elif signed_default:
+        wide -= np.float32(1 << (bits - 1))
+    return narrow(np.asarray(wide * widen(factor)), scales.dtype)
+
+
+def _per_element(values: Array, axis: int, block_size: int, codes: Array) -> Array:
+    """One value per block as one per element."""
+    if block_size < 1 or values.ndim != codes.ndim or values.shape[axis] * block_size < codes.shape[axis]:
+        msg = f"{values.shape} scales for {codes.shape} codes in blocks of {block_size}"
+        raise KernelError(msg)
+    spread = np.repeat(values, min(block_size, codes.shape[axis]), axis)
+    return spread[(slice(None),) * axis + (slice(0, codes.shape[axis]),)]

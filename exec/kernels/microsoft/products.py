@@ -1,0 +1,235 @@
+"""Matrix products and convolutions fused with what stands around them, and the variants with channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.errors import KernelError
+from exec.kernels.microsoft.activations import plus
+from exec.kernels.microsoft.standard import MICROSOFT, activate, channels_first, channels_last, onnx
+from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import integers
+from exec.kernels.shared.dtypes import narrow, widen
+
+Ints = Sequence[int] | None
+
+
+def _laid_out(x: Array, transposed: int, batch_first: int) -> Array:
+    """A factor of FusedMatMul as (batch …, rows, columns)."""
+    if batch_first and x.ndim > 2:
+        x = np.moveaxis(x, 0, -2)
+    return np.swapaxes(x, -1, -2) if transposed and x.ndim > 1 else x
+
+
+def fused_product(a: Array, b: Array, alpha: float, transposes: Sequence[int]) -> Array:
+    """alpha · A' · B'; the flags are transA, transB, transBatchA, transBatchB."""
+    trans_a, trans_b, batch_a, batch_b = transposes
+    y = onnx("MatMul", 13, _laid_out(a, trans_a, batch_a), _laid_out(b, trans_b, batch_b))
+    return np.asarray(y) if alpha == 1 else narrow(np.asarray(widen(y) * np.float32(alpha)), a.dtype)
+
+
+@kernel("FusedMatMul", since=1, domain=MICROSOFT)
+def fused_matmul_1(
+    a: Array,
+    b: Array,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+    transBatchA: int = 0,  # noqa: N803
+    transBatchB: int = 0,  # noqa: N803
+) -> Array:
+    """alpha · A' · B', where the factors may be transposed, or have their rows before the batch."""
+    return fused_product(a, b, alpha, (transA, transB, transBatchA, transBatchB))
+
+
+@kernel("TransposeMatMul", since=1, domain=MICROSOFT)
+def transpose_matmul_1(
+    a: Array,
+    b: Array,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+) -> Array:
+    """The older name of FusedMatMul."""
+    return fused_product(a, b, alpha, (transA, transB, 0, 0))
+
+
+@kernel("FusedMatMulActivation", since=1, domain=MICROSOFT)
+def fused_matmul_activation_1(
+    a: Array,
+    b: Array,
+    *,
+    activation: str,
+    activation_alpha: float | None = None,
+    activation_axis: int | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+    transBatchA: int = 0,  # noqa: N803
+    transBatchB: int = 0,  # noqa: N803
+) -> Array:
+    """FusedMatMul and an activation."""
+    y = fused_product(a, b, alpha, (transA, transB, transBatchA, transBatchB))
+    if activation == "Softmax":
+        return np.asarray(onnx("Softmax", 13, y, axis=-1 if activation_axis is None else activation_axis))
+    return activate(y, activation, activation_alpha, activation_beta, activation_gamma)
+
+
+@kernel("FusedGemm", since=1, domain=MICROSOFT)
+def fused_gemm_1(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    activation: str | None = None,
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+) -> Array:
+    """Gemm and an activation."""
+    y = onnx("Gemm", 13, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    return activate(y, activation, activation_alpha, activation_beta, activation_gamma)
+
+
+@kernel("FusedConv", since=1, domain=MICROSOFT)
+def fused_conv_1(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    z: Array | None = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Array:
+    """Conv, a sum with `z`, and an activation."""
+    y = onnx(
+        "Conv", 11, x, w, b, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+        strides=strides,
+    )  # fmt: skip
+    return activate(plus(y, z), activation, *(activation_params or ()))
+
+
+@kernel("NhwcConv", since=1, domain=MICROSOFT)
+def nhwc_conv_1(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Array:
+    """Conv of (N, H, W, C); the weights are laid out as in Conv."""
+    return nhwc_fused_conv_1(
+        x, w, b, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+        strides=strides,
+    )  # fmt: skip
+
+
+@kernel("NhwcFusedConv", since=1, domain=MICROSOFT)
+def nhwc_fused_conv_1(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    z: Array | None = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Array:
+    """FusedConv of (N, H, W, C)."""
+    y = fused_conv_1(
+        np.ascontiguousarray(channels_first(x)), w, b, None if z is None else channels_first(z), activation=activation,
+        activation_params=activation_params, auto_pad=auto_pad, dilations=dilations, group=group,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return np.ascontiguousarray(channels_last(y))
+
+
+@kernel("NhwcMaxPool", since=1, domain=MICROSOFT)
+def nhwc_max_pool_1(
+    x: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Ints = None,
+    kernel_shape: Sequence[int],
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Array:
+    """MaxPool of (N, H, W, C), of 8-bit integers too."""
+    y = onnx(
+        "MaxPool", 12, np.ascontiguousarray(channels_first(x)), auto_pad=auto_pad, ceil_mode=ceil_mode,
+        dilations=dilations, kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return np.ascontiguousarray(channels_last(y[0] if isinstance(y, tuple) else y))
+
+
+@kernel("ConvTransposeWithDynamicPads", since=1, domain=MICROSOFT)
+def conv_transpose_with_dynamic_pads_1(
+    x: Array,
+    w: Array,
+    pads: Array | None = None,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    output_padding: Ints = None,
+    strides: Ints = None,
+) -> Array:
+    """ConvTranspose with the pads as an input."""
+    widths = None if pads is None else tuple(integers(pads, "Pads"))
+    return np.asarray(
+        onnx(
+            "ConvTranspose", 11, x, w, b, auto_pad=auto_pad, dilations=dilations, group=group,
+            kernel_shape=kernel_shape, output_padding=output_padding, pads=widths, strides=strides,
+        )
+    )  # fmt: skip
+
+
+@kernel("Inverse", since=1, domain=MICROSOFT)
+def inverse_1(x: Array) -> Array:
+    """The inverse of square matrices."""
+    try:
+        return narrow(np.asarray(np.linalg.inv(widen(x))), x.dtype)
+    except np.linalg.LinAlgError as error:
+        msg = f"matrices of shape {x.shape} cannot be inverted: {error}"
+        raise KernelError(msg) from None
+
+
+@kernel("CDist", since=1, domain=MICROSOFT)
+def cdist_1(a: Array, b: Array, *, metric: str = "sqeuclidean") -> Array:
+    """Distances between the rows of A and of B."""
+    if metric not in ("sqeuclidean", "euclidean") or a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        msg = f"metric {metric!r} of shapes {a.shape} and {b.shape}; expected (sq)euclidean and rows of one length"
+        raise KernelError(msg)
+    squares = (a * a).sum(1)[:, None] - 2 * onnx("MatMul", 13, a, b.T) + (b * b).sum(1)
+    squares = np.maximum(squares, 0).astype(a.dtype)
+    return np.asarray(squares if metric == "sqeuclidean" else np.sqrt(squares))

@@ -1,0 +1,79 @@
+"""Tokenizer: texts cut into tokens by separators, by a pattern of tokens, or into characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exec.arrays import Array, full
+from exec.context import checkpoint
+from exec.errors import KernelError
+from exec.kernels.microsoft.standard import MICROSOFT
+from exec.kernels.registry import kernel
+from exec.kernels.shared.regex import Pattern, compile_pattern
+
+_START, _END = "\x02", "\x03"
+
+
+@kernel("Tokenizer", since=1, domain=MICROSOFT)
+def tokenizer_1(
+    x: Array,
+    *,
+    mark: int,
+    mincharnum: int,
+    pad_value: str,
+    separators: Sequence[str] | None = None,
+    tokenexp: str | None = None,
+) -> Array:
+    """The tokens of each text along a new last axis, padded; patterns are of RE2, the longest match counts."""
+    if x.dtype.kind != "O" or x.ndim not in (1, 2) or mincharnum < 1:
+        msg = f"input {x.dtype} of shape {x.shape}, mincharnum {mincharnum}; expected strings [C] or [N, C], and from 1"
+        raise KernelError(msg)
+    if bool(separators) == bool(tokenexp):
+        msg = "expected separators or tokenexp, and only one of them"
+        raise KernelError(msg)
+    by_character = list(separators or ()) == [""]
+    patterns = [compile_pattern(p) for p in ([tokenexp] if tokenexp else separators or ()) if p]
+    found = []
+    for text in x.reshape(-1).tolist():
+        checkpoint()
+        if by_character:
+            tokens = list(text)
+        elif tokenexp:
+            tokens = [text[start:end] for start, end in _matches(patterns[0], text)]
+        else:
+            tokens = _separated([text], patterns)
+        tokens = [t for t in tokens if len(t) >= mincharnum]
+        found.append([_START, *tokens, _END] if mark else tokens)
+    width = max((len(tokens) for tokens in found), default=0)
+    result = full((len(found), width), pad_value, object)
+    for row, tokens in zip(result, found, strict=True):
+        row[: len(tokens)] = tokens
+    return np.asarray(result.reshape(*x.shape, width))
+
+
+def _matches(pattern: Pattern, text: str) -> list[tuple[int, int]]:
+    """All matches from left to right that are not empty."""
+    found: list[tuple[int, int]] = []
+    place = 0
+    while (match := pattern.find(text, place)) is not None:
+        start, end = match
+        if end > start:
+            found.append(match)
+        place = max(end, start + 1)
+    return found
+
+
+def _separated(parts: list[str], patterns: Sequence[Pattern]) -> list[str]:
+    """The parts cut by the first separator, each of the results by the next, and so on."""
+    for pattern in patterns:
+        cut: list[str] = []
+        for part in parts:
+            last = 0
+            for start, end in _matches(pattern, part):
+                cut.append(part[last:start])
+                last = end
+            cut.append(part[last:])
+        parts = [p for p in cut if p]
+    return parts
