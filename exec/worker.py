@@ -25,6 +25,7 @@ from exec.runner import Finished
 from exec.session import Request, Stepper, start
 from exec.snapshot import ABSENT
 from exec.statistics import Summary, describe
+from exec.threads import set_threads
 from exec.transfer import Exchange
 from model.errors import ModelError
 from model.progress import Progress
@@ -150,6 +151,7 @@ class Worker:
         given = {value: self._exchange.take(sent) for value, sent in feeds.items()}
         whole = replace(request, snapshot=snapshot, feeds=given)
         job = self._jobs[number]
+        set_threads(usable_cores())
         stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(number))
         job.stepper = stepper
         if not stepping:
@@ -211,6 +213,19 @@ class Worker:
         self._send(number, "result", message)
         if stepper.done:
             job.stepper = None
+
+
+def usable_cores() -> int:
+    """How many threads a run should use: every core, or one when others keep the machine busy.
+
+    BLAS threads wait for each other by spinning; on a machine with more to do than cores they are slower than one.
+    """
+    cores = os.cpu_count() or 1
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return cores
+    return cores if load < 0.75 * cores else 1
 
 
 def replace_names(layout: Any) -> Any:
