@@ -18,6 +18,7 @@ from viewer.canvas.layout.layered import Layered
 
 _STAIR = 32.0  # px from a node's middle up to which ports are ignored when aligning
 _REFINEMENTS = 12
+_NARROW = 4000.0  # px up to which width is no matter
 
 
 @dataclass(slots=True)
@@ -53,6 +54,14 @@ def place(graph: Layered, order: Index, part: Index, extent: Extent, progress: P
             block, shift = _align(graph, slot, wanted, from_above, left)
             candidates.append(_pack(block, shift, a, b, gap, left))
             progress.check()
+    if min(np.ptp(x) for x in candidates) > _NARROW:
+        # Where branches stand in several rows, their lines must bend away from under them to leave room.
+        s = graph.segments
+        apart = wanted & ((s.upper < graph.nodes) == (s.lower < graph.nodes))
+        for left in (True, False):
+            block, shift = _align(graph, slot, apart, True, left)
+            candidates.append(_pack(block, shift, a, b, gap, left))
+            progress.check()
     return refine(graph, _best(graph, np.stack(candidates), part), a, b, gap, progress)
 
 
@@ -66,11 +75,11 @@ def _best(graph: Layered, xs: Real, part: Index) -> Real:
     narrow = (high - low).argmin(0)
     every = np.arange(parts)
     level = xs.copy()
-    for i in range(4):  # left leaning ones at even numbers
+    for i in range(len(xs)):  # left leaning ones at even numbers
         side = low if i % 2 == 0 else high
         level[i] += (side[narrow, every] - side[i])[part]
-    level.sort(0)
-    xs = np.concatenate([xs, [(level[1] + level[2]) / 2]])
+    middle = np.sort(level[:4], axis=0)[1:3].mean(0)
+    xs = np.concatenate([xs, [middle]])
     low, high = _ends(xs, part, parts)
     s = graph.segments
     swing = np.abs(xs[:, s.lower] + s.lower_offset - xs[:, s.upper] - s.upper_offset)

@@ -16,6 +16,9 @@ from viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, of
 from viewer.canvas.layout.request import Spacing
 
 _FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
+_WIDE = 2.2  # how many times wider than high a part may get before its ranks are folded
+_FAR_TOO_WIDE = 1.6  # how far the limit must be passed to be worth folding
+_NARROW = 4000.0  # px up to which no rank is folded
 _LOOP = 14.0  # px a self-loop swings out beside its node
 _ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
 _MOST_ROOM = 160.0  # px that a gap grows at most
@@ -137,6 +140,7 @@ def _ranked(problem: Problem, unique: _Unique, back: Mask, progress: Progress) -
     has_pred[target] = True
     has_succ = np.zeros(n, bool)
     has_succ[source] = True
+    rank = _narrowed(problem, part, rank, source, target)
     for _ in range(2):  # first with borders where the others put them, then with room made for them
         inner = ~problem.border
         low = np.full(parts, np.iinfo(np.int64).max)
@@ -152,6 +156,29 @@ def _ranked(problem: Problem, unique: _Unique, back: Mask, progress: Progress) -
     low = np.full(parts, np.iinfo(np.int64).max)
     np.minimum.at(low, part, rank)
     return part, rank - low[part]
+
+
+def _narrowed(problem: Problem, part: Index, rank: Index, source: Index, target: Index) -> Index:
+    """Ranks of parts that would be mile-wide strips folded to a sheet; all others as they are."""
+    gap = problem.spacing.node
+    parts = int(part.max()) + 1
+    room = problem.width + gap
+    row, rows = dense(part, rank)
+    part_of_row = np.zeros(rows, np.int64)
+    part_of_row[row] = part
+    widest = np.zeros(parts)
+    np.maximum.at(widest, part_of_row, np.bincount(row, room, rows))
+    area = np.bincount(part, room * (problem.height + problem.spacing.rank), parts)
+    limit = np.maximum(_WIDE * np.sqrt(area), _NARROW)
+    rank = rank.copy()
+    for p in np.flatnonzero(widest > _FAR_TOO_WIDE * limit).tolist():
+        nodes = np.flatnonzero(part == p)
+        number = np.full(len(part), -1)
+        number[nodes] = np.arange(len(nodes))
+        inner = part[source] == p
+        found = ranks.narrow(number[source[inner]], number[target[inner]], rank[nodes], room[nodes], float(limit[p]))
+        rank[nodes] = found
+    return rank
 
 
 def _lane_sides(graph: layered.Layered, unique: _Unique, order: Index) -> Mask:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.progress import Progress
-from viewer.canvas.layout.arrays import Index, Real, offsets, spans
+from viewer.canvas.layout.arrays import Index, Real, offsets, rank_within, spans
 from viewer.canvas.layout.crossings import count
 from viewer.canvas.layout.layered import Layered
 
@@ -205,24 +205,25 @@ class Order:
         saved = np.sign(pa - pb) * side.weight[ea] * side.weight[eb]
         return np.bincount(pair, saved, len(a)).astype(np.float64)
 
-    def exchange_runs(self) -> bool:
+    def exchange_runs(self, before: int) -> int:
         """Swap neighbours over several ranks at once, where a single swap would only tangle them.
 
         Two lines side by side, say a skip and a mask that serves every block, change places over the stretch of
         ranks that saves most. A stretch saves what its ranks save one by one, plus the crossings of the two
         lines with each other that each single swap would have made above and below.
+        Takes and returns the number of crossings.
         """
-        before = self.crossings()
         kept = self.snapshot()
         found = self._stretches()
         share = len(found)
         while share:
             self._swap(found[:share])
-            if self.crossings() < before:
-                return True
+            crossings = self.crossings()
+            if crossings < before:
+                return crossings
             self.restore(kept)
             share //= 4
-        return False
+        return before
 
     def _stretches(self) -> list[Index]:
         """Slots of the left partners of stretches worth swapping, the best first."""
@@ -268,8 +269,10 @@ class Order:
         beside = upper + 1 == slot[self.up.other[eb]]
         pair, ea, eb = pair[beside], ea[beside], eb[beside]
         upper = number[upper[beside]]
-        once = np.unique(pair, return_index=True)[1]
-        once = once[np.unique(upper[once], return_index=True)[1]]
+        once = np.flatnonzero(rank_within(pair) == 0)
+        taken = np.zeros(len(left), np.int64)
+        taken[upper[once]] = once
+        once = once[taken[upper[once]] == once]
         above = np.full(len(left), -1)
         bonus = np.zeros(len(left))
         above[pair[once]] = upper[once]
@@ -343,13 +346,16 @@ class _Run:
             for down in (first_down, not first_down):
                 order.sweep(down, shift, turn_ties=self.turn % 4 >= 2)
             order.exchange()
+            crossings = order.crossings()
             for _ in range(_STRETCHES):
-                if not order.exchange_runs():
+                self.progress.check()
+                less = order.exchange_runs(crossings)
+                if less > 0.97 * crossings:
+                    crossings = less
                     break
-            self.progress.check()
+                crossings = less
             self.turn += 1
             stale += 1
-            crossings = order.crossings()
             if crossings < self.fewest:
                 self.best, self.fewest, stale = order.snapshot(), crossings, 0
 

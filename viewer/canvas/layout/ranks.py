@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.progress import Progress
-from viewer.canvas.layout.arrays import Index, Mask, offsets
+from viewer.canvas.layout.arrays import Index, Mask, Real, offsets
 
 
 def back_edges(n: int, source: Index, target: Index) -> Mask:
@@ -102,3 +102,73 @@ def rank(n: int, source: Index, target: Index, values: Index, shared: Mask, prog
                 rank[v] = max([rank[w] for w in pred[first:end]]) + 1
         progress.check()
     return np.array(rank, np.int64)
+
+
+def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float) -> Index:
+    """[N] ranks no wider than the limit where that is possible: what is too much goes into further ranks below.
+
+    Nodes are taken depth first, so that whole branches move, not their first operators and then their second
+    ones, and by as many ranks as are too full one after the other, so that rows of branches form; spans stay what they were unless a rank is full. Sources follow their consumers.
+    """
+    n = len(rank)
+    _, succ_starts, succ = topological(n, source, target)
+    by_target = np.argsort(target, kind="stable")
+    pred_starts = offsets(target, n).tolist()
+    pred = source[by_target].tolist()
+    row = rank - rank.min()
+    total = np.bincount(row, width)
+    lengths, most = _runs(total > limit, total)
+    tight, step = rank.tolist(), lengths[row].tolist()
+    # as if all of a branch were as wide as its widest row of operators: so that it fits as a whole or not at all
+    size = (width * (most / np.maximum(total, 1.0))[row]).tolist()
+    waiting = np.bincount(target, minlength=n).tolist()
+    is_source = [not count and succ_starts[v] < succ_starts[v + 1] for v, count in enumerate(waiting)]
+    for v in range(n):
+        if is_source[v]:
+            for w in succ[succ_starts[v] : succ_starts[v + 1]]:
+                waiting[w] -= 1
+    ready = [v for v in range(n - 1, -1, -1) if not waiting[v] and not is_source[v]]
+    final = list(tight)
+    used: dict[int, float] = {}
+    full: dict[int, int] = {}  # a full rank and where to look instead
+
+    def free(r: int) -> int:
+        trail = []
+        while r in full:
+            trail.append(r)
+            r = full[r]
+        for at in trail:
+            full[at] = r
+        return r
+
+    while ready:
+        v = ready.pop()
+        own = tight[v]
+        r = max(
+            (final[p] + own - tight[p] for p in pred[pred_starts[v] : pred_starts[v + 1]] if not is_source[p]),
+            default=own,
+        )
+        r = free(r)
+        while used.get(r, 0.0) + size[v] > limit and used.get(r):
+            full[r] = r + step[v]
+            r = free(r)
+        used[r] = used.get(r, 0.0) + size[v]
+        final[v] = r
+        for w in reversed(succ[succ_starts[v] : succ_starts[v + 1]]):
+            waiting[w] -= 1
+            if not waiting[w]:
+                ready.append(w)
+    for v in range(n):
+        if is_source[v]:
+            final[v] = min(final[w] - tight[w] + tight[v] for w in succ[succ_starts[v] : succ_starts[v + 1]])
+    return np.array(final, np.int64)
+
+
+def _runs(flags: Mask, total: Real) -> tuple[Index, Real]:
+    """For each flag that is set how many stand in a row there, and the greatest total of those; else 1 and its own."""
+    change = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    lengths, most = np.ones(len(flags), np.int64), total.copy()
+    for begin, end in zip(change[::2].tolist(), change[1::2].tolist(), strict=True):
+        lengths[begin:end] = end - begin
+        most[begin:end] = total[begin:end].max()
+    return lengths, most
