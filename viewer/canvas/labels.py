@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,21 +154,22 @@ class Labels:
 
 def _point_after(pieces: Real, distance: float, axis: int) -> tuple[float, float]:
     """The point of a route that lies a distance beyond its start, or its middle when it is shorter."""
-    start, end = pieces[0, 0, axis], pieces[-1, 3, axis]
-    if abs(end - start) < 2 * distance:
-        distance = abs(end - start) / 2
-    for piece in pieces:
-        if abs(piece[3, axis] - start) >= distance:
-            break
+    start, end = float(pieces[0, 0, axis]), float(pieces[-1, 3, axis])
+    distance = min(distance, abs(end - start) / 2)
+    reached = np.flatnonzero(np.abs(pieces[:, 3, axis] - start) >= distance)
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = pieces[reached[0] if len(reached) else -1].tolist()
+    a, b, c, d = (x0, x1, x2, x3) if axis == 0 else (y0, y1, y2, y3)
     low, high = 0.0, 1.0
-    evaluate: Callable[[float], Real] = lambda t: (  # noqa: E731 - one formula, used right here
-        piece[0] * (1 - t) ** 3 + piece[1] * 3 * t * (1 - t) ** 2 + piece[2] * 3 * t * t * (1 - t) + piece[3] * t**3
-    )
-    for _ in range(12):
-        middle = (low + high) / 2
-        if abs(evaluate(middle)[axis] - start) < distance:
-            low = middle
+    for _ in range(10):  # to a thousandth of the piece
+        t = (low + high) / 2
+        u = 1 - t
+        if abs(a * u * u * u + 3 * t * u * (b * u + c * t) + d * t * t * t - start) < distance:
+            low = t
         else:
-            high = middle
-    point = evaluate((low + high) / 2)
-    return float(point[0]), float(point[1])
+            high = t
+    t = (low + high) / 2
+    u = 1 - t
+    return (
+        x0 * u * u * u + 3 * t * u * (x1 * u + x2 * t) + x3 * t * t * t,
+        y0 * u * u * u + 3 * t * u * (y1 * u + y2 * t) + y3 * t * t * t,
+    )
