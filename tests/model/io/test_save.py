@@ -1,0 +1,611 @@
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from model import load, save
+from model.errors import ModelError
+from model.io import read, replace
+from model.io.place import ALIGNMENT, Layout
+from model.io.save import prepare
+from model.io.sniff import Form
+from model.progress import Cancelled, Progress
+from model.steps import SetField, SetInitializer
+from model.tensors import ArrayTensor
+from tests.model.io.test_read import touch
+
+
+@pytest.fixture(autouse=True)
+def _scan_everything(monkeypatch):
+    """Small files are scanned too, so that their weights stay in the file as those of large ones do."""
+    monkeypatch.setattr(read, "PARSED_WHOLE", 0)
+
+
+def weights(count=3, size=3000):
+    generator = np.random.default_rng(0)
+    return {f"w{i}": generator.standard_normal(size, np.float32) for i in range(count)}
+
+
+def proto_of(arrays, external=""):
+    names = list(arrays)
+    nodes = [helper.make_node("Sum", ["x", *names], ["y"], "sum")]
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "xy"]
+    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    if external:
+        offset = 0
+        for tensor in tensors:
+            length = len(tensor.raw_data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+            for key, value in {"location": external, "offset": offset, "length": length}.items():
+                tensor.external_data.add(key=key, value=str(value))
+            offset += length
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], tensors)
+    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto_of(weights()).SerializeToString())
+    return path
+
+
+@pytest.fixture
+def external_path(tmp_path):
+    arrays = weights()
+    path = tmp_path / "e.onnx"
+    path.write_bytes(proto_of(arrays, "e.bin").SerializeToString())
+    (tmp_path / "e.bin").write_bytes(b"".join(a.tobytes() for a in arrays.values()))
+    return path
+
+
+def edit(model):
+    SetField(model.graph.nodes.first, "name", "edited").apply()
+
+
+def assert_holds(model, arrays=None):
+    for (name, array), value in zip((arrays or weights()).items(), model.graph.initializers, strict=True):
+        assert value.name == name
+        np.testing.assert_array_equal(value.initializer.numpy(), array)
+
+
+def debris(folder):
+    return [p.name for p in folder.iterdir() if p.name.endswith(".saving")]
+
+
+# -- what is written -------------------------------------------------------------------------------------------
+
+
+def test_an_unmodified_model_is_saved_as_the_same_bytes(path, tmp_path):
+    odd = bytes.fromhex("4200") + path.read_bytes() + bytes.fromhex("088a00")  # odd order, a field twice, a long number
+    path.write_bytes(odd)
+    save(load(path), tmp_path / "copy.onnx")
+    assert (tmp_path / "copy.onnx").read_bytes() == odd
+    save(load(path), path)
+    assert path.read_bytes() == odd
+
+
+def test_an_edit_taken_back_saves_the_same_bytes(path):
+    before = path.read_bytes()
+    model = load(path)
+    step = SetField(model.graph.nodes.first, "name", "edited").apply()
+    step.apply()
+    save(model, path)
+    assert path.read_bytes() == before
+
+
+def test_saving_over_the_open_file_keeps_every_tensor_readable(path):
+    model = load(path)
+    for number in range(3):
+        SetField(model.graph.nodes.first, "name", f"edit {number}").apply()
+        save(model, path)
+        assert_holds(model)
+        assert_holds(load(path))
+    assert load(path).graph.nodes.first.name == "edit 2"
+    assert not debris(path.parent)
+
+
+def test_after_an_edit_the_file_is_what_onnx_would_write(path):
+    model = load(path)
+    edit(model)
+    save(model, path)
+    proto = proto_of(weights())
+    proto.graph.node[0].name = "edited"
+    assert path.read_bytes() == proto.SerializeToString()
+
+
+def test_new_values_of_a_tensor_are_saved(path):
+    model = load(path)
+    arrays = weights()
+    arrays["w1"] = np.arange(5000, dtype=np.float32)
+    value = model.graph.initializers[1]
+    SetInitializer(model.graph, value, ArrayTensor(arrays["w1"], source=value.initializer.source)).apply()
+    save(model, path)
+    assert_holds(load(path), arrays)
+    assert_holds(model, arrays)
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_every_form_that_is_read_is_written(path, tmp_path, form):
+    model = load(path)
+    save(model, tmp_path / "out", form=form)
+    again = load(tmp_path / "out")
+    assert again.source.format.form is form
+    assert_holds(again)
+    save(again, tmp_path / "back.onnx", form=Form.BINARY)
+    if form is not Form.ONNX_TEXT:  # whose printer writes floats with fewer digits and drops what it has no words for
+        assert (tmp_path / "back.onnx").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("a.onnx", Form.BINARY),
+        ("a.onnxtxt", Form.ONNX_TEXT),
+        ("a.textproto", Form.PROTOBUF_TEXT),
+        ("a.pbtxt", Form.PROTOBUF_TEXT),
+        ("a.json", Form.JSON),
+        ("a", Form.BINARY),
+    ],
+)
+def test_the_extension_tells_the_form(tmp_path, name, form):
+    model = load(proto_of({}).SerializeToString())
+    save(model, tmp_path / name)
+    assert load(tmp_path / name).source.format.form is form
+
+
+def test_a_file_with_a_foreign_extension_stays_in_its_form(tmp_path):
+    path = tmp_path / "m.txt"
+    save(load(proto_of({}).SerializeToString()), path, form=Form.PROTOBUF_TEXT)
+    model = load(path)
+    edit(model)
+    save(model, path)
+    assert load(path).source.format.form is Form.PROTOBUF_TEXT
+
+
+@pytest.mark.parametrize("name", ["graph", "node", "tensor", "function"])
+def test_lone_parts_are_saved_as_what_they_were(tmp_path, name):
+    proto = proto_of(weights(1))
+    function = onnx.parser.parse_function('<domain: "d", opset_import: ["" : 21]> f (a) => (b) { b = Neg(a) }')
+    part = {
+        "graph": proto.graph,
+        "node": proto.graph.node[0],
+        "tensor": proto.graph.initializer[0],
+        "function": function,
+    }[name]
+    path = tmp_path / "part.pb"
+    path.write_bytes(part.SerializeToString())
+    save(load(path), tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+    model = load(path)
+    if name == "function":
+        SetField(model.functions[0].body.nodes.first, "name", "edited").apply()
+    elif name == "tensor":
+        SetField(model.graph.initializers[0], "name", "edited").apply()
+    else:
+        edit(model)
+    save(model, path)
+    again = load(path)
+    assert again.source.format.message.lower() == name + "proto"
+    assert b"edited" in path.read_bytes()
+    SetField(again, "doc_string", "what a lone part cannot hold").apply()
+    save(again, path)
+    assert load(path).source.format.message == "ModelProto"
+
+
+# -- external data ---------------------------------------------------------------------------------------------
+
+
+def test_weights_go_to_one_aligned_file(path):
+    model = load(path)
+    saved = save(model, path, layout=Layout.ONE_FILE)
+    (data_file,) = saved.data_files
+    assert data_file.parent == path.parent
+    proto = onnx.load(path)  # which reads the external data by itself
+    assert onnx.numpy_helper.to_array(proto.graph.initializer[2]).tolist() == weights()["w2"].tolist()
+    again = load(path)
+    assert {v.initializer.storage for v in again.graph.initializers} == {"external"}
+    offsets = [
+        int(e.value)
+        for t in onnx.load(path, load_external_data=False).graph.initializer
+        for e in t.external_data
+        if e.key == "offset"
+    ]
+    assert len(set(offsets)) == 3
+    assert not any(offset % ALIGNMENT for offset in offsets)
+    assert_holds(again)
+    assert_holds(model)
+
+
+def test_each_tensor_may_have_its_own_file(path):
+    saved = save(load(path), path, layout=Layout.FILE_PER_TENSOR)
+    assert len(saved.data_files) == 3
+    assert_holds(load(path))
+
+
+def test_small_tensors_stay_inside(path):
+    saved = save(load(path), path, layout=Layout.ONE_FILE, threshold=12_001)
+    assert not saved.data_files
+    assert_holds(load(path))
+
+
+def test_the_same_part_of_a_file_is_written_once(tmp_path):
+    arrays = {"w0": weights()["w0"]}
+    proto = proto_of(arrays, "e.bin")
+    proto.graph.initializer.append(proto.graph.initializer[0])
+    proto.graph.initializer[1].name = "again"
+    (tmp_path / "e.onnx").write_bytes(proto.SerializeToString())
+    (tmp_path / "e.bin").write_bytes(arrays["w0"].tobytes())
+    (data_file,) = save(load(tmp_path / "e.onnx"), tmp_path / "e.onnx", layout=Layout.ONE_FILE).data_files
+    assert data_file.stat().st_size == arrays["w0"].nbytes
+
+
+def test_external_weights_can_come_inside(external_path):
+    save(load(external_path), external_path, layout=Layout.INLINE)
+    (external_path.parent / "e.bin").unlink()
+    assert_holds(load(external_path))
+
+
+def test_an_edit_leaves_external_data_alone(external_path):
+    before = (external_path.parent / "e.bin").stat()
+    model = load(external_path)
+    edit(model)
+    assert not save(model, external_path).data_files
+    assert (external_path.parent / "e.bin").stat().st_mtime_ns == before.st_mtime_ns
+    assert_holds(load(external_path))
+
+
+def test_new_values_of_an_external_tensor_go_to_a_new_file(external_path):
+    model = load(external_path)
+    value = model.graph.initializers[0]
+    arrays = weights()
+    arrays["w0"] = -arrays["w0"]
+    old = value.initializer
+    SetInitializer(model.graph, value, ArrayTensor(arrays["w0"], source=old.source)).apply()
+    (first,) = save(model, external_path).data_files
+    assert_holds(load(external_path), arrays)
+    assert old.numpy().tolist() == weights()["w0"].tolist()
+    saved = save(model, external_path)
+    assert saved.data_files != (first,)
+    assert saved.unused == (first,)
+    assert first.exists()
+    assert_holds(load(external_path), arrays)
+
+
+def test_external_data_moves_along_to_another_folder(external_path, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    saved = save(load(external_path), other / "m.onnx")
+    assert [p.parent for p in saved.data_files] == [other]
+    assert_holds(load(other / "m.onnx"))
+
+
+def test_external_data_inside_attributes_moves_along_too(tmp_path):
+    array = weights()["w0"]
+    tensor = onnx.numpy_helper.from_array(array, "c")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="c.bin")
+    graph = helper.make_graph([helper.make_node("Constant", [], ["c"], value=tensor)], "g", [], [])
+    (tmp_path / "c.onnx").write_bytes(helper.make_model(graph, ir_version=10).SerializeToString())
+    (tmp_path / "c.bin").write_bytes(array.tobytes())
+    (tmp_path / "other").mkdir()
+    save(load(tmp_path / "c.onnx"), tmp_path / "other" / "c.onnx")
+    found = load(tmp_path / "other" / "c.onnx").graph.nodes.first.attributes["value"].value
+    np.testing.assert_array_equal(found.numpy(), array)
+
+
+def test_missing_external_data_is_told_and_left_as_it_is(external_path, tmp_path):
+    (external_path.parent / "e.bin").unlink()
+    model = load(external_path)
+    assert "missing" in model.graph.initializers[0].initializer.problem
+    touch(model)
+    edit(model)
+    assert not save(model, external_path).warnings
+    (tmp_path / "other").mkdir()
+    saved = save(model, tmp_path / "other" / "m.onnx")
+    assert len(saved.warnings) == 3
+    assert "e.bin" in saved.warnings[0]
+    assert "missing" in load(tmp_path / "other" / "m.onnx").graph.initializers[0].initializer.problem
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ([("location", "../e.bin")], "'..'"),
+        ([("location", "e.bin"), ("location", "e.bin")], "twice"),
+        ([("location", "e.bin"), ("length", "11999")], "need 12,000"),
+        ([("location", "e.bin"), ("offset", "30000")], "beyond its end"),
+        ([("location", "e.bin"), ("offset", "1_0")], "plain decimal"),
+    ],
+)
+@pytest.mark.parametrize("where", ["initializer", "attribute", "body", "function", "sparse"])
+def test_refused_external_data_never_keeps_a_model_from_opening(external_path, where, entries, reason):
+    tensor = TensorProto(name="w", dims=[3000], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+    for key, value in entries:
+        tensor.external_data.add(key=key, value=value)
+    constant = helper.make_node("Constant", [], ["c"], value=tensor)
+    graph = helper.make_graph([], "g", [], [])
+    proto = helper.make_model(graph, ir_version=10)
+    if where == "initializer":
+        proto.graph.initializer.append(tensor)
+    elif where == "attribute":
+        proto.graph.node.append(constant)
+    elif where == "body":
+        proto.graph.node.append(helper.make_node("If", [], [], then_branch=helper.make_graph([constant], "b", [], [])))
+    elif where == "function":
+        proto.functions.append(helper.make_function("d", "f", [], ["c"], [constant], []))
+    else:
+        indices = helper.make_tensor("i", TensorProto.INT64, [3000], range(3000))
+        proto.graph.sparse_initializer.append(onnx.SparseTensorProto(values=tensor, indices=indices, dims=[9000]))
+    external_path.write_bytes(proto.SerializeToString())
+    model = load(external_path)
+    tensors = [v.initializer for v in model.graph.initializers]
+    for inner in model.graphs():
+        tensors += [a.value for node in inner.nodes for a in node.attributes.values() if a.kind.name == "TENSOR"]
+    (found,) = tensors
+    assert reason in found.problem
+    with pytest.raises(ModelError, match="not available"):
+        (found.values if where == "sparse" else found).numpy()
+
+
+# -- the file that is replaced ---------------------------------------------------------------------------------
+
+
+def test_a_link_stays_a_link_and_the_mode_is_kept(path, tmp_path):
+    path.chmod(0o640)
+    link = tmp_path / "link.onnx"
+    link.symlink_to(path.name)
+    model = load(link)
+    edit(model)
+    save(model, link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert load(path).graph.nodes.first.name == "edited"
+
+
+def test_a_new_file_has_the_usual_permissions(path, tmp_path):
+    save(load(path), tmp_path / "new.onnx")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "new.onnx").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_file_changed_by_another_program_is_not_overwritten(path):
+    model = load(path)
+    saved = save(model, path, expected=model.source.identity)
+    saved = save(model, path, expected=saved.identity)
+    path.write_bytes(b"somebody else's")
+    with pytest.raises(ModelError, match="changed by another program"):
+        save(model, path, expected=saved.identity)
+    assert path.read_bytes() == b"somebody else's"
+
+
+def test_a_source_written_to_since_is_never_copied_from(path):
+    model = load(path)
+    edit(model)
+    path.write_bytes(b"x" * path.stat().st_size)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ModelError, match="changed on disk"):
+        save(model, path.with_name("other.onnx"))
+    assert not path.with_name("other.onnx").exists()
+    assert not debris(path.parent)
+
+
+def test_targets_that_are_no_files(path, tmp_path):
+    model = load(path)
+    for target, words in (
+        (tmp_path, "is a folder"),
+        (Path(os.devnull), "device"),
+        (tmp_path / "no" / "m.onnx", "does not exist"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            save(model, target)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_read_only_files_and_folders(path):
+    model = load(path)
+    path.chmod(0o444)
+    with pytest.raises(ModelError, match="read-only"):
+        save(model, path)
+    path.parent.chmod(0o555)
+    with pytest.raises(ModelError, match="may not be written"):
+        save(model, path.with_name("new.onnx"))
+    path.parent.chmod(0o755)
+
+
+def test_a_name_as_long_as_names_may_be(path, tmp_path):
+    for name in ("x" * 250 + ".onnx", "ü" * 124 + ".onnx"):
+        save(load(path), tmp_path / name)
+        assert_holds(load(tmp_path / name))
+    with pytest.raises(ModelError, match="too long"):
+        save(load(path), tmp_path / ("x" * 251 + ".onnx"))
+
+
+def test_more_than_two_gib_inside_one_file_is_refused(path, monkeypatch):
+    monkeypatch.setattr("model.io.save.MESSAGE_LIMIT", 10_000)
+    model = load(path)
+    edit(model)
+    save(model, path)  # it already was that large
+    with pytest.raises(ModelError, match="does not fit into one file"):
+        save(model, path, layout=Layout.INLINE)
+
+
+def test_saving_can_be_cancelled_and_leaves_no_trace(path):
+    model = load(path)
+    before = path.read_bytes()
+    edit(model)
+    saving = prepare(model, path, layout=Layout.ONE_FILE)
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        saving.run(progress)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["m.onnx"]
+    assert path.read_bytes() == before
+
+
+def test_a_prepared_save_does_not_see_later_edits(path):
+    model = load(path)
+    saving = prepare(model, path)
+    before = path.read_bytes()
+    edit(model)
+    saving.run()
+    assert path.read_bytes() == before
+
+
+# -- when the system fails -------------------------------------------------------------------------------------
+
+
+CALLS = ("open", "write", "copy_file_range", "sendfile", "fsync", "fchmod", "replace", "close")
+
+
+class Failing:
+    """The k-th system call of a save fails."""
+
+    def __init__(self, monkeypatch, at, error, calls=CALLS):
+        self.count = 0
+        self.at = at
+        self.failed = ""
+        for name in calls:
+            if hasattr(os, name):
+                monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name), error))
+
+    def wrap(self, name, call, error):
+        def wrapped(*args, **keywords):
+            if name != "close":
+                self.count += 1
+                if self.count == self.at:
+                    self.failed = name
+                    raise OSError(error, os.strerror(error))
+            return call(*args, **keywords)
+
+        return wrapped
+
+
+@pytest.mark.parametrize("layout", [Layout.KEEP, Layout.ONE_FILE])
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS", "EACCES", "EXDEV", "EINTR", "EDQUOT", "ENOENT"])
+def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, error, layout):
+    before = path.read_bytes()
+    model = load(path)
+    edit(model)
+    results = set()
+    for k in range(1, 100):
+        path.write_bytes(before)
+        for rest in path.parent.glob("*.data"):
+            rest.unlink()
+        model = load(path)
+        edit(model)
+        saving = prepare(model, path, layout=layout)
+        with pytest.MonkeyPatch.context() as patch:
+            failing = Failing(patch, k, getattr(errno, error))
+            try:
+                saving.run()
+                message = ""
+            except ModelError as caught:
+                message = str(caught)
+        done = not message
+        assert not debris(path.parent), failing.failed
+        if done:
+            assert load(path).graph.nodes.first.name == "edited"
+            assert_holds(load(path))
+        else:
+            assert message.startswith("The model could not be saved"), message
+            assert "as it was" in message
+            assert path.read_bytes() == before, failing.failed
+            assert not list(path.parent.glob("*.data"))
+        if error == "EINTR" and failing.failed in ("write", "copy_file_range", "sendfile"):
+            assert done
+        results.add(done)
+        if not failing.failed:
+            break
+    assert k > 5
+    assert results == {True, False}
+
+
+@pytest.mark.parametrize("missing", [(), ("_by_copy_file_range",), ("_by_copy_file_range", "_by_sendfile")])
+@pytest.mark.parametrize("longest", [1, 777, 1 << 30])
+def test_short_writes_and_copies_go_on_where_they_stopped(path, monkeypatch, missing, longest):
+    monkeypatch.setattr(replace, "_COPIERS", [c for c in replace._COPIERS if c.__name__ not in missing])
+    write, copy, send = os.write, os.copy_file_range, os.sendfile
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[: max(longest, 50)]))
+    monkeypatch.setattr(os, "copy_file_range", lambda a, b, n, **at: copy(a, b, min(n, max(longest, 50)), **at))
+    monkeypatch.setattr(os, "sendfile", lambda a, b, at, n: send(a, b, at, min(n, max(longest, 50))))
+    model = load(path)
+    edit(model)
+    save(model, path)
+    assert_holds(load(path))
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP])
+def test_systems_without_fast_copies_save_all_the_same(path, monkeypatch, error):
+    def refuse(*args, **keywords):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    monkeypatch.setattr(os, "sendfile", refuse)
+    model = load(path)
+    edit(model)
+    save(model, path)
+    assert_holds(load(path))
+
+
+KILLED = """
+import os, random, signal, sys, threading
+sys.path.insert(0, {root!r})
+from model import load, save
+from model.io import read, replace
+from model.steps import SetField
+read.PARSED_WHOLE = 0
+replace._STEP = replace._SMALL_STEP = 1 << 16
+model = load({path!r})
+SetField(model.graph.nodes.first, "name", "edited").apply()
+calls = {{name: getattr(os, name) for name in ("write", "copy_file_range", "fsync", "replace", "fchmod")}}
+left = {calls}
+def wrap(name):
+    def wrapped(*args, **keywords):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return calls[name](*args, **keywords)
+    return wrapped
+for name in calls:
+    setattr(os, name, wrap(name))
+save(model, {path!r})
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+def test_a_process_killed_before_any_call_leaves_a_whole_file_and_the_next_save_cleans_up(path):
+    before = path.read_bytes()
+    finished = left_something = False
+    for calls in range(1, 40):
+        path.write_bytes(before)
+        program = KILLED.format(root=str(Path.cwd()), path=str(path), calls=calls)
+        finished = subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+        assert path.read_bytes() == before or load(path).graph.nodes.first.name == "edited"
+        assert_holds(load(path))
+        left_something |= bool(debris(path.parent))
+        if finished:
+            break
+    assert finished
+    assert calls > 4
+    assert left_something
+    assert not debris(path.parent)
+
+
+def test_temporary_files_of_a_save_that_goes_on_are_left_alone(path):
+    other = replace.NewFile(path)
+    save(load(path), path)
+    assert len(debris(path.parent)) == 1
+    other.discard()
+    assert not debris(path.parent)
