@@ -15,7 +15,7 @@ def pack(extent: Real, gap: float, main: int = -1) -> tuple[Real, float, float]:
     """[parts, 2] left top corners, and the sheet's width and height.
 
     Shelves from top to bottom; on each, columns as high as its first box. `main` names a part that must
-    reach from the sheet's top to its bottom: then there is one shelf, and it stands first.
+    reach from the sheet's top to its bottom: then there is one shelf, and it stands first and alone.
     """
     parts = len(extent)
     if parts == 1:
@@ -41,7 +41,7 @@ def pack(extent: Real, gap: float, main: int = -1) -> tuple[Real, float, float]:
             shelf_height = h
             column_left = column_width = column_bottom = 0.0
         place[i] = column_left, shelf_top + column_bottom
-        column_bottom += h + gap
+        column_bottom = float("inf") if i == main else column_bottom + h + gap
         column_width = max(column_width, w)
         sheet = max(sheet, column_left + w)
     used = float((place[:, 1] + height).max())

@@ -108,7 +108,8 @@ def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float)
     """[N] ranks no wider than the limit where that is possible: what is too much goes into further ranks below.
 
     Nodes are taken depth first, so that whole branches move, not their first operators and then their second
-    ones, and by as many ranks as are too full one after the other, so that rows of branches form; spans stay what they were unless a rank is full. Sources follow their consumers.
+    ones, and by as many ranks as are too full one after the other, so that rows of branches form. Spans stay
+    what they were unless a rank is full. Sources follow their consumers.
     """
     n = len(rank)
     _, succ_starts, succ = topological(n, source, target)
@@ -116,7 +117,7 @@ def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float)
     pred_starts = offsets(target, n).tolist()
     pred = source[by_target].tolist()
     row = rank - rank.min()
-    total = np.bincount(row, width)
+    total = np.bincount(row, width).astype(np.float64)
     lengths, most = _runs(total > limit, total)
     tight, step = rank.tolist(), lengths[row].tolist()
     # as if all of a branch were as wide as its widest row of operators: so that it fits as a whole or not at all
