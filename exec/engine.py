@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from exec.context import Limits, RuntimeValue
+from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
 from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey, compile_model
 from exec.results import Failure, NodeResult, RunResult, State
@@ -85,6 +86,7 @@ class Engine:
     """
 
     def __init__(self, budget: int) -> None:
+        keep_freed_memory()
         self.budget = budget
         self.library = Library()
         self._store = _Store()
@@ -99,6 +101,7 @@ class Engine:
         self._store = _Store()
         self._last = None
         self._feeds.clear()
+        return_freed_memory()
 
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> Plan:
         """The plan of a snapshot; that of the same content is found again."""

@@ -428,7 +428,8 @@ def prepare(plan: Plan, library: Library, steps: Iterable[Step]) -> None:
         if step.bound or kernel is None or step.operation.problem:
             continue
         step.bound = True
-        if kernel.prepare is None or kernel.takes_context or step.bodies:
+        # A prepared function gets no context, so it may only stand for a node that wants the first output alone.
+        if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
             continue
         constant = [s != NONE_SLOT and s in given for s in step.ins]
         if not any(constant):

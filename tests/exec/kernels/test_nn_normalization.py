@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.context import Context
 from exec.errors import KernelError
 from exec.kernels.onnx.nn.normalization import prepare_batch_normalization
 from tests.exec.kernels.harness import call, check_against, ort_one_node
@@ -40,8 +39,8 @@ def test_batch_normalization_for_inference(shape: tuple[int, ...], opset: int) -
     np.testing.assert_allclose(result[0], expected_batch(x, *parts), rtol=1e-4, atol=1e-5)
     prepared = prepare_batch_normalization([None, *parts], **attributes)
     assert prepared is not None
-    context = [Context("BatchNormalization", opset)] if opset < 14 else []
-    np.testing.assert_allclose(prepared(*context, x, *parts)[0], result[0], rtol=1e-6, atol=1e-6)
+    for _ in range(2):
+        np.testing.assert_allclose(prepared(x, *parts)[0], result[0], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("opset", [1, 6, 7, 9])

@@ -1,0 +1,75 @@
+"""parallel_for: every index once, errors and limits reach where they belong, nesting stays on one thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from exec.context import Limits, current_limits, set_limits
+from exec.threads import parallel_for, set_threads, split, threads
+
+
+@pytest.fixture(params=[1, 3])
+def count(request: pytest.FixtureRequest) -> Iterator[int]:
+    set_threads(request.param)
+    yield request.param
+    set_threads(1)
+
+
+def test_every_index_is_done_once(count: int) -> None:
+    done: list[int] = []
+    parallel_for(done.append, 100)
+    assert sorted(done) == list(range(100))
+    parallel_for(done.append, 0)
+    assert len(done) == 100
+
+
+def test_the_first_error_is_raised_and_ends_the_rest(count: int) -> None:
+    done: list[int] = []
+
+    def task(index: int) -> None:
+        if index == 5:
+            raise LookupError(index)
+        done.append(index)
+
+    with pytest.raises(LookupError, match="5"):
+        parallel_for(task, 10_000)
+    assert len(done) < 10_000
+    parallel_for(done.append, 3)  # the pool is as good as before
+
+
+def test_limits_and_error_state_hold_in_every_task(count: int) -> None:
+    seen: list[tuple[int | None, str]] = []
+    set_limits(Limits(max_bytes=123))
+    try:
+        with np.errstate(over="raise"):
+            parallel_for(lambda _: seen.append((current_limits().max_bytes, np.geterr()["over"])), 20)
+    finally:
+        set_limits(None)
+    assert set(seen) == {(123, "raise")}
+
+
+def test_a_task_that_asks_for_more_threads_gets_one(count: int) -> None:
+    inner: list[tuple[int, int]] = []
+    workers = set()
+
+    def task(index: int) -> None:
+        workers.add(threading.get_ident())
+        here = threading.get_ident()
+        parallel_for(lambda i: inner.append((index, int(threading.get_ident() == here))), 4)
+        assert threads() == 1
+
+    parallel_for(task, 8)
+    assert len(inner) == 32
+    assert all(same for _, same in inner)
+    assert len(workers) <= count
+    assert threads() == count
+
+
+def test_cutting_a_range_covers_it() -> None:
+    assert split(10, 3) == [(0, 3), (3, 6), (6, 10)]
+    assert split(2, 8) == [(0, 1), (1, 2)]
+    assert split(0, 4) == []
