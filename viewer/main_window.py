@@ -9,7 +9,16 @@ from typing import cast
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QTabWidget, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QMainWindow,
+    QStackedWidget,
+    QTabBar,
+    QTabWidget,
+    QToolBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from model.errors import ModelError
 from viewer.actions.binding import ActionBinding
@@ -18,6 +27,7 @@ from viewer.dialogs.shortcuts import ShortcutsDialog
 from viewer.docks import Docks
 from viewer.document_tab import DocumentTab
 from viewer.files import Files
+from viewer.icons import icon
 from viewer.settings import THEME, Settings
 from viewer.text import display
 from viewer.theme import as_mode, themes
@@ -59,6 +69,7 @@ class MainWindow(QMainWindow):
         self.actions_binding = ActionBinding(self)
         self.actions_binding.build_menu_bar(self.menuBar())
         self.addToolBar(self._tool_bar())
+        themes().themeChanged.connect(self._color_close_buttons)
         self.settings.changed.connect(self._on_setting)
         self.settings.changed.connect(self.actions_binding.refresh_soon)
         self.files.pending_changed.connect(self._show_pending)
@@ -73,11 +84,9 @@ class MainWindow(QMainWindow):
         self.start_page.file_requested.connect(lambda name: self.files.open([Path(name)]))
         self._tabs = QTabWidget()
         self._tabs.setDocumentMode(True)
-        self._tabs.setTabsClosable(True)
         self._tabs.setMovable(True)
         self._tabs.setTabBarAutoHide(True)
         self._tabs.setElideMode(Qt.TextElideMode.ElideMiddle)
-        self._tabs.tabCloseRequested.connect(lambda index: self.files.close(self._tab_at(index)))
         self._tabs.currentChanged.connect(self._show_front)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.start_page)
@@ -151,9 +160,28 @@ class MainWindow(QMainWindow):
         self.status.work.watch(workspace.jobs)
         self.actions_binding.add_graph_shortcuts(tab.view)
         self._tabs.insertTab(index, tab, "")
+        self._tabs.tabBar().setTabButton(index, QTabBar.ButtonPosition.RightSide, self._close_button(tab))
         self._tabs.setCurrentWidget(tab)
         self._show_titles()
         tab.view.setFocus()
+
+    def _close_button(self, tab: DocumentTab) -> QToolButton:
+        """The style's own is red, and red is for errors."""
+        button = QToolButton()
+        button.setAutoRaise(True)
+        button.setIconSize(QSize(10, 10))
+        button.setIcon(icon("close"))
+        button.setToolTip("Close (Ctrl+W)")
+        button.setAccessibleName(f"Close {tab.workspace.title}")
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        button.clicked.connect(lambda: self.files.close(tab))
+        return button
+
+    def _color_close_buttons(self) -> None:
+        for index in range(self._tabs.count()):
+            button = self._tabs.tabBar().tabButton(index, QTabBar.ButtonPosition.RightSide)
+            if isinstance(button, QToolButton):
+                button.setIcon(icon("close"))
 
     def remove_tab(self, tab: DocumentTab) -> None:
         """Take a document out of the window; the caller made sure that nothing is lost."""

@@ -71,6 +71,27 @@ def test_texts_from_a_file_cannot_steer_the_terminal(tmp_path):
     assert "\\x1b[2Jgone\\u202e" in text
 
 
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<"), ("pdf", b"%PDF")])
+def test_render_draws_a_model(tmp_path, suffix, magic):
+    target = tmp_path / f"graph.{suffix}"
+    result = workbench("render", SAMPLE, "-o", target, "--direction", "right", "--theme", "dark", "--json")
+    assert result.returncode == 0, result.stderr.decode()
+    assert json.loads(result.stdout) == {"output": str(target), "graph": "digits", "nodes": 17}
+    assert target.read_bytes().startswith(magic)
+
+
+def test_render_takes_an_inner_graph_by_name_and_says_which_there_are(tmp_path):
+    target = tmp_path / "function.svg"
+    assert workbench("render", SAMPLE, "-o", target, "--graph", "Normalize").returncode == 0
+    assert "Cast" in target.read_text(encoding="utf-8")
+    result = workbench("render", SAMPLE, "-o", target, "--graph", "nowhere")
+    assert result.returncode == 2
+    assert "sample.images::Normalize" in result.stderr.decode()
+    result = workbench("render", SAMPLE, "-o", tmp_path / "graph.gif")
+    assert result.returncode == 2
+    assert ".png, .svg, .pdf" in result.stderr.decode()
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_and_refuses_nonsense(command):
     shown = workbench(command, "--help")

@@ -88,6 +88,8 @@ from PySide6.QtCore import QTimer
 from viewer import app
 def look():
     window = application.window
+    if window is None:
+        return
     tabs = window.tabs()
     if tabs and not tabs[-1].view.is_busy:
         print([tab.workspace.title for tab in tabs], len(tabs[-1].workspace.graph.nodes))

@@ -456,6 +456,22 @@ def test_trigger_from_a_workspace_runs_the_action(window, qtbot, write_model):
     assert len(tab.workspace.selection) == 3
 
 
+@pytest.mark.parametrize(
+    ("action_id", "suffix"), [("export", "png"), ("export_view", "pdf"), ("export_selection", "svg")]
+)
+def test_pictures_are_written(window, qtbot, monkeypatch, write_model, tmp_path, action_id, suffix):
+    target = tmp_path / f"picture.{suffix}"
+    monkeypatch.setattr("PySide6.QtWidgets.QFileDialog.getSaveFileName", lambda *_: (str(target), ""))
+    tab = opened(window, qtbot, write_model())
+    tab.workspace.selection.set(list(tab.workspace.graph.nodes)[:2])
+    run(window, f"file.{action_id}")
+    qtbot.waitUntil(lambda: bool(tab.messages.messages), timeout=20_000)
+    assert tab.messages.messages[0].title.startswith(f"picture.{suffix} is written")
+    assert target.read_bytes().startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<"}[suffix])
+    if suffix == "svg":
+        assert target.read_text(encoding="utf-8").count("Relu") == 2, "only what was selected"
+
+
 # -- what is remembered ----------------------------------------------------------------------------------------
 
 
@@ -485,9 +501,11 @@ def test_the_windows_size_is_remembered(qtbot):
     first = MainWindow(Settings())
     first.resize(613, 487)
     first.show()
+    size = first.size()
+    assert size.height() == 487
     first.close()
     second = MainWindow(Settings())
-    assert (second.width(), second.height()) == (613, 487)
+    assert second.size() == size
     second.close()
     qtbot.wait(0)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QApplication
 
-from viewer.actions.action import Action, Context, Menu, always, with_document
+from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
 from viewer.text import display
+
+if TYPE_CHECKING:
+    from viewer.export import Part
 
 _RECENT = 9
 
@@ -62,11 +66,11 @@ def _copy_path(context: Context) -> None:
         QApplication.clipboard().setText(str(tab.path))
 
 
-def _export(context: Context) -> None:
-    from viewer.dialogs.export import export_graph
+def _export(part: Part, context: Context) -> None:
+    from viewer.export import export_picture
 
     if context.window.tab is not None:
-        export_graph(context.window.tab, context.window)
+        export_picture(context.window, context.window.tab, part)
 
 
 def _recent(number: int, context: Context) -> Path | None:
@@ -158,13 +162,33 @@ ACTIONS = (
     Action(
         id="file.export",
         title="&Export Picture…",
-        run=_export,
+        run=partial(_export, "graph"),
         menu=Menu.FILE,
         section=3,
         shortcut=("Ctrl+Shift+E", "Ctrl+Alt+E"),
         icon="export",
         contexts=frozenset({"canvas"}),
-        tip="The graph as PNG, SVG or PDF.",
+        tip="The whole graph as PNG, SVG or PDF.",
+        words="image png svg pdf screenshot",
+    ),
+    Action(
+        id="file.export_view",
+        title="Export Picture of the &View…",
+        run=partial(_export, "view"),
+        menu=Menu.FILE,
+        section=3,
+        tip="What the window shows of the graph, as PNG, SVG or PDF.",
+        words="image png svg pdf screenshot visible",
+    ),
+    Action(
+        id="file.export_selection",
+        title="Export Picture of the Se&lection…",
+        run=partial(_export, "selection"),
+        menu=Menu.FILE,
+        section=3,
+        enabled=with_selection,
+        contexts=frozenset({"node"}),
+        tip="The selected nodes and the edges between them, as PNG, SVG or PDF.",
         words="image png svg pdf screenshot",
     ),
     Action(

@@ -82,9 +82,7 @@ class CommandPalette(QFrame):
         window = self.parentWidget()
         assert window is not None
         width = min(_WIDTH, window.width() - 40)
-        rows = min(_ROWS, max(3, (window.height() - 160) // self.list.sizeHintForRow(0)))
         self.setFixedWidth(width)
-        self.list.setFixedHeight(rows * self.list.sizeHintForRow(0) + 4)
         self.move(window.mapToGlobal(QPoint((window.width() - width) // 2, 60)))
         self.show()
         self.field.setFocus()
@@ -117,6 +115,9 @@ class CommandPalette(QFrame):
         self.list.setCurrentRow(0)
         self._nothing.setVisible(not rated)
         self.list.setVisible(bool(rated))
+        if rated:
+            self.list.setFixedHeight(min(_ROWS, len(rated)) * self.list.sizeHintForRow(0) + 4)
+        self.adjustSize()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
         """Keys that move in the list work while the field has the focus."""

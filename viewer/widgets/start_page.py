@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from viewer.icons import icon
 from viewer.settings import RECENT_FILES, Settings
 from viewer.text import display
+from viewer.theme import themes
 
 _COLUMN_WIDTH = 560
 
@@ -62,6 +63,7 @@ class StartPage(QWidget):
         outer.addWidget(self._waiting)
         outer.addStretch(1)
         settings.changed.connect(self._on_setting)
+        themes().themeChanged.connect(self._color)
         self.refresh()
 
     def _buttons(self) -> QHBoxLayout:
@@ -119,6 +121,9 @@ class StartPage(QWidget):
 
     def _open_item(self, item: QListWidgetItem) -> None:
         self.file_requested.emit(item.data(Qt.ItemDataRole.UserRole))
+
+    def _color(self) -> None:
+        self.open_button.setIcon(icon("open"))
 
     def _on_setting(self, key: str) -> None:
         if key == RECENT_FILES.key:

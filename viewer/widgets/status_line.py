@@ -24,6 +24,7 @@ class StatusLine(QStatusBar):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setSizeGripEnabled(False)
+        self.setContentsMargins(6, 0, 6, 0)
         self._workspace: Workspace | None = None
         self.selection = QLabel()
         self.selection.setTextFormat(Qt.TextFormat.PlainText)

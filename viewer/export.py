@@ -1,0 +1,57 @@
+"""Writing the graph in front as a picture: all of it, what is in view, or what is selected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from viewer.dialogs.files import ask_save
+from viewer.text import number_text
+
+if TYPE_CHECKING:
+    from model.progress import Progress
+    from viewer.canvas.export import Exported
+    from viewer.document_tab import DocumentTab
+    from viewer.main_window import MainWindow
+
+Part = Literal["graph", "view", "selection"]
+
+_FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
+
+
+def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
+    """Ask for a file and write a part of the graph into it as it is drawn now, in a job."""
+    import numpy as np
+
+    from viewer.canvas.export import export_scene
+    from viewer.theme import theme
+
+    scene = tab.view.scene
+    if scene is None:
+        return
+    suggestion = Path(tab.workspace.title).with_suffix(".png")
+    path = ask_save(window, window.settings, "Export picture", _beside(tab, suggestion), _FILTERS)
+    if path is None:
+        return
+    area = tab.view.viewport.area if part == "view" else None
+    if part == "selection":
+        boxes = {box for item in tab.workspace.selection.items for box in scene.drawing.boxes_of(item)}
+        scene = scene.only(np.array(sorted(boxes), np.int64))
+    # Types are read from the model here, on its own thread; the job sees only this table.
+    types = {value: tab.view.type_of(value) for value in scene.drawing.values}
+    colors = theme()
+
+    def work(progress: Progress) -> Exported:
+        return export_scene(scene, path, colors, area=area, type_of=types.get, progress=progress)
+
+    def done(written: Exported) -> None:
+        shrunk = "" if written.scale >= 1 else f" It was shrunk to {written.scale * 100:.0f} % to fit the format."
+        size = f"{number_text(written.width)} × {number_text(written.height)}"
+        tab.workspace.message("info", f"{path.name} is written, {size}.{shrunk}")
+
+    tab.workspace.jobs.start(f"Writing {path.name}", work, done=done)
+
+
+def _beside(tab: DocumentTab, name: Path) -> Path:
+    """Where a picture of a document is suggested to go: beside its file."""
+    return name if tab.path is None else tab.path.with_name(name.name)
