@@ -45,6 +45,7 @@ class Workspace(QObject):
     messaged = Signal(object)  # Message
     run_state_changed = Signal()
     action_requested = Signal(str)  # the id of an Action
+    marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
     def __init__(
@@ -178,6 +179,10 @@ class Workspace(QObject):
         if text != self.run_state:
             self.run_state = text
             self.run_state_changed.emit()
+
+    def mark(self, kind: str, items: Iterable[object]) -> None:
+        """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
+        self.marked.emit(kind, list(items))
 
     # -- actions and menus -----------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import QWidget
 
 from model.document import Change
 from model.graph import Graph, Node, Value
+from model.queries import topology
 from model.types import Type
 from viewer.canvas import colouring, walking
 from viewer.canvas.build import initial_expansion, inner_graph
@@ -82,6 +83,7 @@ class GraphView(Surface):
         workspace = self.workspace
         workspace.graph_shown.connect(self._on_graph_shown)
         workspace.reveal_requested.connect(self.reveal)
+        workspace.marked.connect(self.set_marks)
         workspace.selection.changed.connect(self._on_selection)
         workspace.selection.hover_changed.connect(self._on_hover)
         workspace.changes.nodes_changed.connect(self._loader.forget)
@@ -386,6 +388,11 @@ class GraphView(Surface):
             hover = self.workspace.selection.hover
             self.marks.set("hovered", [hover] if isinstance(hover, (Value, Node)) else [])
             self.update()
+
+    def trace(self, *, upstream: bool) -> None:
+        """Dim all but what the selection depends on, or what depends on it; nothing selected: dim nothing."""
+        chosen = [item for item in self.workspace.selection.items if isinstance(item, (Node, Value))]
+        self.set_marks("traced", topology.upstream(chosen) if upstream else topology.downstream(chosen))
 
     def set_marks(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""

@@ -52,4 +52,9 @@ class PanelInfo:
 
 
 #: The panels, in the order of their tabs within an area.
-PANELS: tuple[PanelInfo, ...] = ()
+PANELS: tuple[PanelInfo, ...] = (
+    PanelInfo("outline", "OutlinePanel", "Outline", "left", "outline", open_at_first=True),
+    PanelInfo("find", "FindPanel", "Find", "left", "find", "Ctrl+F", open_at_first=True),
+    PanelInfo("problems", "ProblemsPanel", "Problems", "bottom", "problems"),
+    PanelInfo("history", "HistoryPanel", "History", "bottom", "history"),
+)

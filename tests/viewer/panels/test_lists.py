@@ -1,0 +1,263 @@
+"""Outline, find, problems and history: through their widgets."""
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+
+from model.attributes import make_attribute
+from model.document import Document
+from model.edits import nodes
+from model.graph import Graph, Model, Node
+from model.steps import InsertNode, SetAttribute, SetField
+from viewer.panels import PANELS
+from viewer.panels.find import FindPanel
+from viewer.panels.history import HistoryPanel
+from viewer.panels.outline import OutlinePanel
+from viewer.panels.problems import ProblemsPanel
+from viewer.qt_models.outline import ObjectRole
+from viewer.workspace import Workspace
+
+
+def shown(qtbot, panel):
+    qtbot.addWidget(panel)
+    panel.resize(400, 300)
+    panel.show()
+    return panel
+
+
+def texts(model, parent=None):
+    """The visible tree as nested names."""
+    parent = parent or QModelIndex()
+    found = []
+    for row in range(model.rowCount(parent)):
+        index = model.index(row, 0, parent)
+        inner = texts(model, index)
+        found.append((index.data(), inner) if inner else index.data())
+    return found
+
+
+@pytest.mark.parametrize("info", PANELS, ids=lambda info: info.id)
+def test_every_panel_opens_on_an_empty_and_on_a_full_model(qtbot, workspace, info):
+    shown(qtbot, info.load()(workspace))
+    empty = Workspace(Document(Model()), title="empty")
+    shown(qtbot, info.load()(empty))
+    qtbot.wait(30)
+    empty.close()
+
+
+# -- outline --------------------------------------------------------------------------------------------------
+
+
+def test_the_outline_lists_every_graph(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    assert texts(panel.model) == [
+        ("main", ["Relu_0", "Neg_1", ("branch", [("then_branch", ["Abs_0"]), ("else_branch", ["Abs_0"])]), "call"]),
+        ("ƒ Twice", ["Softmax_0"]),
+        ("training: algorithm", ["Sub_0"]),
+    ]
+
+
+def test_choosing_in_the_outline_selects_and_the_other_way_round(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    relu = workspace.model.graph.nodes.first
+    index = panel.model.index_of(relu)
+    panel.tree.setCurrentIndex(index)
+    assert workspace.selection.items == (relu,)
+    inner = workspace.model.graph.nodes[2].bodies[1].nodes.first
+    workspace.selection.set([inner])
+    assert panel.tree.currentIndex().data(ObjectRole) is inner
+    assert workspace.selection.items == (inner,)
+
+
+def test_a_double_click_opens_the_graph(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    function = workspace.model.functions[0]
+    index = panel.model.index_of(function.body)
+    panel.tree.scrollTo(index)
+    position = panel.tree.visualRect(index).center()
+    qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    qtbot.mouseDClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    assert workspace.graph is function.body
+
+
+def test_the_outline_follows_edits(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    document, relu = workspace.document, workspace.model.graph.nodes.first
+    panel.tree.expandAll()
+    with document.edit("Rename") as edit:
+        edit.do(SetField(relu, "name", "renamed"))
+    assert panel.model.index_of(relu).data() == "renamed"
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [relu])
+    assert not panel.model.index_of(relu).isValid()
+    document.undo()
+    assert panel.model.index_of(relu).isValid()
+    with document.edit("Drop functions") as edit:
+        edit.do(SetField(document.model, "functions", ()))
+    assert [t[0] for t in texts(panel.model)] == ["main", "training: algorithm"]
+
+
+def test_groups_come_from_scopes(qtbot):
+    graph = Graph("net")
+    for name in ("encoder/layer0/Add", "encoder/layer0/Mul", "encoder/layer1/Add", "encoder/layer1/Mul", "head"):
+        InsertNode(graph, Node("Add", name=name)).apply()
+    workspace = Workspace(Document(Model(graph)), title="net")
+    panel = shown(qtbot, OutlinePanel(workspace))
+    assert texts(panel.model) == [
+        (
+            "net",
+            [
+                (
+                    "encoder",
+                    [
+                        ("layer0", ["encoder/layer0/Add", "encoder/layer0/Mul"]),
+                        ("layer1", ["encoder/layer1/Add", "encoder/layer1/Mul"]),
+                    ],
+                ),
+                "head",
+            ],
+        )
+    ]
+    workspace.selection.set([graph.nodes[3]])
+    assert panel.tree.currentIndex().data() == "encoder/layer1/Mul"
+    workspace.close()
+
+
+def test_names_of_strangers_are_plain_text(qtbot):
+    graph = Graph("<b>bold</b>\u202e")
+    InsertNode(graph, Node("Relu", name="a\nb" + "x" * 3000)).apply()
+    workspace = Workspace(Document(Model(graph)), title="hostile")
+    panel = shown(qtbot, OutlinePanel(workspace))
+    name = panel.model.index(0, 0, panel.model.index(0, 0)).data()
+    assert "\n" not in name
+    assert len(name) < 250
+    assert panel.model.index(0, 0).data() == "<b>bold</b>\\u202e"
+    workspace.close()
+
+
+# -- find -----------------------------------------------------------------------------------------------------
+
+
+def found(panel):
+    return [item.name for item in panel.matches.items]
+
+
+def test_typing_finds_and_marks(qtbot, workspace, heard):
+    panel = shown(qtbot, FindPanel(workspace))
+    calls = []
+    workspace.marked.connect(lambda kind, items: calls.append((kind, [i.name for i in items])))
+    qtbot.keyClicks(panel.box, "op:abs")
+    qtbot.waitUntil(lambda: len(panel.matches.items) == 2)
+    assert found(panel) == ["Abs_0", "Abs_0"]
+    assert panel.status.text() == "2 matches"
+    qtbot.waitUntil(lambda: bool(calls))
+    assert calls[-1] == ("matches", ["Abs_0", "Abs_0"])
+    panel.box.clear()
+    qtbot.waitUntil(lambda: calls[-1] == ("matches", []))
+
+
+def test_arrows_walk_the_results_and_reveal_them(qtbot, workspace):
+    panel = shown(qtbot, FindPanel(workspace))
+    qtbot.keyClicks(panel.box, "abs")
+    qtbot.keyClick(panel.box, Qt.Key.Key_Down)
+    bodies = workspace.model.graph.nodes[2].bodies
+    assert workspace.graph is bodies[0]
+    assert workspace.selection.items == (bodies[0].nodes.first,)
+    qtbot.keyClick(panel.list, Qt.Key.Key_Down)
+    assert workspace.graph is bodies[1]
+    qtbot.keyClick(panel.list, Qt.Key.Key_Up)
+    qtbot.keyClick(panel.list, Qt.Key.Key_Up)
+    assert panel.list.currentIndex().row() == 0
+
+
+def test_a_wrong_expression_is_said(qtbot, workspace):
+    panel = shown(qtbot, FindPanel(workspace))
+    qtbot.keyClicks(panel.box, "name:/(/")
+    panel.start()
+    assert "not a regular expression" in panel.status.text()
+    assert not panel.matches.items
+
+
+def test_results_follow_edits(qtbot, workspace):
+    panel = shown(qtbot, FindPanel(workspace))
+    qtbot.keyClicks(panel.box, "op:relu")
+    qtbot.waitUntil(lambda: found(panel) == ["Relu_0"])
+    with workspace.document.edit("Delete") as edit:
+        nodes.delete(edit, [workspace.model.graph.nodes.first])
+    qtbot.waitUntil(lambda: found(panel) == [])
+
+
+# -- problems -------------------------------------------------------------------------------------------------
+
+
+def broken(workspace):
+    relu = workspace.model.graph.nodes.first
+    with workspace.document.edit("Break") as edit:
+        edit.do(SetAttribute(relu, "nonsense", make_attribute("nonsense", 1)))
+    return relu
+
+
+def messages(panel):
+    return sorted(p.message for p in panel.model.problems if p.severity == "error")
+
+
+def test_problems_appear_and_go(qtbot, workspace):
+    panel = shown(qtbot, ProblemsPanel(workspace))
+    qtbot.waitUntil(lambda: panel.checker.finished)
+    before = messages(panel)
+    broken(workspace)
+    qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
+    workspace.document.undo()
+    qtbot.waitUntil(lambda: messages(panel) == before)
+
+
+def test_a_problem_leads_to_its_place_and_is_mended(qtbot, workspace):
+    panel = shown(qtbot, ProblemsPanel(workspace))
+    relu = broken(workspace)
+    qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
+    row = [p.message for p in panel.model.problems].index("Relu_0 has an attribute nonsense")
+    index = panel.model.index(row, 0)
+    panel.table.scrollTo(index)
+    position = panel.table.visualRect(index).center()
+    qtbot.mouseClick(panel.table.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    qtbot.mouseDClick(panel.table.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    assert workspace.selection.items == (relu,)
+    assert panel.fix_button.isEnabled()
+    qtbot.mouseClick(panel.fix_button, Qt.MouseButton.LeftButton)
+    assert "nonsense" not in relu.attributes
+    assert workspace.document.undo_title == "Remove nonsense of Relu_0"
+
+
+def test_everything_is_mended_as_one_edit(qtbot, workspace):
+    panel = shown(qtbot, ProblemsPanel(workspace))
+    relu = broken(workspace)
+    with workspace.document.edit("Break more") as edit:
+        edit.do(SetAttribute(relu, "more", make_attribute("more", 1)))
+    qtbot.waitUntil(lambda: panel.checker.finished)
+    panel.fix_all()
+    assert not relu.attributes.keys() & {"nonsense", "more"}
+    workspace.document.undo()
+    assert relu.attributes.keys() >= {"nonsense", "more"}
+
+
+# -- history --------------------------------------------------------------------------------------------------
+
+
+def test_history_lists_states_and_goes_to_any(qtbot, workspace):
+    panel = shown(qtbot, HistoryPanel(workspace))
+    model = workspace.model
+    for text in ("one", "two", "three"):
+        with workspace.document.edit(f"Write {text}") as edit:
+            edit.do(SetField(model, "doc_string", text))
+    listed = [panel.model.index(row).data() for row in range(panel.model.rowCount())]
+    assert listed == ["New", "Write one", "Write two", "Write three"]
+    index = panel.model.index(1)
+    position = panel.list.visualRect(index).center() + QPoint(5, 0)
+    qtbot.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    assert model.doc_string == "one"
+    assert panel.list.currentIndex().row() == 1
+    with workspace.document.edit("Write else") as edit:
+        edit.do(SetField(model, "doc_string", "else"))
+    listed = [panel.model.index(row).data().strip() for row in range(panel.model.rowCount())]
+    assert listed == ["New", "Write one", "Write two", "Write three", "Write else"]
+    panel._go(panel.model.index(3))
+    assert model.doc_string == "three"

@@ -1,0 +1,190 @@
+"""Find: a query, every match in every graph, and the matches marked on the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any
+
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
+
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.queries.search import parse, search
+from viewer.icons import icon
+from viewer.panels import Panel
+from viewer.qt_models.outline import graph_title
+from viewer.text import count_text, display, type_text
+from viewer.theme import categories, operator_category
+from viewer.workspace import Workspace
+
+Index = QModelIndex | QPersistentModelIndex
+
+_SLICE_MS = 8
+_HELP = "words · “exact” · op:Conv · name:/regex/ · attr:group=1 · shape:1,?,224,* · dtype:float16 · is:output"
+
+
+class Matches(QAbstractListModel):
+    """The matches found so far."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.items: list[Node | Value] = []
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.beginResetModel()
+        self.items = []
+        self.endResetModel()
+
+    def extend(self, items: list[Node | Value]) -> None:
+        """Add what was found since."""
+        if items:
+            self.beginInsertRows(QModelIndex(), len(self.items), len(self.items) + len(items) - 1)
+            self.items.extend(items)
+            self.endInsertRows()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many."""
+        return 0 if parent.isValid() else len(self.items)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a row shows."""
+        item = self.items[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _line(item)
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            where = f" in {display(graph_title(item.graph))}" if item.graph is not None else ""
+            return f"{_line(item, 1000)}{where}"
+        if role == Qt.ItemDataRole.DecorationRole:
+            if isinstance(item, Node):
+                return categories()[operator_category(item.domain, item.op_type)].color
+            return icon("tensor" if item.initializer is not None else "direction")
+        return None
+
+
+def _line(item: Node | Value, limit: int = 120) -> str:
+    if isinstance(item, Node):
+        return (
+            f"{display(item.op_type, 60)}  {display(item.name, limit)}" if item.name else f"[{display(item.op_type)}]"
+        )
+    kind = type_text(item.type) if item.type is not None else ""
+    return f"{display(item.name, limit)}  {kind}".rstrip()
+
+
+class FindPanel(Panel):
+    """Ctrl+F. Results come as they are found; arrows walk them, Enter opens, Esc goes back to the graph."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.box = QLineEdit(self)
+        self.box.setPlaceholderText("Find nodes and values")
+        self.box.setToolTip(_HELP)
+        self.box.setAccessibleName("Find")
+        self.box.setClearButtonEnabled(True)
+        self.matches = Matches(self)
+        self.list = QListView(self)
+        self.list.setModel(self.matches)
+        self.list.setUniformItemSizes(True)
+        self.list.setAccessibleName("Matches")
+        self.status = QLabel(_HELP, self)
+        self.status.setWordWrap(True)
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status.setEnabled(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setSpacing(4)
+        for widget in (self.box, self.status, self.list):
+            layout.addWidget(widget)
+        self.setFocusProxy(self.box)
+        self._running: Iterator[Node | Value | None] | None = None
+        self._delay = QTimer(self, singleShot=True, interval=120)
+        self._delay.timeout.connect(self.start)
+        self._slices = QTimer(self, interval=0)
+        self._slices.timeout.connect(self._work)
+        self.box.textChanged.connect(lambda _text: self._delay.start())
+        self.box.installEventFilter(self)
+        self.list.installEventFilter(self)
+        self.list.selectionModel().currentChanged.connect(self._on_current)
+        self.list.activated.connect(self._on_opened)
+        workspace.changes.changed.connect(lambda _change: self._delay.start() if self.box.text() else None)
+
+    def activate(self) -> None:
+        """Type at once; what was searched for last is still there, selected."""
+        self.box.setFocus()
+        self.box.selectAll()
+
+    def start(self) -> None:
+        """Search for what the box holds now."""
+        self._delay.stop()
+        self.matches.clear()
+        text = self.box.text()
+        try:
+            query = parse(text)
+        except ModelError as error:
+            self.status.setText(str(error))
+            self._stop()
+            return
+        self._running = search(self.workspace.model, query)
+        self._slices.start()
+        if not text.strip():
+            self._work()
+
+    def _work(self) -> None:
+        """Search for a few milliseconds, then let the window breathe."""
+        running = self._running
+        if running is None:
+            return
+        deadline = perf_counter() + _SLICE_MS / 1000
+        batch: list[Node | Value] = []
+        finished = True
+        for item in running:
+            if item is not None:
+                batch.append(item)
+            if perf_counter() > deadline:
+                finished = False
+                break
+        if finished:
+            self._stop()
+        self.matches.extend(batch)
+        count = len(self.matches.items)
+        if self.box.text().strip():
+            more = "" if finished else " so far"
+            self.status.setText(f"{count_text(count)} {'match' if count == 1 else 'matches'}{more}")
+        else:
+            self.status.setText(_HELP)
+        if finished:
+            self.workspace.mark("matches", self.matches.items)
+
+    def _stop(self) -> None:
+        self._slices.stop()
+        self._running = None
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.workspace.reveal(self.matches.items[index.row()])
+
+    def _on_opened(self, index: QModelIndex) -> None:
+        self._on_current(index)
+        self.workspace.trigger("panel.inspector")
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+        """Down from the box into the list and Up from its first row back, as in Netron."""
+        if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        key = event.key()
+        if watched is self.box and key in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self._delay.isActive():
+                self.start()
+                self._work()
+            if self.matches.items:
+                self.list.setFocus()
+                if not self.list.currentIndex().isValid():
+                    self.list.setCurrentIndex(self.matches.index(0))
+            return True
+        if watched is self.list and key == Qt.Key.Key_Up and self.list.currentIndex().row() <= 0:
+            self.box.setFocus()
+            return True
+        return super().eventFilter(watched, event)

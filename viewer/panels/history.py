@@ -1,0 +1,115 @@
+"""History: every edit by title; choosing one takes the model to the state after it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
+
+from model.document import Document, Entry
+from viewer.icons import icon
+from viewer.panels import Panel
+from viewer.text import display
+from viewer.theme import theme
+from viewer.workspace import Workspace
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class HistoryModel(QAbstractListModel):
+    """The states of a document, oldest first; abandoned branches are indented under where they began."""
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self.entries: list[Entry] = []
+        self._depths: list[int] = []
+        self._ahead: set[Entry] = set()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the history anew."""
+        self.beginResetModel()
+        self.entries, self._depths = [], []
+        current = self._document.current
+        path = {current}
+        while current.parent is not None:
+            current = current.parent
+            path.add(current)
+        last = self._document.current
+        self._ahead = set()
+        while last.latest is not None:
+            last = last.latest
+            self._ahead.add(last)
+        self._add(self._document.root, path | self._ahead)
+        self.endResetModel()
+
+    def _add(self, root: Entry, main: set[Entry]) -> None:
+        """The line of states one is on stays left; a branch off it stands one step in, before the line goes on."""
+        pending = [(root, 0)]
+        while pending:
+            entry, depth = pending.pop()
+            self.entries.append(entry)
+            self._depths.append(depth)
+            following = sorted(entry.children, key=lambda child: child in main, reverse=False)
+            last = following[-1:] if following else []
+            pending.extend((child, depth) for child in last)
+            pending.extend((child, depth + 1) for child in following[:-1])
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many states."""
+        return 0 if parent.isValid() else len(self.entries)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a row shows."""
+        entry = self.entries[index.row()]
+        now = entry is self._document.current
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return "    " * self._depths[index.row()] + display(entry.title)
+            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
+                time = datetime.fromtimestamp(entry.time).strftime("%H:%M:%S") if entry.time else ""
+                return f"{display(entry.title)} {time}{', now' if now else ''}".strip()
+            case Qt.ItemDataRole.FontRole if now:
+                font = QFont()
+                font.setBold(True)
+                return font
+            case Qt.ItemDataRole.ForegroundRole if entry in self._ahead or self._depths[index.row()]:
+                return theme().muted
+            case Qt.ItemDataRole.DecorationRole:
+                return icon("chevron") if now else None
+        return None
+
+
+class HistoryPanel(Panel):
+    """The list; one click goes there."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.model = HistoryModel(workspace.document, self)
+        self.list = QListView(self)
+        self.list.setModel(self.model)
+        self.list.setUniformItemSizes(True)
+        self.list.setAccessibleName("History")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.list)
+        self.setFocusProxy(self.list)
+        self.list.clicked.connect(self._go)
+        self.list.activated.connect(self._go)
+        workspace.changes.changed.connect(self._refresh)
+        self._refresh()
+
+    def _refresh(self, _change: object = None) -> None:
+        self.model.refresh()
+        row = self.model.entries.index(self.workspace.document.current)
+        self.list.setCurrentIndex(self.model.index(row))
+        self.list.scrollTo(self.model.index(row))
+
+    def _go(self, index: QModelIndex) -> None:
+        entry = self.model.entries[index.row()]
+        if entry is not self.workspace.document.current:
+            self.workspace.document.go_to(entry)

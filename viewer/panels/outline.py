@@ -1,0 +1,100 @@
+"""The outline: every graph, group and node of the model as a tree."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPoint
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
+
+from model.graph import Graph, Node, Value
+from viewer.canvas.scopes import Scope
+from viewer.panels import Panel
+from viewer.qt_models.outline import ObjectRole, OutlineModel
+from viewer.workspace import Workspace
+
+
+class OutlinePanel(Panel):
+    """Follows the selection and sets it; opening a row shows the graph or centres the node."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.model = OutlineModel(workspace.model, self)
+        self.tree = QTreeView(self)
+        self.tree.setModel(self.model)
+        self.tree.setAccessibleName("Outline")
+        self.tree.setUniformRowHeights(True)
+        self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.tree.header().setStretchLastSection(False)
+        self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        self.tree.header().setResizeContentsPrecision(100)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.tree)
+        self.setFocusProxy(self.tree)
+        self.tree.expand(self.model.index(0, 0))
+        self._following = False
+
+        self.tree.selectionModel().selectionChanged.connect(self._on_chosen)
+        self.tree.activated.connect(self._on_opened)
+        self.tree.doubleClicked.connect(self._on_opened)
+        self.tree.customContextMenuRequested.connect(self._on_menu)
+        self.tree.setContextMenuPolicy(self.contextMenuPolicy().CustomContextMenu)
+        workspace.selection.changed.connect(self._follow)
+        workspace.changes.structure_changed.connect(self._on_structure)
+        workspace.changes.nodes_changed.connect(self.model.renamed)
+        workspace.changes.model_changed.connect(self._on_model)
+
+    def _on_structure(self, graphs: set[Graph]) -> None:
+        self.model.restructured(graphs)
+        self._follow()
+
+    def _on_model(self) -> None:
+        graphs = [self.model.index(i, 0).data(ObjectRole) for i in range(self.model.rowCount())]
+        if graphs != list(self.workspace.model.root_graphs()):
+            self.model.rebuild()
+            self.tree.expand(self.model.index(0, 0))
+
+    def _follow(self) -> None:
+        """Show in the tree what is selected elsewhere."""
+        if self._following:
+            return
+        current = self.workspace.selection.current
+        if isinstance(current, Value):
+            current = current.producer
+        if not isinstance(current, (Node, Graph)) or not self.isVisible():
+            return
+        index = self.model.index_of(current)
+        if index.isValid() and index != self.tree.currentIndex():
+            self._following = True
+            self.tree.setCurrentIndex(index)
+            self.tree.scrollTo(index)
+            self._following = False
+
+    def _on_chosen(self) -> None:
+        if self._following:
+            return
+        rows = [i for i in self.tree.selectionModel().selectedIndexes() if i.column() == 0]
+        items: list[Node | Graph] = []
+        for index in rows:
+            subject = index.data(ObjectRole)
+            items.extend(subject.all_nodes() if isinstance(subject, Scope) else [subject])
+        if items:
+            self._following = True
+            self.workspace.selection.set(items)
+            self._following = False
+
+    def _on_opened(self, index: QModelIndex) -> None:
+        subject = index.siblingAtColumn(0).data(ObjectRole)
+        self._following = True
+        if isinstance(subject, Scope):
+            self.workspace.reveal_all(list(subject.all_nodes()))
+        elif subject is not None:
+            self.workspace.reveal(subject)
+        self._following = False
+
+    def _on_menu(self, position: QPoint) -> None:
+        subject = self.tree.indexAt(position).siblingAtColumn(0).data(ObjectRole)
+        if subject is not None:
+            kind = "node" if isinstance(subject, (Node, Scope)) else "graph"
+            self.workspace.open_menu(self.tree.viewport().mapToGlobal(position), kind)

@@ -1,0 +1,222 @@
+"""Problems: everything that is wrong with the model, kept up to date, each with its place and its fix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt, QTimer
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model.checks import Checker, Problem
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from viewer.icons import icon
+from viewer.panels import Panel
+from viewer.text import display, plural
+from viewer.theme import theme
+from viewer.workspace import Workspace
+
+Index = QModelIndex | QPersistentModelIndex
+
+_IDLE_MS = 20
+_COLUMNS = ("Problem", "Expected", "Place")
+
+
+class ProblemModel(QAbstractTableModel):
+    """What is known to be wrong now."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.problems: list[Problem] = []
+
+    def set(self, problems: list[Problem]) -> None:
+        """Show these."""
+        if problems != self.problems:
+            self.beginResetModel()
+            self.problems = problems
+            self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many."""
+        return 0 if parent.isValid() else len(self.problems)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+        """Problem, what was expected, place."""
+        return len(_COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Column titles."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return _COLUMNS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        problem = self.problems[index.row()]
+        texts = (problem.message, problem.detail, place_text(problem.place))
+        if role == Qt.ItemDataRole.DisplayRole:
+            return display(texts[index.column()], 300)
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            fix = f"\nCan be mended: {problem.fix.title}" if problem.fix is not None else ""
+            return display(f"{problem.severity}: {problem.message}\n{problem.detail}", 1000, keep_lines=True) + display(
+                fix, 300, keep_lines=True
+            )
+        if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
+            colors = {"error": theme().error, "warning": theme().warning, "info": theme().muted}
+            return icon(problem.severity, colors[problem.severity])
+        return None
+
+
+def place_text(place: object) -> str:
+    """Where a problem is, in a few words."""
+    match place:
+        case Node():
+            return f"{place.op_type} {place.name}"
+        case Value():
+            return f"value {place.name}"
+        case Graph():
+            return f"graph {place.name}"
+        case Function():
+            return f"function {place.name}"
+        case Model():
+            return "model"
+        case _:
+            return str(place or "")
+
+
+class ProblemsPanel(Panel):
+    """The list, checked bit by bit while nothing else happens; double-click goes to the place."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.checker = Checker(workspace.document, self._on_known)
+        self.model = ProblemModel(self)
+        self.table = QTableView(self)
+        self.table.setModel(self.model)
+        self.table.setAccessibleName("Problems")
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setShowGrid(False)
+        self.table.setWordWrap(False)
+        self.table.verticalHeader().hide()
+        self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Interactive)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.summary = QLabel("", self)
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.fix_button = QPushButton("Mend", self)
+        self.fix_button.setToolTip("Mend the selected problem; can be undone")
+        self.fix_all_button = QPushButton("Mend all", self)
+        self.fix_all_button.setToolTip("Mend every problem that has a safe fix, as one edit")
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        row.addWidget(self.summary, 1)
+        row.addWidget(self.fix_button)
+        row.addWidget(self.fix_all_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(self.table)
+        self.setFocusProxy(self.table)
+        self._idle = QTimer(self, interval=_IDLE_MS)
+        self._idle.timeout.connect(self._work)
+        self.table.activated.connect(self._go)
+        self.table.doubleClicked.connect(self._go)
+        self.table.customContextMenuRequested.connect(self._on_menu)
+        self.table.selectionModel().currentChanged.connect(lambda *_: self._update_buttons())
+        self.fix_button.clicked.connect(self.fix_current)
+        self.fix_all_button.clicked.connect(self.fix_all)
+        workspace.changes.changed.connect(lambda _change: self._idle.start())
+        self._idle.start()
+        self._on_known()
+
+    def _work(self) -> None:
+        if self.checker.work():
+            self._idle.stop()
+        self._on_known()
+
+    def _on_known(self) -> None:
+        if not hasattr(self, "fix_all_button"):
+            return
+        problems = self.checker.problems
+        self.model.set(problems)
+        counts = {severity: sum(p.severity == severity for p in problems) for severity in ("error", "warning", "info")}
+        parts = [
+            plural(counts["error"], "error"),
+            plural(counts["warning"], "warning"),
+            plural(counts["info"], "remark"),
+        ]
+        checking = "" if self.checker.finished else " · checking…"
+        self.summary.setText((" · ".join(parts) if problems else "No problems") + checking)
+        self._update_buttons()
+
+    def _update_buttons(self) -> None:
+        current = self._current()
+        self.fix_button.setEnabled(current is not None and current.fix is not None)
+        self.fix_all_button.setEnabled(any(p.fix is not None for p in self.model.problems))
+
+    def _current(self) -> Problem | None:
+        row = self.table.currentIndex().row()
+        return self.model.problems[row] if 0 <= row < len(self.model.problems) else None
+
+    def _go(self, index: QModelIndex) -> None:
+        place = self.model.problems[index.row()].place
+        if isinstance(place, (Node, Value, Graph, Function, Model)):
+            self.workspace.reveal(place)
+
+    def _on_menu(self, position: QPoint) -> None:
+        problem = self._current()
+        if problem is None:
+            return
+        menu = QMenu(self)
+        go = QAction("Go to the place", menu)
+        go.triggered.connect(lambda: self._go(self.table.currentIndex()))
+        menu.addAction(go)
+        if problem.fix is not None:
+            mend = QAction(display(problem.fix.title, 80), menu)
+            mend.triggered.connect(self.fix_current)
+            menu.addAction(mend)
+        menu.popup(self.table.viewport().mapToGlobal(position))
+
+    def fix_current(self) -> None:
+        """Mend the selected problem, as one edit."""
+        problem = self._current()
+        if problem is not None and problem.fix is not None:
+            self._apply(problem.fix.title, [problem])
+
+    def fix_all(self) -> None:
+        """Mend whatever can be, as one edit; a fix that no longer applies is left out."""
+        self._apply("Mend all problems", [p for p in self.model.problems if p.fix is not None])
+
+    def _apply(self, title: str, problems: list[Problem]) -> None:
+        document = self.workspace.document
+        failed: ModelError | None = None
+        with document.edit(title):
+            for problem in problems:
+                assert problem.fix is not None
+                try:
+                    with document.edit(title) as edit:
+                        problem.fix.apply(edit)
+                except (ModelError, ValueError) as error:
+                    failed = (
+                        error
+                        if isinstance(error, ModelError)
+                        else ModelError("A fix does not apply any more", str(error))
+                    )
+        if failed is not None:
+            self.workspace.report(failed)

@@ -1,0 +1,1 @@
+"""Item models that show model objects in Qt views."""
