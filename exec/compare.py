@@ -1,0 +1,332 @@
+"""Where two sets of values differ: two runs, or a run and arrays from elsewhere.
+
+Also the first value of a run that is not finite, with the elements it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, log10, nan, sqrt
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.context import RuntimeValue
+from exec.plan import MISSING, Path, ValueKey
+from exec.results import RunResult
+from exec.statistics import describe
+
+#: Elements compared in one go.
+_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two tensors differ. `relative` errors are |a − b| / |b|, b being the reference.
+
+    `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem` says why there are no numbers: other
+    shapes or kinds. Elements that are not finite count as equal when both are the same, else as infinitely far.
+    """
+
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    mean_abs: float = 0.0
+    cosine: float = 1.0
+    snr: float = inf  # decibel
+    tolerance: float = 0.0
+    worst: tuple[int, ...] = ()  # index of the largest absolute difference
+    worst_pair: tuple[Any, Any] = (None, None)
+    unequal: int = 0
+    size: int = 0
+    problem: str = ""
+
+    def within(self, rtol: float, atol: float) -> bool:
+        """Whether the difference is acceptable: a quick bound, exact when rtol equals atol."""
+        return not self.problem and (self.tolerance <= min(rtol, atol) or self.max_abs <= atol or self.max_rel <= rtol)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One compared value, in run order. `other` is the name it was found by on the other side."""
+
+    key: ValueKey
+    name: str
+    other: str
+    difference: Difference
+
+
+def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> Difference:
+    """The difference of two values; sequences and maps by their elements, the worst one counts."""
+    if isinstance(ours, list) and isinstance(reference, list):
+        if len(ours) != len(reference):
+            return Difference(problem=f"{len(ours)} elements, {len(reference)} in the reference")
+        return _worst(compare_values(a, b) for a, b in zip(ours, reference, strict=True))
+    if isinstance(ours, dict) and isinstance(reference, dict):
+        if ours.keys() != reference.keys():
+            return Difference(problem="the keys of the maps differ")
+        return _worst(compare_values(np.asarray(ours[k]), np.asarray(reference[k])) for k in ours)
+    if ours is None and reference is None:
+        return Difference()
+    if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
+        return Difference(problem=f"{describe(ours)}, the reference is {describe(reference)}")
+    if ours.shape != reference.shape:
+        return Difference(problem=f"shape {list(ours.shape)}, the reference has {list(reference.shape)}")
+    return _compare_arrays(ours, reference)
+
+
+def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: float) -> bool:
+    """Whether |ours − reference| ≤ atol + rtol·|reference| everywhere; what is not finite must be the same."""
+    if isinstance(ours, list) and isinstance(reference, list):
+        return len(ours) == len(reference) and all(
+            is_close(a, b, rtol, atol) for a, b in zip(ours, reference, strict=True)
+        )
+    if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
+        return compare_values(ours, reference).tolerance <= min(rtol, atol)
+    if ours.shape != reference.shape or (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
+        return False
+    if ours.dtype.kind in "OUS":
+        return bool(ours.tolist() == reference.tolist())
+    a, b = ours.reshape(-1), reference.reshape(-1)
+    with np.errstate(all="ignore"):
+        return all(
+            np.allclose(_numbers(a[i : i + _BLOCK]), _numbers(b[i : i + _BLOCK]), rtol, atol, equal_nan=True)
+            for i in range(0, a.size, _BLOCK)
+        )
+
+
+def _worst(differences: Iterable[Difference]) -> Difference:
+    return max(differences, key=lambda d: (bool(d.problem), d.max_abs), default=Difference())
+
+
+def _compare_arrays(ours: Array, reference: Array) -> Difference:
+    if (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
+        return Difference(problem=f"{ours.dtype.name}, the reference is {reference.dtype.name}")
+    if ours.dtype.kind in "OUS":
+        return _compare_texts(ours, reference)
+    if not ours.size:
+        return Difference()
+    sums = _Sums()
+    a, b = ours.reshape(-1), reference.reshape(-1)
+    with np.errstate(all="ignore"):
+        for start in range(0, a.size, _BLOCK):
+            sums.add(start, _numbers(a[start : start + _BLOCK]), _numbers(b[start : start + _BLOCK]))
+    return sums.difference(ours, reference)
+
+
+def _compare_texts(ours: Array, reference: Array) -> Difference:
+    unequal = np.flatnonzero(np.array([x != y for x, y in zip(ours.flat, reference.flat, strict=True)], bool))
+    if not unequal.size:
+        return Difference(size=ours.size)
+    at = tuple(int(i) for i in np.unravel_index(int(unequal[0]), ours.shape))
+    return Difference(inf, inf, nan, nan, -inf, inf, at, (ours[at], reference[at]), int(unequal.size), ours.size)
+
+
+def _numbers(block: Array) -> Array:
+    if block.dtype.kind == "c":
+        return block.astype(np.complex128)
+    return block.astype(np.float64)
+
+
+class _Sums:
+    """What the numbers of a Difference are made of, block by block."""
+
+    def __init__(self) -> None:
+        self.max_abs = self.max_rel = self.tolerance = -1.0
+        self.at = 0
+        self.total = self.aa = self.bb = self.ab = self.dd = 0.0
+        self.unequal = 0
+        self.size = 0
+
+    def add(self, start: int, a: Array, b: Array) -> None:
+        """Take in one block, whose first element has this flat index."""
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        far = np.abs(a - b)
+        far[same] = 0
+        far[np.isnan(far)] = inf  # one of the two is not a number
+        size = np.abs(b)
+        relative = np.where(same, 0, far / size)
+        needed = np.where(np.isfinite(far), far / (1 + np.where(np.isfinite(size), size, 0)), inf)
+        worst = int(far.argmax())
+        if far[worst] > self.max_abs:
+            self.max_abs, self.at = float(far[worst]), start + worst
+        self.max_rel = max(self.max_rel, float(np.where(np.isnan(relative), inf, relative).max()))
+        self.tolerance = max(self.tolerance, float(needed.max()))
+        self.unequal += int(a.size - np.count_nonzero(same))
+        self.size += a.size
+        usable = np.isfinite(a) & np.isfinite(b)
+        x, y = a[usable], b[usable]
+        self.total += float(far[usable].sum())
+        self.aa += float(np.vdot(x, x).real)
+        self.bb += float(np.vdot(y, y).real)
+        self.ab += float(np.vdot(x, y).real)
+        self.dd += float((far[usable] ** 2).sum())
+
+    def difference(self, ours: Array, reference: Array) -> Difference:
+        """All blocks together."""
+        at = tuple(int(i) for i in np.unravel_index(self.at, ours.shape))
+        norms = sqrt(self.aa * self.bb)
+        cosine = self.ab / norms if norms else (1.0 if self.aa == self.bb else 0.0)
+        snr = inf if not self.dd else 10 * log10(self.bb / self.dd) if self.bb else -inf
+        return Difference(
+            self.max_abs,
+            self.max_rel,
+            self.total / self.size,
+            cosine,
+            snr,
+            self.tolerance,
+            at,
+            (ours[at].item(), reference[at].item()),
+            self.unequal,
+            self.size,
+        )
+
+
+# --- runs ------------------------------------------------------------------------------------------------------
+
+
+def value_keys(result: RunResult) -> Iterator[ValueKey]:
+    """Values of the main graph in run order: inputs, then what each node gives."""
+    by_slot = {slot: key for key, slot in reversed(result.layout.slots.items())}
+    made = {slot for step in result.layout.steps for slot in step.outs}
+    for key, slot in result.layout.slots.items():
+        if not key[0] and slot not in made and result.slots[slot] is not MISSING:
+            yield key
+    for step in result.layout.steps:
+        for slot in step.outs:
+            if slot and slot in by_slot:
+                yield by_slot[slot]
+
+
+def compare_runs(ours: RunResult, reference: RunResult) -> list[Row]:
+    """Values that both runs have, by path and name, in the order of the first."""
+    names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
+    rows = []
+    for key in value_keys(ours):
+        name = ours.layout.name(key[1])
+        other = names.get((key[0], name))
+        if other is not None and ours.info(key) is not None and reference.info(other) is not None:
+            rows.append(Row(key, name, name, compare_values(ours.value(key), reference.value(other))))
+    return rows
+
+
+def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Row]:
+    """A run against named arrays of another framework: matched by name, the rest by shape where that is unambiguous."""
+    left = dict(arrays)
+    matched: dict[ValueKey, str] = {}
+    keys = [key for key in value_keys(ours) if ours.info(key) is not None]
+    for key in keys:
+        name = ours.layout.name(key[1])
+        for candidate in (name, _plain(name)):
+            if candidate in left:
+                matched[key] = candidate
+                del left[candidate]
+                break
+    for name, array in left.items():
+        shape = getattr(array, "shape", None)
+        fitting = [k for k in keys if k not in matched and (info := ours.info(k)) is not None and info.shape == shape]
+        if len(fitting) == 1:
+            matched[fitting[0]] = name
+    return [
+        Row(key, ours.layout.name(key[1]), matched[key], compare_values(ours.value(key), arrays[matched[key]]))
+        for key in keys
+        if key in matched
+    ]
+
+
+def _plain(name: str) -> str:
+    """A name as frameworks write it that cannot have slashes, colons or dots in it."""
+    return "".join(c if c.isalnum() else "_" for c in name).strip("_")
+
+
+def first_divergence(rows: Sequence[Row], *, rtol: float = 1e-3, atol: float = 1e-5) -> Row | None:
+    """The first row, in run order, that is not within the tolerances."""
+    return next((row for row in rows if not row.difference.within(rtol, atol)), None)
+
+
+# --- not finite ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """An input of the node and the element of it that led to the first non-finite output, with its value."""
+
+    key: ValueKey
+    name: str
+    index: tuple[int, ...]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class NonFinite:
+    """The first value that is not finite everywhere. `node` is its number, 0 for an input or constant of the graph."""
+
+    key: ValueKey
+    name: str
+    node: int
+    path: Path
+    index: tuple[int, ...]
+    value: float
+    count: int
+    causes: tuple[Cause, ...]
+
+
+def first_non_finite(result: RunResult) -> NonFinite | None:
+    """The first value in run order with NaN or an infinity, and the input elements it came from; None when all is well.
+
+    The elements are exact where inputs are broadcast to the output; for other operators they are the elements that
+    are not finite already, or else the largest of each input.
+    """
+    by_slot = {slot: key for key, slot in reversed(result.layout.slots.items())}
+    producer = {slot: step for step in result.layout.steps for slot in step.outs if slot}
+    for key in value_keys(result):
+        found = _bad(result.find(key))
+        if found is None:
+            continue
+        index, count = found
+        array = result.find(key)
+        step = producer.get(result.layout.slots[key])
+        causes = []
+        for slot in dict.fromkeys(step.reads if step is not None else ()):
+            given = result.slots[slot] if slot else MISSING
+            if slot in by_slot and isinstance(given, np.ndarray) and given.dtype.kind in "fiuV" and given.size:
+                at = _cause(given, index, array.shape)
+                value = float(given[at])
+                causes.append(Cause(by_slot[slot], result.layout.name(by_slot[slot][1]), at, value))
+        return NonFinite(
+            key,
+            result.layout.name(key[1]),
+            step.node if step is not None else 0,
+            step.path if step is not None else (),
+            index,
+            float(array[index]),
+            count,
+            tuple(causes),
+        )
+    return None
+
+
+def _bad(value: RuntimeValue) -> tuple[tuple[int, ...], int] | None:
+    """Index of the first element that is not finite, and how many there are."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fV" or not value.size:
+        return None
+    numbers = value if value.dtype.kind == "f" else value.astype(np.float32)
+    finite = np.isfinite(numbers)
+    if finite.all():
+        return None
+    flat = int(np.argmin(finite))
+    return tuple(int(i) for i in np.unravel_index(flat, value.shape)), int(value.size - np.count_nonzero(finite))
+
+
+def _cause(given: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    found = _bad(given)
+    if len(given.shape) <= len(shape):
+        aligned = shape[len(shape) - given.ndim :]
+        if all(g in (1, s) for g, s in zip(given.shape, aligned, strict=True)):
+            tail = index[len(shape) - given.ndim :]
+            return tuple(0 if g == 1 else i for g, i in zip(given.shape, tail, strict=True))
+    if found is not None:
+        return found[0]
+    numbers = given.astype(np.float32) if given.dtype.kind == "V" else given
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(numbers))), given.shape))

@@ -1,0 +1,170 @@
+"""Run a model with the bundled executor and print or save what it computes.
+
+Inputs that no --inputs file gives are random with a seed. Keys of the .npz file that is written are value names.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from model.errors import ModelError
+from viewer.commands.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from viewer.text import display
+
+if TYPE_CHECKING:
+    import argparse
+
+    from exec.results import RunResult
+    from model.graph import Model
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``run``."""
+    parser.add_argument("model", metavar="MODEL", help="the model; - reads standard input")
+    parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="values of inputs by name")
+    parser.add_argument("--seed", type=int, default=0, help="of random inputs and random operators (0)")
+    parser.add_argument("--size", action="append", default=[], metavar="SYMBOL=N", help="size of a symbolic dimension")
+    parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="what to print and save (outputs)")
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT.npz", help="write the values to a file")
+    parser.add_argument("--stats", action="store_true", help="minimum, maximum, mean, deviation and what is not finite")
+    parser.add_argument("--profile", action="store_true", help="time and memory by node and operator")
+    parser.add_argument("--memory-limit", type=size, metavar="4G", help="the largest value there may be, in bytes")
+    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds the run may take")
+
+
+def size(text: str) -> int:
+    """Bytes in ``512M`` or ``4G``; ValueError for anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        msg = f"{text!r} is no size such as 4G"
+        raise ValueError(msg)
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it; the exit status says whether every node ran."""
+    from exec.session import Session
+
+    model = read_model(arguments.model)
+    session = Session(model)
+    feeds = _feeds(model, arguments)
+    with progress(f"Running {arguments.model}") as running:
+        result = session.run(
+            feeds,
+            values=_wanted(arguments.values),
+            progress=running,
+            seed=arguments.seed,
+            memory_limit=arguments.memory_limit,
+            time_limit=arguments.time_limit,
+        )
+    names = _names(result, arguments.values)
+    if arguments.output is not None:
+        from exec.archive import write_npz
+
+        write_npz(arguments.output, ((n, result.values[n]) for n in names))
+    if arguments.json:
+        print_json(_facts(result, names, arguments))
+    else:
+        _print(result, names, arguments)
+    for failure in result.failures:
+        print(display(f"error: {failure}", 2000, elide="end"), file=sys.stderr)
+    if result.stopped:
+        print(f"error: the run did not finish: {result.stopped}", file=sys.stderr)
+        return EXIT_FAILED
+    return EXIT_OK if result.ok else EXIT_FOUND
+
+
+def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
+    from exec.inputs import make_feeds, read_npz, required_inputs
+
+    given = read_npz(arguments.inputs) if arguments.inputs is not None else {}
+    known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        have = ", ".join(v.name for v in required_inputs(model.graph))
+        raise ModelError("No such input", f"{arguments.inputs} has {', '.join(unknown)}; the model takes {have}")
+    sizes = {}
+    for text in arguments.size:
+        symbol, _, number = text.partition("=")
+        if not number.isdigit():
+            raise ModelError("No such size", f"{text!r}; expected SYMBOL=N")
+        sizes[symbol] = int(number)
+    if all(v.name in given for v in required_inputs(model.graph)):
+        return given
+    return make_feeds(model, sizes=sizes, seed=arguments.seed) | given
+
+
+def _wanted(text: str) -> Any:
+    return text if text in ("all", "outputs") else [name for name in text.split(",") if name]
+
+
+def _names(result: RunResult, text: str) -> list[str]:
+    wanted = _wanted(text)
+    names = list(result.values) if wanted == "all" else list(result.outputs) if wanted == "outputs" else wanted
+    return [name for name in names if result.info(name) is not None]
+
+
+def _statistics(result: RunResult, name: str) -> dict[str, Any]:
+    found = result.statistics(name)
+    if found is None:
+        return {}
+    return {
+        "minimum": found.minimum,
+        "maximum": found.maximum,
+        "mean": found.mean,
+        "deviation": found.deviation,
+        "zeros": found.zeros,
+        "non_finite": found.non_finite,
+    }
+
+
+def _facts(result: RunResult, names: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
+    values = {}
+    for name in names:
+        values[name] = {"type": str(result.info(name))} | (_statistics(result, name) if arguments.stats else {})
+    facts: dict[str, Any] = {
+        "values": values,
+        "failures": [str(f) for f in result.failures],
+        "stopped": result.stopped,
+        "seconds": result.seconds,
+        "peak_bytes": result.peak_bytes,
+        "notes": list(result.notes),
+    }
+    if arguments.profile:
+        facts["nodes"] = [
+            {"node": n.title, "operator": n.operator, "state": n.state.value, "seconds": n.seconds, "bytes": n.nbytes}
+            for n in result.nodes
+        ]
+    return facts
+
+
+def _print(result: RunResult, names: list[str], arguments: argparse.Namespace) -> None:
+    for name in names:
+        line = f"{display(name, 60)}  {result.info(name)}"
+        if arguments.stats:
+            shown = {k: v for k, v in _statistics(result, name).items() if v is not None}
+            line += "  " + "  ".join(f"{k} {v:.6g}" for k, v in shown.items())
+        print(line)
+    for note in result.notes:
+        print(display(f"note: {note}", 200), file=sys.stderr)
+    if arguments.profile:
+        _print_profile(result)
+
+
+def _print_profile(result: RunResult) -> None:
+    total = sum(n.seconds for n in result.nodes) or 1.0
+    by_operator: dict[str, list[float]] = {}
+    for node in result.nodes:
+        by_operator.setdefault(node.operator, []).append(node.seconds)
+    print(f"\n{result.seconds * 1e3:.2f} ms, {result.peak_bytes / 1e6:.1f} MB of values")
+    print(f"{'operator':32}{'nodes':>7}{'ms':>10}{'share':>8}")
+    for operator, times in sorted(by_operator.items(), key=lambda item: -sum(item[1])):
+        print(f"{display(operator, 31):32}{len(times):7}{sum(times) * 1e3:10.2f}{sum(times) / total:8.1%}")
+    print(f"\n{'costliest node':42}{'ms':>10}{'MB':>10}")
+    for node in sorted(result.nodes, key=lambda n: -n.seconds)[:20]:
+        print(f"{display(node.title, 41):42}{node.seconds * 1e3:10.3f}{node.nbytes / 1e6:10.2f}")
