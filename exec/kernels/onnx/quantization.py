@@ -27,6 +27,9 @@ from exec.kernels.shared.scratch import scratch
 
 UINT8 = np.dtype(np.uint8)
 
+#: float32 has no fractions near 1.5·2²³: adding it rounds half to even and leaves the integer in the low bits.
+_ROUNDING = 1.5 * 2**23
+
 
 def _laid_out(values: Array, x: Array, axis: int, block_size: int, name: str) -> Array:
     """A scale or zero point as an array that broadcasts over `x`: 0-d, along an axis, or repeated per block."""
@@ -61,11 +64,19 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
     result = empty(x.shape, dtype)
     shift = None if zero_point is None or not zero_point.any() else zero_point.astype(x.dtype)
     container = np.dtype(np.int8) if is_narrow(dtype) else dtype
+    zero = 0 if shift is None else int(shift.item()) if shift.size == 1 else 1
+    # An odd zero point would turn the even neighbour of a tie into the odd one.
+    by_addition = x.dtype == FLOAT32 and container is dtype and zero % 2 == 0
 
     def convert(source: Array, target: Array, work: Array) -> None:
         np.divide(source, scale, out=work)
         if precision != work.dtype:
             work[...] = work.astype(precision)
+        if by_addition:
+            np.clip(work, low - zero, high - zero, out=work)
+            np.add(work, _ROUNDING + zero, out=work)
+            np.copyto(target, work.view(np.int32), casting="unsafe")
+            return
         np.rint(work, out=work)
         if shift is not None:
             np.add(work, shift, out=work)

@@ -87,6 +87,22 @@ def test_the_division_is_a_division() -> None:
     assert result.tolist() == np.clip(np.rint(x / scale), -128, 127).tolist()
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("zero", [0, 1, 2, 7, 128, 255, -128, -3, 32768, -32768, 65535])
+@pytest.mark.parametrize("shape", [(), (3000,)])
+def test_ties_and_ends_for_every_zero_point(dtype: str, zero: int, shape: Any) -> None:
+    low, high = integer_limits(np.dtype(dtype))
+    if not low <= zero <= high:
+        pytest.skip("not a value of the type")
+    rng = np.random.default_rng(zero & 0xFF)
+    x = np.array(rng.integers(-600, 600, shape) / 2, np.float32)
+    if shape:
+        x[:6] = [1e30, -1e30, np.inf, -np.inf, high + 0.5, low - 0.5]
+    expected = np.clip(np.rint(x.astype(np.float64)) + zero, low, high).astype(dtype)
+    result = call("QuantizeLinear", [x, np.array(1, np.float32), np.array(zero, dtype)], opset=21)
+    assert_same(result, np.asarray(expected), rtol=0, atol=0)
+
+
 def test_precision_rounds_the_quotient() -> None:
     x, scale = np.array([2.4990234375], np.float32), np.array(1, np.float32)
     zero = np.array(0, np.int8)
