@@ -12,7 +12,6 @@ import traceback
 from types import TracebackType
 from typing import TextIO
 
-from viewer.about import versions
 from viewer.settings import state_folder
 
 _LOG_LIMIT = 1 << 20
@@ -29,6 +28,8 @@ def install() -> None:
 
 def report_text(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> str:
     """What a developer needs: versions and the traceback."""
+    from viewer.about import versions  # its imports take a while, and most runs never need it
+
     about = "\n".join(f"{name} {version}" for name, version in versions().items())
     return f"{about}\n\n{''.join(traceback.format_exception(kind, error, trace))}"
 

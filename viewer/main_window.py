@@ -21,9 +21,9 @@ from PySide6.QtWidgets import (
 )
 
 from model.errors import ModelError
+from model.graph import Value
 from viewer.actions.binding import ActionBinding
 from viewer.app_icon import app_icon
-from viewer.dialogs.shortcuts import ShortcutsDialog
 from viewer.docks import Docks
 from viewer.document_tab import DocumentTab
 from viewer.files import Files
@@ -157,6 +157,7 @@ class MainWindow(QMainWindow):
         workspace.action_requested.connect(self.actions_binding.run)
         workspace.menu_requested.connect(self._open_context_menu)
         tab.view.zoom_changed.connect(partial(self._show_zoom, tab))
+        tab.view.opened.connect(self._open_panel_of)
         self.status.work.watch(workspace.jobs)
         self.actions_binding.add_graph_shortcuts(tab.view)
         self._tabs.insertTab(index, tab, "")
@@ -232,6 +233,13 @@ class MainWindow(QMainWindow):
         if self.tab is None:
             self.docks.set_shown(shown=waiting)
 
+    def _open_panel_of(self, item: object) -> None:
+        """A double-click on something without an inside: its values, or its fields."""
+        has_values = isinstance(item, Value) and self.docks.has("tensor")
+        panel = "tensor" if has_values else "inspector"
+        if self.docks.has(panel):
+            self.docks.open(panel)
+
     def _show_zoom(self, tab: DocumentTab, zoom: float) -> None:
         if tab is self.tab:
             self.status.show_zoom(zoom)
@@ -266,6 +274,8 @@ class MainWindow(QMainWindow):
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""
+        from viewer.dialogs.shortcuts import ShortcutsDialog
+
         ShortcutsDialog(self).show()
 
     # -- events ----------------------------------------------------------------------------------------------

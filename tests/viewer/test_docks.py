@@ -1,0 +1,123 @@
+import pytest
+
+from model.document import Document
+from model.graph import Model
+from model.steps import RemoveNode, SetField
+from viewer.main_window import MainWindow
+from viewer.opening import sample_model
+from viewer.panels import PANELS, Panel
+from viewer.settings import Settings
+from viewer.workspace import Workspace
+
+PANEL_IDS = [info.id for info in PANELS]
+
+
+def edit_everything(workspace):
+    """Rename, delete, undo, and show other graphs, as a person would while the panel is open."""
+    document = workspace.document
+    node = next(iter(workspace.model.graph.nodes), None)
+    if node is None:
+        return
+    workspace.selection.set([node])
+    with document.edit("Rename") as edit:
+        edit.do(SetField(node, "name", "<b>new</b>"))
+    workspace.selection.set([*node.outputs, workspace.graph, workspace.model, *workspace.model.functions])
+    workspace.selection.set([node])
+    with document.edit("Delete") as edit:
+        edit.do(RemoveNode(node))
+    document.undo()
+    document.redo()
+    document.undo()
+    for graph in workspace.model.graphs():
+        workspace.show(graph)
+    workspace.selection.clear()
+
+
+@pytest.mark.parametrize("info", PANELS, ids=PANEL_IDS)
+def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
+    empty = Workspace(Document(Model()))
+    for each in (empty, workspace):
+        panel = info.load()(each)
+        assert isinstance(panel, Panel)
+        qtbot.addWidget(panel)
+        panel.show()
+        panel.activate()
+        edit_everything(each)
+        qtbot.waitUntil(lambda each=each: not each.jobs.running, timeout=20_000)
+    empty.close()
+
+
+@pytest.mark.parametrize("info", PANELS, ids=PANEL_IDS)
+def test_a_panel_that_is_closed_hears_nothing_any_more(info, qtbot, workspace):
+    panel = info.load()(workspace)
+    panel.show()
+    qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=20_000)
+    panel.deleteLater()
+    qtbot.wait(1)
+    edit_everything(workspace)
+    qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=20_000)
+
+
+@pytest.fixture
+def window(qtbot):
+    window = MainWindow(Settings())
+    window.resize(1100, 700)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    for tab in window.tabs():
+        window.remove_tab(tab)
+    window.close()
+    qtbot.wait(0)
+
+
+def open_copies(window, qtbot, tmp_path, *names):
+    for name in names:
+        (tmp_path / name).write_bytes(sample_model().read_bytes())
+    window.files.open([tmp_path / name for name in names])
+    qtbot.waitUntil(lambda: len(window.tabs()) == len(names), timeout=20_000)
+    qtbot.waitUntil(lambda: all(not tab.view.is_busy for tab in window.tabs()), timeout=20_000)
+
+
+def test_ids_are_unique_and_every_panel_has_an_action(window):
+    assert len(set(PANEL_IDS)) == len(PANEL_IDS)
+    for panel_id in PANEL_IDS:
+        assert window.actions_binding.qaction(f"panel.{panel_id}").text()
+
+
+def test_docks_stay_away_from_the_start_page_and_come_back(window, qtbot, tmp_path):
+    assert not any(window.docks.is_open(panel_id) for panel_id in PANEL_IDS)
+    open_copies(window, qtbot, tmp_path, "a.onnx")
+    assert [window.docks.is_open(info.id) for info in PANELS] == [info.open_at_first for info in PANELS]
+    window.files.close(window.tabs()[0])
+    assert not any(window.docks.is_open(panel_id) for panel_id in PANEL_IDS)
+
+
+@pytest.mark.skipif(not PANELS, reason="there are no panels")
+def test_each_document_has_panels_of_its_own(window, qtbot, tmp_path):
+    panel_id = PANEL_IDS[0]
+    open_copies(window, qtbot, tmp_path, "a.onnx", "b.onnx")
+    second = window.docks.open(panel_id)
+    window.activate(window.tabs()[0])
+    first = window.docks.open(panel_id)
+    assert (first.workspace, second.workspace) == tuple(tab.workspace for tab in window.tabs())
+    window.activate(window.tabs()[1])
+    assert window.docks.open(panel_id) is second
+
+
+@pytest.mark.skipif(not PANELS, reason="there are no panels")
+def test_what_was_open_is_remembered_between_starts(qtbot, tmp_path):
+    panel_id = PANEL_IDS[0]
+    before = []
+    for _ in range(2):
+        window = MainWindow(Settings())
+        window.show()
+        open_copies(window, qtbot, tmp_path, "a.onnx")
+        before.append(window.docks.is_open(panel_id))
+        if before == [before[0]]:
+            window.docks.toggle(panel_id)
+            changed = window.docks.is_open(panel_id)
+        window.close()
+        qtbot.wait(0)
+    assert before[1] == changed
+    assert before[0] != changed
