@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 COMMANDS = {
     "info": "what is in a model",
     "render": "draw a model into a PNG, SVG or PDF file",
+    "check": "every problem of a model with its place",
+    "run": "run a model and print or save its values",
+    "test": "run a model on its test data and compare",
+    "infer": "infer types and shapes and write them into a model",
+    "convert": "write a model in another form",
+    "extract": "cut out the part between values",
 }
 
 _USAGE = "onnx-workbench [MODEL ...]\n       onnx-workbench COMMAND ...   (see onnx-workbench COMMAND --help)"

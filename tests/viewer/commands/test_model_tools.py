@@ -1,0 +1,106 @@
+"""check, infer, convert and extract as the command line runs them, in this process."""
+
+import json
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from model.io.read import load
+from model.types import Shape
+from tests.model import builders
+from viewer.cli import main
+
+
+@pytest.fixture
+def chain(tmp_path):
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    return path
+
+
+def broken(tmp_path):
+    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto.graph.node[3].attribute[0].name = "axes"
+    del proto.opset_import[:]
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_check_of_a_legal_model(chain, capsys):
+    assert main(["check", str(chain)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0 errors")
+
+
+def test_check_names_every_error_with_its_place(tmp_path, capsys):
+    assert main(["check", str(broken(tmp_path)), "--json", "--errors"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert {"opset-import", "attribute-unknown"} <= {p["rule"] for p in found}
+    axes = next(p for p in found if p["rule"] == "attribute-unknown")
+    assert axes["place"] == "chain › fourth"
+    assert axes["fix"] == "Remove axes of fourth"
+
+
+def test_check_compares_declared_types_with_inferred_ones(tmp_path, capsys):
+    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 7
+    path = tmp_path / "wrong.onnx"
+    path.write_bytes(proto.SerializeToString())
+    assert main(["check", str(path)]) == 0
+    assert "y is declared float N×7. It will be float N×4." in capsys.readouterr().out
+    assert main(["check", str(path), "--no-inference"]) == 0
+    assert "declared" not in capsys.readouterr().out
+
+
+def test_infer_writes_what_it_finds(chain, tmp_path, capsys):
+    out = tmp_path / "out.onnx"
+    assert main(["infer", str(chain), "-o", str(out)]) == 0
+    model = load(out)
+    assert builders.value(model, "r").type.shape == Shape(("N", 4))
+    assert "3 declarations written" in capsys.readouterr().out
+
+
+def test_a_rule_that_is_none_is_refused(chain, tmp_path, capsys):
+    out = tmp_path / "out.onnx"
+    assert main(["infer", str(chain), "-o", str(out), "--rule", "nonsense"]) == 2
+    assert "is no rule" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["m.onnxtxt", "m.textproto", "m.json"])
+def test_convert_there_and_back_keeps_everything(chain, tmp_path, name):
+    there, back = tmp_path / name, tmp_path / "back.onnx"
+    assert main(["convert", str(chain), "-o", str(there)]) == 0
+    assert main(["convert", str(there), "-o", str(back)]) == 0
+    first, second = (onnx.load(p) for p in (chain, back))
+    assert onnx.printer.to_text(first) == onnx.printer.to_text(second)
+
+
+def test_convert_moves_weights_out_and_in(chain, tmp_path):
+    out, back = tmp_path / "far" / "out.onnx", tmp_path / "back.onnx"
+    out.parent.mkdir()
+    assert main(["convert", str(chain), "-o", str(out), "--external", "one-file", "--threshold", "0"]) == 0
+    assert len(list(out.parent.iterdir())) == 2
+    assert main(["convert", str(out), "-o", str(back), "--external", "inline"]) == 0
+    model = load(back)
+    assert np.array_equal(builders.value(model, "w").initializer.numpy(), [1, 2, 3, 4])
+
+
+def test_extract_cuts_between_values(chain, tmp_path, capsys):
+    out = tmp_path / "part.onnx"
+    arguments = ["extract", str(chain), "-o", str(out), "--inputs", "a", "--outputs", "c", "--json"]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "output": str(out),
+        "nodes": 2,
+        "inputs": ["a"],
+        "outputs": ["c"],
+    }
+    assert [n.op_type for n in load(out).graph.nodes] == ["Relu", "Add"]
+
+
+def test_extract_suggests_a_name_that_exists(chain, tmp_path, capsys):
+    assert main(["extract", str(chain), "-o", str(tmp_path / "p.onnx"), "--outputs", "unusde"]) == 2
+    assert "Near it: unused" in capsys.readouterr().err

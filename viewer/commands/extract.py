@@ -1,0 +1,56 @@
+"""Cut out the part of a model that computes some values from others."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from model.edits.subgraphs import extract_between
+from model.errors import ModelError
+from model.graph import Graph, Value
+from viewer.commands.render import find_graph
+from viewer.commands.terminal import EXIT_OK, print_json, read_model
+from viewer.commands.writing import add_output_arguments, write_model
+from viewer.text import plural
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, the boundary, and the file to write."""
+    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    parser.add_argument("--inputs", nargs="+", default=None, metavar="VALUE", help="values to become inputs")
+    parser.add_argument("--outputs", nargs="+", required=True, metavar="VALUE", help="values to compute")
+    parser.add_argument("--graph", metavar="NAME", default="", help="a body or function by its name")
+    add_output_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Cut and write. Without --inputs, whatever inputs of the graph are needed stay its inputs."""
+    model = read_model(options.model)
+    graph = find_graph(model, options.graph)
+    inputs = list(graph.inputs) if options.inputs is None else _values(graph, options.inputs)
+    part = extract_between(model, graph, inputs, _values(graph, options.outputs))
+    write_model(part, options)
+    if options.json:
+        print_json(
+            {
+                "output": str(options.output),
+                "nodes": len(part.graph.nodes),
+                "inputs": [v.name for v in part.graph.inputs],
+                "outputs": [v.name for v in part.graph.outputs],
+            }
+        )
+    else:
+        print(f"{plural(len(part.graph.nodes), 'node')} of {len(graph.nodes)}")
+    return EXIT_OK
+
+
+def _values(graph: Graph, names: Sequence[str]) -> list[Value]:
+    by_name = {value.name: value for value in graph.values()}
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        import difflib
+
+        near = difflib.get_close_matches(missing[0], by_name, n=3)
+        hint = f"Near it: {', '.join(near)}." if near else f"The graph has {len(by_name)} values."
+        raise ModelError(f"There is no value {missing[0]!r}", hint)
+    return [by_name[name] for name in names]

@@ -1,0 +1,39 @@
+"""What commands that write a model share: where to, and how tensors are stored."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from viewer.commands.terminal import progress
+
+if TYPE_CHECKING:
+    from model.graph import Model
+    from model.io.save import Saved
+
+_LAYOUTS = ("keep", "inline", "one-file", "file-per-tensor")
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """OUT and the storage of tensors."""
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", type=Path, required=True,
+        help="file to write; .onnx, .onnxtxt, .textproto, .pbtxt or .json says in which form",
+    )  # fmt: skip
+    parser.add_argument("--external", choices=_LAYOUTS, default="keep", help="where the values of tensors go")
+    parser.add_argument(
+        "--threshold", type=int, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
+    )
+
+
+def write_model(model: Model, options: argparse.Namespace) -> Saved:
+    """Write to OUT atomically; ModelError when it cannot be done."""
+    from model.io.place import Layout
+    from model.io.save import save
+
+    layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
+    with progress(f"Writing {options.output.name}") as writing:
+        return save(
+            model, options.output, layout=layouts[options.external], threshold=options.threshold, progress=writing
+        )
