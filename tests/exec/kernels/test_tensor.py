@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from exec.context import Limits, set_limits
 from exec.errors import KernelError, LimitError
+from exec.kernels.registry import find
 from tests.exec.kernels.harness import assert_same, call, cases, check_against, check_case, ort_one_node
 
 OPERATORS = [
@@ -205,6 +207,61 @@ def test_unique_rows_can_be_put_together_again(rows: list[list[float]], in_order
     assert len({tuple(v) for v in values.tolist()}) == len(values)
     if not in_order:
         assert first.tolist() == sorted(first.tolist())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_where_picks_what_numpy_picks(data: st.DataObject) -> None:
+    shape = (3, data.draw(st.sampled_from([1, 7, 60])), 70)
+    kinds = ["f4", "f8", "f2", "i1", "u2", "i8", "?", "c8", "c16", "bfloat16", "int4"]
+    kind = data.draw(st.sampled_from(kinds))
+    dtype = np.dtype(getattr(ml_dtypes, kind) if len(kind) > 3 else kind)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    parts = []
+    for _ in range(3):
+        mine = tuple(n if data.draw(st.booleans()) else 1 for n in shape)
+        parts.append(rng.integers(-7, 8, mine))
+    condition, x, y = parts[0] > 0, parts[1].astype(dtype), parts[2].astype(dtype)
+    if dtype.kind == "f":
+        x[x == 3], y[y == 3] = np.nan, np.inf
+    if data.draw(st.booleans()):
+        x = x.T.copy().T  # not contiguous
+    assert_same(call("Where", [condition, x, y], opset=16), np.where(condition, x, y), rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("Reshape", [X, i64(4, -1)], {}),
+        ("Reshape", [X.T, i64(4, -1)], {}),
+        ("Slice", [X, i64(1), i64(3)], {}),
+        ("Slice", [X, i64(1, 3), i64(9, 0), i64(0, 2), i64(1, -1)], {}),
+    ],
+)
+def test_prepared_kernels_give_the_same(op_type: str, inputs: list[Any], attributes: Any) -> None:
+    prepare = find(op_type, 14).prepare
+    assert prepare is not None
+    run = prepare((None, *inputs[1:]), **attributes)
+    assert run is not None
+    assert_same(run(*inputs), call(op_type, inputs, opset=14, **attributes))
+
+
+def test_preparation_leaves_errors_to_the_run() -> None:
+    for op_type, constants in (("Reshape", (None, i64(-1, -1))), ("Reshape", (None, X)), ("Slice", (None, X, X))):
+        prepare = find(op_type, 14).prepare
+        assert prepare is not None
+        assert prepare(constants) is None
+    prepare = find("Reshape", 14).prepare
+    assert prepare is not None
+    with pytest.raises(KernelError, match="cannot reshape"):
+        prepare((None, i64(7)))(X, i64(7))
+
+
+def test_gather_reads_only_what_it_needs_of_a_view() -> None:
+    table = np.arange(12.0).reshape(3, 4)
+    assert_same(call("Gather", [table.T, i64(3, 0)], opset=13), table.T[[3, 0]])
+    with pytest.raises(KernelError):
+        call("Gather", [table.T, i64(4)], opset=13)
 
 
 def test_unique_takes_texts_in_both_ways() -> None:

@@ -36,6 +36,10 @@ def gather_1(data: Array, indices: Array, *, axis: int = 0) -> Array:
         return data[(*before, place, ...)]
     check_size((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
     try:
+        if not data.flags.c_contiguous:
+            # `take` would copy all of a view first.
+            every: tuple[Any, ...] = (_ALL,) * axis
+            return np.asarray(data[(*every, indices)])
         return data.take(indices, axis)
     except IndexError:
         raise _out_of_range(int(indices.min()), int(indices.max()), length, f"axis {axis}") from None
@@ -75,12 +79,14 @@ def _element_offsets(shape: Sequence[int], indices: Array, axis: int) -> Array:
     ):
         msg = f"indices of shape {indices.shape} do not fit data of shape {tuple(shape)} outside axis {axis}"
         raise KernelError(msg)
-    offsets = _within(indices, shape[axis], f"axis {axis}") * prod(shape[axis + 1 :])
+    places = _within(indices, shape[axis], f"axis {axis}")
+    stride = prod(shape[axis + 1 :])
+    rest = np.zeros((1,) * len(shape), np.int64)  # what the other axes add, of length 1 along this one
     for i, n in enumerate(indices.shape):
         if i != axis and n > 1:
             steps = np.arange(n) * prod(shape[i + 1 :])
-            offsets += steps.reshape([-1 if k == i else 1 for k in range(len(shape))])
-    return offsets
+            rest = rest + steps.reshape([-1 if k == i else 1 for k in range(len(shape))])
+    return np.asarray((places if stride == 1 else places * stride) + rest)
 
 
 @kernel("GatherND", since=11)

@@ -93,8 +93,8 @@ def pad(data: Array, widths: Sequence[int], mode: str, value: Any = 0) -> Array:
     result[tuple(middle)] = data
     for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         # Axes before this one are filled to the rim, those after it only in the middle.
-        rest = middle[axis + 1 :]
-        before = (_ALL,) * axis
+        rest: tuple[Any, ...] = tuple(middle[axis + 1 :])
+        before: tuple[Any, ...] = (_ALL,) * axis
         for start, count in ((0, begin), (begin + data.shape[axis], end)):
             if not count:
                 continue
@@ -103,7 +103,7 @@ def pad(data: Array, widths: Sequence[int], mode: str, value: Any = 0) -> Array:
                 result[border] = value
             else:
                 places = _source(mode, np.arange(start, start + count) - begin, data.shape[axis]) + begin
-                result[border] = result[(*before, _ALL, *rest)].take(places, axis)
+                result[border] = result[(*before, places, *rest)]
     return result
 
 

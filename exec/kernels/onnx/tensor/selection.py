@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from exec.arrays import Array, check_size
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.broadcast import broadcast_shape
 from exec.kernels.shared.dtypes import widen
 
 
@@ -17,9 +20,29 @@ def where_9(condition: Array, x: Array, y: Array) -> Array:
     if x.dtype != y.dtype or condition.dtype.kind != "b":
         msg = f"types {condition.dtype}, {x.dtype} and {y.dtype}; expected bool and two of the same type"
         raise KernelError(msg)
+    shape = x.shape
     if not condition.shape == x.shape == y.shape:
-        check_size(np.broadcast_shapes(condition.shape, x.shape, y.shape), x.dtype)
-    return np.where(condition, x, y)
+        shape = broadcast_shape(condition, x, y)
+        check_size(shape, x.dtype)
+    if prod(shape) < _WORTH_BITS or x.dtype.itemsize not in _INTEGERS or x.dtype.kind == "O":
+        return np.where(condition, x, y)
+    return _by_bits(condition, x, y, shape)
+
+
+_INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+_WORTH_BITS = 4096
+
+
+def _by_bits(condition: Array, x: Array, y: Array, shape: tuple[int, ...]) -> Array:
+    """y ^ ((x ^ y) & mask): three passes without a branch, where numpy's choice costs five times as much to guess."""
+    whole = _INTEGERS[x.dtype.itemsize]
+    mask = np.negative(condition.astype(whole))
+    ours, theirs = x.view(whole), y.view(whole)
+    result = np.empty(shape, whole)
+    np.bitwise_xor(ours, theirs, out=result)
+    np.bitwise_and(result, mask, out=result)
+    np.bitwise_xor(result, theirs, out=result)
+    return result.view(x.dtype)
 
 
 @kernel("NonZero", since=9)

@@ -5,14 +5,14 @@ All but Shape and Size return views of their input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from exec.arrays import Array, check_size
 from exec.context import RuntimeValue
 from exec.errors import KernelError
-from exec.kernels.registry import kernel
+from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.axes import integers, normal_axes
 
 
@@ -61,6 +61,25 @@ def _reshape(data: Array, dims: list[int], *, keep_zero: bool = False) -> Array:
     except (ValueError, OverflowError):
         msg = f"cannot reshape {data.size} elements of shape {data.shape} to {wanted}"
         raise KernelError(msg) from None
+
+
+@prepares(reshape_5, reshape_14)
+def prepare_reshape(constants: Sequence[Array | None], **attributes: int) -> Callable[..., Array] | None:
+    """A constant shape that copies no dimension goes to numpy as it is."""
+    shape = constants[1]
+    dims = tuple(shape.tolist()) if isinstance(shape, np.ndarray) and shape.ndim == 1 else (0,)
+    if 0 in dims or min(dims, default=1) < -1 or dims.count(-1) > 1:
+        return None
+
+    def run(data: Array, shape: Array) -> Array:
+        if not data.flags.c_contiguous:
+            return reshape_14(data, shape, **attributes)
+        try:
+            return data.reshape(dims)
+        except ValueError:
+            return reshape_14(data, shape, **attributes)  # says what is wrong
+
+    return run
 
 
 @kernel("Squeeze", since=1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from exec.arrays import Array, check_size, zeros
 from exec.context import Context
 from exec.errors import KernelError
-from exec.kernels.registry import kernel
+from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.axes import integers, normal_axes, normal_axis, scalar_int
 
 
@@ -29,6 +29,27 @@ def slice_10(data: Array, starts: Array, ends: Array, axes: Array | None = None,
         None if axes is None else integers(axes, "axes"),
         None if steps is None else integers(steps, "steps"),
     )
+
+
+@prepares(slice_10)
+def prepare_slice(constants: Sequence[Array | None]) -> Callable[..., Array] | None:
+    """Constant bounds are read once."""
+    try:
+        given = [None if c is None else integers(c, "a bound") for c in constants[1:]]
+    except KernelError:
+        return None  # the plain kernel says what is wrong, when it runs
+    starts, ends, axes, steps = [*given, None, None, None, None][:4]
+    if starts is None or ends is None:
+        return None
+
+    def run(
+        data: Array, now_starts: Array, now_ends: Array, now_axes: Array | None = None, now_steps: Array | None = None
+    ) -> Array:
+        if (now_axes is None) != (axes is None) or (now_steps is None) != (steps is None):
+            return slice_10(data, now_starts, now_ends, now_axes, now_steps)
+        return slice_axes(data, starts, ends, axes, steps)
+
+    return run
 
 
 def slice_axes(
