@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from model.graph import Function, Graph, Model, Node, Value
+from model.queries.topology import outer_values
 from model.types import Type
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Box, Button, Drawing, Kind, Measure, Options, TypeOf
@@ -229,8 +230,8 @@ class Builder:
             for position, (source, value, dashed) in enumerate(wired):
                 self._connect(source, target, value, dashed=dashed, at=(position, len(wired)))
             if node.bodies and self._boxes[target].kind is not Kind.CONTAINER:
-                for value in captured(node):
-                    found = self._source(level, value)
+                for value in outer_values(node):
+                    found = self._source(level, value) if value.initializer is None else None
                     if found is not None:
                         self._connect(found[0], target, value, dashed=True, at=None)
         for index, value in enumerate(level.graph.outputs):
@@ -312,22 +313,6 @@ def build(
 def declared_type(value: Value) -> Type | None:
     """What the file says about a value."""
     return value.type
-
-
-def captured(node: Node) -> list[Value]:
-    """Values of outer graphs that a node's bodies use, each once, in the order of use."""
-    bodies = [graph for body in node.bodies for graph in body.walk()]
-    inside = set(bodies)
-    found: dict[Value, None] = {}
-    for graph in bodies:
-        for inner in graph.nodes:
-            for value in inner.inputs:
-                if value is not None and value.initializer is None and value.graph not in inside:
-                    found[value] = None
-        for value in graph.outputs:
-            if value.initializer is None and value.graph not in inside:
-                found[value] = None
-    return [value for value in found if value.graph is not None]
 
 
 def inner_graph(subject: object, model: Model | None) -> Graph | None:

@@ -201,8 +201,8 @@ class Cards:
                 for row in rows
             )
         if note:
-            room = width - header - _GAP
-            note = measure.elided(note, Style.ROW, room, middle=True) if room >= 36.0 else ""
+            room, needed = width - header - _GAP, measure.width(note, Style.ROW)
+            note = measure.elided(note, Style.ROW, room, middle=True) if room >= min(needed, 64.0) else ""
         height = HEADER + (len(rows) * ROW + 2 * ROWS_PADDING if rows else 0.0)
         return Box(kind, subject, key, title, note, rows, category, buttons, parent, width, height, names)
 

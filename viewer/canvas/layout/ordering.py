@@ -309,9 +309,10 @@ def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False)
     stays recognisable. Otherwise several starts are tried for a moment and the best is pursued.
     """
     small = graph.vertices <= _SMALL
-    starts = [_first_order(graph, nodes, 0)]
+    few, many = (1, _SHARED - 1), (_SHARED, graph.vertices)
+    starts = [_first_order(graph, nodes, 1, 0)]
     if not keep:
-        starts += [_first_order(graph, nodes, far) for far in (_SHARED, 1)]
+        starts += [_first_order(graph, nodes, *consumers) for consumers in (many, few, (1, graph.vertices))]
     runs: list[_Run] = []
     for seed in starts:
         order = Order(graph, seed, runs[0].order if runs else None)
@@ -321,8 +322,9 @@ def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False)
         runs.append(run)
         if run.fewest == 0:
             break
-    best = min(runs, key=lambda run: run.fewest)
-    best.order.restore(best.best)
+    best = runs[0]
+    for run in runs[1:]:
+        best.take(run.best, run.gaps)
     best.improve(24 if small else 8 if graph.vertices <= 60_000 else 4, first_down=True)
     return best.best
 
@@ -332,8 +334,13 @@ class _Run:
 
     def __init__(self, order: Order, progress: Progress) -> None:
         self.order, self.progress = order, progress
-        self.best, self.fewest = order.snapshot(), order.crossings()
+        self.best, self.gaps = order.snapshot(), order.crossings_per_gap()
         self.turn = 0
+
+    @property
+    def fewest(self) -> int:
+        """Crossings of the best order."""
+        return int(self.gaps.sum())
 
     def improve(self, rounds: int, first_down: bool) -> None:
         """Go on until that many rounds are over or nothing was gained for a while."""
@@ -351,20 +358,37 @@ class _Run:
                 self.progress.check()
                 less = order.exchange_runs(crossings)
                 if less > 0.97 * crossings:
-                    crossings = less
                     break
                 crossings = less
             self.turn += 1
-            stale += 1
-            if crossings < self.fewest:
-                self.best, self.fewest, stale = order.snapshot(), crossings, 0
+            stale = 0 if self.take(order.snapshot(), order.crossings_per_gap()) else stale + 1
+
+    def take(self, other: Index, gaps: Index) -> bool:
+        """Adopt another order wherever it is better; whether it was anywhere.
+
+        Between two ranks that both orders arrange alike, either may be followed: a deep graph is put together from
+        the best stretches of everything that was tried.
+        """
+        starts = self.order.starts[:-1]
+        alike = np.logical_and.reduceat(self.best == other, starts)
+        stretch = np.cumsum(alike)
+        saved = np.bincount(stretch, self.gaps) - np.bincount(stretch, gaps)
+        better = (saved > 0)[stretch]
+        if not better.any():
+            return False
+        # The rank that opens a stretch is alike in both, so whole ranks can be copied.
+        slots = better[self.order.rank[self.best]]
+        self.best = np.where(slots, other, self.best)
+        self.gaps = np.where(better, gaps, self.gaps)
+        self.order.restore(self.best)
+        return True
 
 
-def _first_order(graph: Layered, nodes: Real, far: int) -> Real:
+def _first_order(graph: Layered, nodes: Real, least: int, most: int) -> Real:
     """[V] keys: the nodes' own; dummies have that of the node they come from.
 
-    With `far`, lines with at least so many consumers start at the right end instead: a mask or a time step that
-    serves every block disturbs least outside, and no local exchange would bring it there.
+    Lines with `least` to `most` consumers start at the right end instead: a mask or a time step that serves every
+    block disturbs least on one side, the skips on the other, and no local exchange would bring them there.
     """
     dummies = len(graph.dummy_trunk)
     if not dummies:
@@ -373,8 +397,7 @@ def _first_order(graph: Layered, nodes: Real, far: int) -> Real:
     begins = upper < graph.nodes
     origins = upper[begins]
     keys = nodes[origins[np.cumsum(begins) - 1]]
-    if far:
-        trunk = graph.dummy_trunk
-        consumers = np.bincount(trunk, np.where(begins, graph.segments.weight[:dummies], 0))
-        keys = np.where(consumers[trunk] >= far, nodes.max() + 1 + keys, keys)
+    trunk = graph.dummy_trunk
+    consumers = np.bincount(trunk, np.where(begins, graph.segments.weight[:dummies], 0))[trunk]
+    keys = np.where((consumers >= least) & (consumers <= most), nodes.max() + 1 + keys, keys)
     return np.concatenate([nodes, keys])

@@ -1,0 +1,76 @@
+"""What depends on what: nodes and values up- and downstream of others, bodies included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from model.graph import Graph, Node, Value
+
+Thing = Node | Value
+
+
+def upstream(start: Iterable[Thing]) -> dict[Thing, None]:
+    """Everything the given nodes and values depend on, and themselves, in the order found.
+
+    A node depends on its inputs and on the outer values its bodies use; a value on its producer. Stops at graph
+    inputs and constants. Cost: the size of what is found.
+    """
+    found: dict[Thing, None] = dict.fromkeys(start)
+    pending = list(found)
+    while pending:
+        thing = pending.pop()
+        if isinstance(thing, Value):
+            before: Iterable[Thing | None] = (thing.producer,)
+        else:
+            before = (*thing.inputs, *outer_values(thing))
+        for other in before:
+            if other is not None and other not in found:
+                found[other] = None
+                pending.append(other)
+    return found
+
+
+def downstream(start: Iterable[Thing]) -> dict[Thing, None]:
+    """Everything that depends on the given nodes and values, and themselves, in the order found.
+
+    What uses a value inside a body makes the node that owns the body depend on it too.
+    """
+    found: dict[Thing, None] = dict.fromkeys(start)
+    pending = list(found)
+    while pending:
+        thing = pending.pop()
+        after: list[Thing | None] = []
+        if isinstance(thing, Node):
+            after += thing.outputs
+            owner = thing.graph.owner if thing.graph is not None else None
+            if isinstance(owner, Node):
+                after.append(owner)
+        else:
+            after += [_user(user) for user, _ in thing.uses]
+        for other in after:
+            if other is not None and other not in found:
+                found[other] = None
+                pending.append(other)
+    return found
+
+
+def _user(user: Node | Graph) -> Node | None:
+    """The node that uses a value: itself, or the one whose body returns the value."""
+    if isinstance(user, Node):
+        return user
+    return user.owner if isinstance(user.owner, Node) else None
+
+
+def outer_values(node: Node) -> list[Value]:
+    """Values of outer graphs that a node's bodies use, each once, in the order of use; empty without bodies."""
+    if not node.bodies:
+        return []
+    graphs = [graph for body in node.bodies for graph in body.walk()]
+    inside = set(graphs)
+    found: dict[Value, None] = {}
+    for graph in graphs:
+        used = [value for inner in graph.nodes for value in inner.inputs]
+        for value in (*used, *graph.outputs):
+            if value is not None and value.graph is not None and value.graph not in inside:
+                found[value] = None
+    return list(found)

@@ -1,0 +1,111 @@
+"""Graphs built by hand for the canvas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.graph import Function, Graph, Model, Node, Value
+from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from model.tensors import ArrayTensor
+from model.types import ElementType, Shape, TensorType
+from viewer.canvas.view import GraphView
+
+HOSTILE_NAMES = (
+    "x" * 300,
+    "\u202eevil\u202c",
+    "שלום עולם مرحبا",
+    "<b>bold</b><img src=x onerror=alert(1)>&amp;",
+    "tab\tnew\nline\x00null\x1b[31m",
+    "\udcff\udc80",
+    "",
+    "a/" * 200,
+    "日本語🙂" * 40,
+)
+
+
+class Graphs:
+    """Builds one graph node by node: values are called by name."""
+
+    def __init__(self, name: str = "main", outer: Graphs | None = None) -> None:
+        self.graph = Graph(name)
+        self.values: dict[str, Value] = {}
+        self._outer = outer
+
+    def input(self, name: str, *dims: int | str) -> Value:
+        value = self.value(name)
+        value._type = TensorType(ElementType.FLOAT, Shape(dims))
+        SetGraphInputs(self.graph, (*self.graph.inputs, value)).apply()
+        return value
+
+    def constant(self, name: str, array: np.ndarray[Any, Any]) -> Value:
+        value = self.value(name)
+        SetInitializer(self.graph, value, ArrayTensor(array, name=name)).apply()
+        return value
+
+    def value(self, name: str) -> Value:
+        scope: Graphs | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope._outer
+        value = self.values[name] = Value(name, None, self.graph)
+        return value
+
+    def node(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        name: str = "",
+        domain: str = "",
+        **attrs: Any,
+    ) -> Node:
+        attributes = {
+            key: Attribute(key, AttributeKind.GRAPH, value) if isinstance(value, Graph) else make_attribute(key, value)
+            for key, value in attrs.items()
+        }
+        made = []
+        for output in outputs:
+            self.values[output] = self.values.get(output) or Value(output, None, self.graph)
+            made.append(self.values[output])
+        node = Node(
+            op_type,
+            tuple(self.value(i) if i else None for i in inputs),
+            tuple(made),
+            name=name,
+            domain=domain,
+            attributes=attributes,
+        )
+        InsertNode(self.graph, node).apply()
+        return node
+
+    def outputs(self, *names: str) -> None:
+        SetGraphOutputs(self.graph, tuple(self.value(name) for name in names)).apply()
+
+    def model(self, *functions: Function) -> Model:
+        model = Model(self.graph, opset=18)
+        SetField(model, "functions", functions).apply()
+        return model
+
+
+def long_chain(count: int, *, scopes: int = 0) -> Graphs:
+    """Relu after Relu; with `scopes`, in as many groups."""
+    g = Graphs()
+    g.input("x", 1)
+    previous = "x"
+    for index in range(count):
+        prefix = f"/part{index * scopes // count}" if scopes else ""
+        g.node("Relu", [previous], [f"v{index}"], name=f"{prefix}/relu{index}" if scopes else f"relu{index}")
+        previous = f"v{index}"
+    g.outputs(previous)
+    return g
+
+
+def settle(view: GraphView) -> None:
+    """Paint all there is to paint."""
+    view.finish_painting()
+    view.grab()

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.graph import Function
+from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
+from viewer.canvas.build import Ids, build, initial_expansion, inner_graph
+from viewer.canvas.cards import Cards
+from viewer.canvas.drawing import WIDEST, Drawing, Kind, Options
+from viewer.canvas.fonts import Style, canvas_fonts
+
+
+@pytest.fixture(autouse=True)
+def _application(qapp):
+    """Fonts need one."""
+
+
+def titles(drawing: Drawing) -> list[str]:
+    return [box.title for box in drawing.boxes]
+
+
+def edges(drawing: Drawing) -> set[tuple[str, str]]:
+    return {(drawing.boxes[a].title, drawing.boxes[b].title) for a, b in drawing.edges.tolist()}
+
+
+def test_nodes_pills_and_edges(small):
+    drawing = build(small.model().graph)
+    assert titles(drawing) == ["x", "Conv", "Relu", "Add", "y"]
+    assert edges(drawing) == {("x", "Conv"), ("Conv", "Relu"), ("Relu", "Add"), ("Conv", "Add"), ("Add", "y")}
+    assert [Kind(kind) for kind in drawing.kinds] == [Kind.INPUT, Kind.NODE, Kind.NODE, Kind.NODE, Kind.OUTPUT]
+
+
+def test_constants_are_rows_named_as_in_the_signature(small):
+    conv = build(small.model().graph).boxes[1]
+    assert [(row.name, row.text) for row in conv.rows] == [
+        ("W", "8×3×3×3"),
+        ("B", "8 values"),
+        ("kernel_shape", "3, 3"),
+    ]
+    assert conv.rows[0].subject is small.values["w"]
+
+
+def test_rows_can_be_switched_off(small):
+    graph = small.model().graph
+    assert [row.name for row in build(graph, Options(initializers=False)).boxes[1].rows] == ["kernel_shape"]
+    assert [row.name for row in build(graph, Options(attributes=False)).boxes[1].rows] == ["W", "B"]
+    assert build(graph, Options(names=True)).boxes[1].title == "/block/conv"
+
+
+def test_boxes_have_room_for_their_texts(small):
+    fonts = canvas_fonts()
+    for box in build(small.model().graph).boxes:
+        assert fonts.width(box.title, Style.NAME) < box.width
+        for row in box.rows:
+            assert box.names_width + fonts.width(row.text, Style.ROW) < box.width
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_no_name_makes_a_box_too_wide_or_unreadable(name):
+    g = Graphs()
+    g.input(name, name)
+    g.node(name, [name], [name + "1"], name=name, domain=name, a=name)
+    g.outputs(name + "1")
+    for options in (Options(), Options(names=True), Options(groups=True)):
+        for box in build(g.model().graph, options).boxes:
+            assert box.width <= max(WIDEST, 500)
+            texts = [box.title, box.note, *(row.text for row in box.rows), *(row.name for row in box.rows)]
+            assert all(text.isprintable() for text in texts)
+
+
+def test_a_constant_is_folded_into_its_consumer():
+    g = Graphs()
+    g.input("x", 2)
+    constant = g.node("Constant", [], ["two"], value_float=2.0)
+    g.node("Mul", ["x", "two"], ["y"])
+    g.outputs("y")
+    drawing = build(g.model().graph)
+    assert titles(drawing) == ["x", "Mul", "y"]
+    assert [(row.name, row.text) for row in drawing.boxes[1].rows] == [("B", "2")]
+    assert drawing.boxes_of(constant) == [1]
+
+
+def test_shared_constants_are_folded_or_shown():
+    g = Graphs()
+    g.input("x", 2)
+    g.node("Constant", [], ["two"], value_float=2.0)
+    g.node("Mul", ["x", "two"], ["a"])
+    g.node("Add", ["a", "two"], ["y"])
+    g.outputs("y")
+    graph = g.model().graph
+    assert "Constant" not in titles(build(graph))
+    shown = build(graph, Options(fold_shared_constants=False))
+    assert {("Constant", "Mul"), ("Constant", "Add")} <= edges(shown)
+
+
+def test_a_constant_that_is_an_output_stays_a_node():
+    g = Graphs()
+    g.node("Constant", [], ["two"], value_float=2.0)
+    g.outputs("two")
+    assert edges(build(g.model().graph)) == {("Constant", "two")}
+
+
+def test_an_undefined_input_is_shown_as_not_defined():
+    g = Graphs()
+    node = g.node("Relu", ["nowhere"], ["y"])
+    node.inputs[0].graph = None
+    drawing = build(g.model().graph)
+    pill = drawing.boxes[1]
+    assert (pill.kind, pill.title, pill.note) == (Kind.OUTER, "nowhere", "not defined")
+
+
+def test_ports_follow_the_order_of_inputs(small):
+    drawing = build(small.model().graph)
+    into_add = [
+        index for index, (_, target) in enumerate(drawing.edges.tolist()) if drawing.boxes[target].title == "Add"
+    ]
+    assert [drawing.values[index].name for index in into_add] == ["r", "c"]
+    ports = drawing.target_ports[into_add]
+    assert 0 < ports[0] < ports[1] < drawing.boxes[3].width
+
+
+def test_bodies_are_closed_at_first_and_show_what_they_capture(branching_model):
+    drawing = build(branching_model.graph)
+    assert ("Relu", "If") in edges(drawing)
+    captured = [index for index, dashed in enumerate(drawing.dashed) if dashed]
+    assert [drawing.values[index].name for index in captured] == ["r"]
+    branch = drawing.boxes[titles(drawing).index("If")]
+    assert branch.buttons == ("+",)
+
+
+def test_an_expanded_node_holds_its_bodies(branching_model):
+    closed = build(branching_model.graph)
+    key = closed.boxes[titles(closed).index("If")].key
+    drawing = build(branching_model.graph, expanded={key})
+    frame = titles(drawing).index("If")
+    assert drawing.boxes[frame].kind is Kind.CONTAINER
+    bodies = [index for index, box in enumerate(drawing.boxes) if box.parent == frame]
+    assert [drawing.boxes[index].title for index in bodies] == ["then_branch", "else_branch"]
+    inner = {box.title for box in drawing.boxes if box.parent in bodies}
+    assert {"Neg", "Abs"} <= inner
+    dashed = {
+        (drawing.boxes[a].title, drawing.boxes[b].title)
+        for (a, b), is_dashed in zip(drawing.edges.tolist(), drawing.dashed, strict=True)
+        if is_dashed
+    }
+    assert dashed == {("Relu", "Neg"), ("Relu", "Abs")}
+
+
+def test_an_expanded_function_is_drawn_in_place_each_time(branching_model):
+    g = branching_model.graph
+    closed = build(g)
+    call = next(box for box in closed.boxes if box.title == "Twice")
+    assert call.buttons == ("ƒ", "+")
+    drawing = build(g, expanded={call.key})
+    frame = titles(drawing).index("Twice")
+    assert [box.title for box in drawing.boxes if box.parent == frame] == ["a", "Add", "b"]
+
+
+def test_a_body_on_its_own_shows_outer_values_as_pills(branching_model):
+    body = inner_graph(next(node for node in branching_model.graph.nodes if node.bodies), branching_model)
+    drawing = build(body)
+    assert [(box.title, box.kind) for box in drawing.boxes if box.kind is Kind.OUTER] == [("r", Kind.OUTER)]
+    assert drawing.dashed.tolist().count(True) == 1
+
+
+def test_a_function_that_calls_itself_opens_one_level_per_key():
+    inner = Graphs("Loop")
+    inner.input("a")
+    inner.node("Loop", ["a"], ["b"], domain="local")
+    inner.outputs("b")
+    g = Graphs()
+    g.input("x")
+    g.node("Loop", ["x"], ["y"], domain="local")
+    g.outputs("y")
+    graph = g.model(Function("Loop", "local", body=inner.graph)).graph
+    expanded = set()
+    for depth in range(1, 4):
+        drawing = build(graph, expanded=expanded)
+        assert [box.kind for box in drawing.boxes].count(Kind.CONTAINER) == depth - 1
+        expanded.add(next(box.key for box in drawing.boxes if box.title == "Loop" and box.kind is Kind.NODE))
+
+
+def test_groups_stand_for_their_nodes():
+    graph = long_chain(40, scopes=4).model().graph
+    drawing = build(graph, Options(groups=True))
+    groups = [box for box in drawing.boxes if box.kind is Kind.GROUP]
+    assert [box.title for box in groups] == ["part0", "part1", "part2", "part3"]
+    assert [row.text for row in groups[0].rows] == ["10 nodes", "Relu 10"]
+    assert len(drawing.edges) == 5
+    for node in graph.nodes:
+        assert [drawing.boxes[index].kind for index in drawing.boxes_of(node)] == [Kind.GROUP]
+    opened = build(graph, Options(groups=True), expanded={groups[1].key})
+    frame = titles(opened).index("part1")
+    assert opened.boxes[frame].kind is Kind.CONTAINER
+    assert sum(box.parent == frame for box in opened.boxes) == 10
+
+
+def test_edges_of_a_group_are_merged_and_still_found_by_value():
+    g = Graphs()
+    g.input("x")
+    for index in range(3):
+        g.node("Relu", ["x"], [f"a{index}"], name=f"/one/relu{index}")
+    g.node("Sum", ["a0", "a1", "a2"], ["b"], name="/two/sum")
+    g.node("Relu", ["b"], ["y"], name="/two/relu")
+    g.outputs("y")
+    drawing = build(g.model().graph, Options(groups=True))
+    between = drawing.edges_of(g.values["a1"])
+    assert len(between) == 1
+    assert drawing.multiplicity[between[0]] == 3
+
+
+def test_small_graphs_are_flat_and_large_ones_grouped():
+    graph = long_chain(40, scopes=4).model().graph
+    assert Kind.GROUP not in build(graph).kinds
+    assert Kind.GROUP in build(graph, Options(many=30)).kinds
+
+
+def test_a_large_model_opens_as_its_blocks():
+    g = Graphs()
+    g.input("v0")
+    for index in range(120):
+        g.node("Relu", [f"v{index}"], [f"v{index + 1}"], name=f"/model/encoder/layer{index // 10}/relu{index}")
+    g.outputs("v120")
+    graph = g.model().graph
+    drawing = build(graph, Options(groups=True), expanded=initial_expansion(graph))
+    groups = [box.title for box in drawing.boxes if box.kind is Kind.GROUP]
+    assert groups == [f"layer{index}" for index in range(12)]
+
+
+def test_drawing_again_keeps_numbers_and_cards(small):
+    graph = small.model().graph
+    ids, cards = Ids(), Cards(canvas_fonts(), Options())
+    first = build(graph, ids=ids, measure=cards)
+    small.node("Neg", ["y"], ["z"])
+    second = build(graph, ids=ids, measure=cards)
+    assert len(set(second.box_ids.tolist())) == len(second.boxes)
+    assert set(first.box_ids.tolist()) <= set(second.box_ids.tolist())
+    for box, number in zip(first.boxes, first.box_ids, strict=True):
+        again = second.boxes[second.box_ids.tolist().index(number)]
+        assert again.subject is box.subject
+
+
+def test_a_changed_node_is_looked_at_anew(small):
+    graph = small.model().graph
+    cards = Cards(canvas_fonts(), Options())
+    conv = next(iter(graph.nodes))
+    build(graph, measure=cards)
+    conv._attributes.pop("kernel_shape")
+    cards.forget([conv])
+    assert [row.name for row in build(graph, measure=cards).boxes[1].rows] == ["W", "B"]
+
+
+def test_building_pauses_often():
+    from viewer.canvas.build import Builder, declared_type
+
+    graph = long_chain(3000).model().graph
+    builder = Builder(graph, Options(), (), Ids(), Cards(canvas_fonts(), Options()), declared_type)
+    assert sum(1 for _ in builder.steps()) >= 10
+    assert len(builder.drawing.boxes) == 3002
+    assert np.isfinite(builder.drawing.source_ports).all()

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.errors import ModelError
+from model.schemas import find
+from model.tensors import ArrayTensor, SparseTensor, Tensor
+from model.types import ElementType
+from tests.viewer.canvas.graphs import Graphs
+from viewer.canvas import captions
+
+
+def test_only_attributes_that_differ_from_their_default_have_a_row():
+    node = Graphs().node("Conv", ["x", "w"], ["y"], group=1, strides=[2, 2], auto_pad="NOTSET")
+    assert [(row.name, row.text) for row in captions.attribute_rows(node, find("Conv", 18))] == [("strides", "2, 2")]
+    assert len(captions.attribute_rows(node, None)) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "3"),
+        (1e-5, "1e-05"),
+        ("same", "same"),
+        ("", '""'),
+        ([1, 2], "1, 2"),
+        ([], "[]"),
+        ([0.5, 2.0], "0.5, 2"),
+        (list(range(100)), "0, 1, 2, 3, 4, 5, 6, 7, … 100 values"),
+    ],
+)
+def test_attribute_values_read_as_people_write_them(value, text):
+    assert captions.attribute_text(make_attribute("a", value)) == text
+
+
+def test_an_element_type_is_written_by_name():
+    assert captions.attribute_text(make_attribute("to", 7)) == "int64"
+    assert captions.attribute_text(make_attribute("to", 99)) == "type 99"
+
+
+def test_a_reference_names_the_functions_attribute():
+    assert captions.attribute_text(Attribute("alpha", AttributeKind.FLOAT, reference="slope")) == "@slope"
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (np.float32(2.5), "2.5"),
+        (np.array([1, -1], np.int64), "[1, -1]"),
+        (np.array(True), "true"),
+        (np.zeros((64, 3, 7, 7), np.float32), "64×3×7×7"),
+        (np.zeros(64, np.float32), "64 values"),
+        (np.zeros((0, 3), np.float32), "0×3"),
+        (np.array(["a", "b\n"], object), '["a", "b\\n"]'),
+    ],
+)
+def test_small_constants_are_written_out_and_others_by_shape(array, text):
+    assert captions.tensor_text(ArrayTensor(np.asarray(array))) == text
+
+
+def test_a_constant_that_cannot_be_read_shows_its_shape():
+    class Broken(Tensor):
+        def numpy(self):
+            raise ModelError("gone")
+
+    assert captions.tensor_text(Broken(ElementType.FLOAT, (2, 1))) == "2×1"
+    assert captions.tensor_text(Broken(ElementType.FLOAT, (2,) * 3)) == "2×2×2"
+
+
+def test_large_constants_are_not_read():
+    class InFile(Tensor):
+        storage = "file"
+
+        def numpy(self):
+            pytest.fail("read")
+
+    assert captions.tensor_text(InFile(ElementType.FLOAT, (2,))) == "2 values"
+
+
+def test_sparse_constants_show_their_dense_shape():
+    values = ArrayTensor(np.ones(1, np.float32))
+    assert captions.tensor_text(SparseTensor(values, ArrayTensor(np.zeros(1, np.int64)), (5, 7))) == "sparse 5×7"
+
+
+def test_many_rows_end_in_how_many_are_left():
+    rows = [captions.Row(str(i), "", None) for i in range(30)]
+    shown = captions.limited(rows)
+    assert len(shown) == captions.MOST_ROWS
+    assert shown[-1].text == f"{30 - captions.MOST_ROWS + 1} more"
+    assert captions.limited(rows[: captions.MOST_ROWS]) == tuple(rows[: captions.MOST_ROWS])

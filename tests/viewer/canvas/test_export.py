@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from model.errors import ModelError
+from model.progress import Cancelled, Progress
+from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
+from viewer.canvas import export
+from viewer.canvas.build import build
+from viewer.canvas.drawing import Options
+from viewer.canvas.export import export_scene, render_graph
+from viewer.canvas.layout import layout
+from viewer.canvas.png import PngWriter
+from viewer.canvas.scene import Scene, request
+from viewer.theme import load_theme
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True)
+def _application(qapp):
+    """Fonts need one."""
+
+
+def scene_of(graph, options=None) -> Scene:
+    drawing = build(graph, options or Options())
+    return Scene(drawing, layout(request(drawing)))
+
+
+def texts(path: Path) -> list[str]:
+    return ["".join(element.itertext()) for element in ET.parse(path).getroot().iter(f"{SVG}text")]
+
+
+def pixels(path: Path) -> np.ndarray:
+    Image.MAX_IMAGE_PIXELS = None
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def test_svg_holds_every_text(small, tmp_path):
+    path = tmp_path / "graph.svg"
+    result = render_graph(small.model().graph, path)
+    assert {"Conv", "Relu", "Add", "x", "y", "kernel_shape", "3, 3", "8×3×3×3"} <= set(texts(path))
+    root = ET.parse(path).getroot()
+    assert (float(root.get("width")), float(root.get("height"))) == (result.width, result.height)
+    assert len(list(root.iter(f"{SVG}polygon"))) == 5
+
+
+@pytest.mark.parametrize("options", [Options(), Options(names=True), Options(groups=True)])
+def test_svg_of_hostile_names_is_well_formed(options, tmp_path):
+    g = Graphs()
+    g.input("x", "<dim>")
+    for number, name in enumerate(HOSTILE_NAMES):
+        g.node(name or "Relu", ["x"], [f"{name}{number}"], name=f"{name}/{number}", a=name or "&")
+    g.outputs(*[f"{name}{number}" for number, name in enumerate(HOSTILE_NAMES)])
+    path = tmp_path / "graph.svg"
+    export_scene(scene_of(g.model().graph, options), path, load_theme("light"))
+    found = texts(path)
+    assert found
+    assert not re.search(r"[\x00-\x08\x1b\u202e]", "".join(found))
+
+
+def test_png_shows_the_graph_in_the_themes_colours(small, tmp_path):
+    for name in ("light", "dark"):
+        theme = load_theme(name)
+        path = tmp_path / f"{name}.png"
+        result = render_graph(small.model().graph, path, theme=name)
+        image = pixels(path)
+        assert image.shape == (result.height, result.width, 3)
+        assert tuple(image[0, 0]) == theme.canvas.getRgb()[:3]
+        header = np.array(theme.header("layer").getRgb()[:3])
+        assert (image == header).all(2).sum() > 500
+
+
+def test_png_made_in_bands_is_the_same(small, tmp_path, monkeypatch):
+    scene = scene_of(small.model().graph)
+    export_scene(scene, tmp_path / "whole.png", load_theme("light"))
+    monkeypatch.setattr(export, "_BAND_PIXELS", 20_000)
+    export_scene(scene, tmp_path / "bands.png", load_theme("light"))
+    whole, bands = pixels(tmp_path / "whole.png"), pixels(tmp_path / "bands.png")
+    assert np.abs(whole.astype(int) - bands).max() <= 40  # antialiasing rounds differently at borders of bands
+    assert (whole != bands).any(2).mean() < 0.001
+
+
+def test_a_huge_graph_is_shrunk_to_the_cap(tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "PNG_SIDE", 900)
+    result = render_graph(long_chain(60).model().graph, tmp_path / "tall.png")
+    assert result.height <= 900
+    assert result.scale < 1
+    assert pixels(tmp_path / "tall.png").shape[0] == result.height
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_pdf_is_one_page_of_the_graphs_shape(small, tmp_path, direction):
+    path = tmp_path / "graph.pdf"
+    result = render_graph(small.model().graph, path, direction=direction)
+    data = path.read_bytes()
+    assert data.startswith(b"%PDF")
+    boxes = re.findall(rb"/MediaBox \[([^\]]+)\]", data)
+    assert len(boxes) == 1
+    size = [float(number) for number in boxes[0].split()]
+    assert size[2] == pytest.approx(result.width, abs=1)
+    assert size[3] == pytest.approx(result.height, abs=1)
+    assert (result.width > result.height) == (direction == "right")
+
+
+def test_an_area_and_a_selection(small, tmp_path):
+    scene = scene_of(small.model().graph)
+    conv = [box.title for box in scene.boxes].index("Conv")
+    left, top, right, bottom = scene.corners[conv].tolist()
+    area = (left - 10, top - 10, right + 10, bottom + 10)
+    result = export_scene(scene, tmp_path / "view.svg", load_theme("light"), area=area)
+    assert (result.width, result.height) == (round(right - left + 20), round(bottom - top + 20))
+    export_scene(scene.only(np.array([conv])), tmp_path / "selection.svg", load_theme("light"))
+    assert "Relu" not in texts(tmp_path / "selection.svg")
+    assert "Conv" in texts(tmp_path / "selection.svg")
+
+
+def test_what_cannot_be_done_is_said(small, tmp_path):
+    scene = scene_of(small.model().graph)
+    theme = load_theme("light")
+    with pytest.raises(ModelError, match=r"\.png, \.svg, \.pdf"):
+        export_scene(scene, tmp_path / "graph.bmp", theme)
+    for suffix in export.SUFFIXES:
+        with pytest.raises(ModelError, match="Cannot write"):
+            export_scene(scene, tmp_path / "no" / "folder" / f"graph{suffix}", theme)
+    with pytest.raises(ModelError, match="nothing to draw"):
+        export_scene(scene_of(Graphs().model().graph), tmp_path / "empty.svg", theme)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_cancelled_export_leaves_the_old_file(small, tmp_path, suffix):
+    path = tmp_path / f"graph{suffix}"
+    path.write_text("old")
+    scene = scene_of(long_chain(600).model().graph)
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        export_scene(scene, path, load_theme("light"), progress=progress)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_png_bands_must_add_up(tmp_path):
+    with open(tmp_path / "x.png", "wb") as file:
+        writer = PngWriter(file, 4, 3)
+        writer.write(np.zeros((2, 4, 3), np.uint8))
+        with pytest.raises(ValueError, match="2 rows written; expected 3"):
+            writer.close()
+        with pytest.raises(ValueError, match="expected 12"):
+            writer.write(np.zeros((1, 5, 3), np.uint8))
+
+
+def test_png_rows_come_back(tmp_path):
+    rows = np.random.default_rng(0).integers(0, 256, (7, 5, 3), np.uint8)
+    with open(tmp_path / "x.png", "wb") as file:
+        writer = PngWriter(file, 5, 7)
+        for start in (0, 3, 4):
+            writer.write(rows[start : {0: 3, 3: 4, 4: 7}[start]])
+        writer.close()
+    assert (pixels(tmp_path / "x.png") == rows).all()
+
+
+def test_a_real_model_is_rendered(shared_models, tmp_path):
+    from model import load
+
+    graph = load(shared_models / "bert_mini_functions" / "model.onnx").graph
+    render_graph(graph, tmp_path / "bert.svg", direction="right", theme="dark")
+    assert texts(tmp_path / "bert.svg").count("MatMul") > 10

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from viewer.canvas.grid import Grid
+
+coordinates = st.floats(-1e6, 1e6, allow_nan=False, width=32)
+sizes = st.one_of(st.floats(0, 300), st.floats(0, 1e6))
+
+
+@st.composite
+def boxes(draw):
+    n = draw(st.integers(0, 40))
+    corner = draw(hnp.arrays(np.float64, (n, 2), elements=coordinates))
+    extent = draw(hnp.arrays(np.float64, (n, 2), elements=sizes))
+    return np.concatenate([corner, corner + extent], 1)
+
+
+@given(boxes(), coordinates, coordinates, sizes, sizes)
+def test_a_rectangle_finds_exactly_what_touches_it(found, left, top, width, height):
+    right, bottom = left + width, top + height
+    expected = [
+        index
+        for index, (x0, y0, x1, y1) in enumerate(found.tolist())
+        if x0 <= right and x1 >= left and y0 <= bottom and y1 >= top
+    ]
+    assert Grid(found).in_rect(left, top, right, bottom).tolist() == expected
+
+
+@given(boxes(), st.data())
+def test_a_point_finds_exactly_what_is_within_the_margin(found, data):
+    x, y, margin = data.draw(coordinates), data.draw(coordinates), data.draw(st.floats(0, 500))
+    if len(found) and data.draw(st.booleans()):
+        x, y = found[0, :2].tolist()
+    expected = [
+        index
+        for index, (x0, y0, x1, y1) in enumerate(found.tolist())
+        if x0 - margin <= x <= x1 + margin and y0 - margin <= y <= y1 + margin
+    ]
+    assert Grid(found).at(x, y, margin) == expected
+
+
+def test_nothing_is_found_in_nothing():
+    grid = Grid(np.zeros((0, 4)))
+    assert grid.at(0, 0, 10) == []
+    assert len(grid.in_rect(-1, -1, 1, 1)) == 0

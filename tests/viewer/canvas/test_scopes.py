@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from model.graph import Node
+from model.steps import SetField
+from tests.viewer.canvas.graphs import Graphs, long_chain
+from viewer.canvas.scopes import DEEPEST, scope_path, scope_tree
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("/encoder/layer.0/query/MatMul", ("encoder", "layer.0", "query")),
+        ("model/conv/Conv2D", ("model", "conv")),
+        ("encoder.layer.0.attention.matmul", ("encoder", "layer.0", "attention")),
+        ("Conv_0", ()),
+        ("", ()),
+        ("/", ()),
+        ("...", ()),
+    ],
+)
+def test_a_name_tells_its_scopes(name, path):
+    assert scope_path(Node("Relu", name=name)) == path
+
+
+def test_metadata_comes_before_the_name():
+    node = Node("Relu", name="/other/relu")
+    SetField(node, "metadata", {"namespace": ": Model/encoder: Encoder/act: Relu/relu: aten.relu"}).apply()
+    assert scope_path(node) == ("encoder", "act")
+    SetField(node, "metadata", {"pkg.torch.onnx.name_scopes": "['', 'encoder', 'encoder.layer', 'relu']"}).apply()
+    assert scope_path(node) == ("encoder", "layer")
+
+
+@pytest.mark.parametrize("text", ["[", "['a', 3]", "{}", "[" * 5000, "__import__('os')", "['a', " * 900])
+def test_broken_metadata_counts_as_none(text):
+    node = Node("Relu", name="/scope/relu")
+    SetField(node, "metadata", {"pkg.torch.onnx.name_scopes": text}).apply()
+    assert scope_path(node) == ("scope",)
+
+
+def test_any_nesting_a_name_claims_is_cut():
+    assert len(scope_path(Node("Relu", name="a/" * 100_000 + "b"))) == DEEPEST
+
+
+def test_every_node_is_in_exactly_one_scope_or_none():
+    graph = long_chain(40, scopes=4).graph
+    tree = scope_tree(graph)
+    in_scopes = [node for scope in tree.root.walk() for node in scope.nodes]
+    assert sorted(map(id, in_scopes)) == sorted(map(id, graph.nodes))
+    assert tree.root.count == 40
+    assert [scope.count for scope in tree.root.children] == [10, 10, 10, 10]
+    assert tree.root.children[0].operators() == [("Relu", 10)]
+
+
+def test_scopes_that_tell_nothing_are_folded_away():
+    g = Graphs()
+    g.input("x")
+    g.node("Relu", ["x"], ["a"], name="/outer/inner/relu1")
+    g.node("Relu", ["a"], ["b"], name="/outer/inner/relu2")
+    g.node("Relu", ["b"], ["c"], name="/single/relu")
+    tree = scope_tree(g.graph)
+    assert [scope.name for scope in tree.root.children] == ["outer/inner"]
+    assert [node.name for node in tree.root.nodes] == ["/single/relu"]
+    assert tree.find(("outer", "inner")) is tree.root.children[0]

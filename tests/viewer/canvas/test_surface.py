@@ -1,0 +1,104 @@
+"""Frames: what is moved, stretched and painted anew must come out as if painted at once."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QImage
+
+from tests.viewer.canvas.graphs import long_chain, settle
+from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
+from viewer.canvas.viewport import Viewport
+from viewer.theme import theme
+
+
+def image(view) -> QImage:
+    return view.grab().toImage()
+
+
+def difference(a: QImage, b: QImage) -> int:
+    """How many pixels differ."""
+    import numpy as np
+
+    def array(i: QImage):
+        i = i.convertToFormat(QImage.Format.Format_RGB32)
+        return np.frombuffer(i.constBits(), np.uint32).reshape(i.height(), i.width())
+
+    return int((array(a) != array(b)).sum())
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.15, 0.27, 0.45, 1.0])
+def test_panning_step_by_step_shows_what_jumping_there_does(show, scale):
+    view = show(long_chain(160).model())
+    view.minimap.set_wanted(False)
+    view.zoom_to(scale)
+    view.centre_on(view.scene.width / 2, view.scene.height / 2)
+    settle(view)
+    for dx, dy in ((13, 40), (-7, 33), (60, -51), (0, 100), (-66, -30)):
+        view.pan_by(dx, dy)
+        view.repaint()
+    settle(view)
+    moved = image(view)
+    view.repaint_scene()
+    settle(view)
+    assert difference(moved, image(view)) <= 20  # antialiasing may round differently at a strip's border
+
+
+def test_frames_end_with_a_complete_picture(show, qtbot):
+    view = show(long_chain(2500).model(), 900, 700)
+    view.fit()
+    qtbot.waitUntil(lambda: view.is_painted, timeout=20_000)
+    view.zoom_to(0.5)
+    qtbot.waitUntil(lambda: view.is_painted, timeout=20_000)
+    sharp = image(view)
+    view.repaint_scene()
+    settle(view)
+    assert difference(sharp, image(view)) <= 20
+
+
+def test_a_resize_keeps_the_middle(show):
+    view = show(long_chain(160).model())
+    before = view.viewport.to_scene(view.width() / 2, view.height() / 2)
+    view.resize(500, 420)
+    settle(view)
+    assert view.viewport.to_scene(250, 210) == pytest.approx(before, abs=2 / view.zoom)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.25, 1.5, 2.0])
+def test_a_viewport_maps_there_and_back_at_any_ratio(ratio):
+    viewport = Viewport(width=801, height=603, ratio=ratio, scale=0.73)
+    viewport.put(1000, 2000, 400, 300)
+    assert viewport.to_scene(*viewport.to_widget(123.0, 456.0)) == pytest.approx((123, 456))
+    assert viewport.to_widget(1000, 2000) == pytest.approx((400, 300), abs=1)
+    under = viewport.to_scene(77, 88)
+    viewport.zoom_at(1.9, 77, 88)
+    assert viewport.to_scene(77, 88) == pytest.approx(under, abs=1)
+    width, height = viewport.device_size
+    assert width >= 801 * ratio > width - 1
+    assert height >= 603 * ratio > height - 1
+    viewport.fit((0, 0, 10_000, 100))
+    left, _, right, _ = viewport.area
+    assert left < 0
+    assert right > 10_000
+
+
+def test_heat_runs_from_dark_to_light_and_tells_its_range(show, small):
+    view = show(small.model())
+    nodes = list(view.workspace.graph.nodes)
+    shades = by_heat(view.scene, theme(), {nodes[0]: 1.0, nodes[1]: 3.0}, "ms")
+    assert (shades.legend.low, shades.legend.high) == ("1", "3")
+    boxes = [view.scene.drawing.boxes_of(node)[0] for node in nodes]
+    assert shades.indices[boxes].tolist() == [1, 64, 0]
+    lightness = [color.lightnessF() for color in heat_colors()]
+    assert lightness[0] < lightness[32] < lightness[-1]
+
+
+def test_devices_have_an_entry_each(show, small):
+    view = show(small.model())
+    nodes = list(view.workspace.graph.nodes)
+    shades = by_key(view.scene, theme(), {nodes[0]: "stage 0", nodes[1]: "stage 1"}, "Device")
+    assert [text for text, _ in shades.legend.entries] == ["stage 0", "stage 1"]
+    view.set_colouring(shades)
+    settle(view)
+    assert device_keys(nodes) == {}
+    view.set_devices(shown=True)
+    view.set_devices(shown=False)

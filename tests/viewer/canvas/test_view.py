@@ -1,0 +1,327 @@
+"""What the canvas shows and how it follows the workspace."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QColor
+
+from model.attributes import make_attribute
+from model.graph import Node, Value
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
+from viewer.canvas.drawing import Kind
+from viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
+from viewer.theme import theme, themes
+
+
+def titles(view):
+    return [box.title for box in view.scene.boxes]
+
+
+def box(view, title):
+    return titles(view).index(title)
+
+
+def wait(qtbot, view):
+    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
+
+
+def on_screen(view, index):
+    left, top, _, _ = view.scene.rect(index)
+    return view.viewport.to_widget(left, top)
+
+
+def test_a_small_graph_is_shown_whole(show, small):
+    view = show(small.model())
+    left, top, right, bottom = view.viewport.area
+    assert left <= 0
+    assert top <= 0
+    assert right >= view.scene.width
+    assert bottom >= view.scene.height
+    assert view.zoom <= 1.0
+    assert view.is_painted
+
+
+def test_a_tall_graph_is_shown_from_its_beginning_in_a_readable_size(show):
+    view = show(long_chain(160).model())
+    assert view.zoom >= 0.6
+    x, y = on_screen(view, 0)
+    assert 0 <= y < 100
+    assert 0 <= x < view.width()
+
+
+def test_headers_have_the_colour_of_their_category(show, small):
+    view = show(small.model())
+    view.zoom_to(1.0)
+    settle(view)
+    image = view.grab().toImage()
+    left, top, _, _ = view.scene.rect(box(view, "Conv"))
+    x, y = view.viewport.to_widget(left + 3, top + 5)
+    ratio = image.devicePixelRatio()
+    assert QColor(image.pixel(round(x * ratio), round(y * ratio))) == theme().header("layer")
+
+
+def test_an_inserted_node_appears_and_the_rest_stays(show, qtbot, small):
+    view = show(small.model())
+    workspace = view.workspace
+    relu = next(node for node in workspace.graph.nodes if node.op_type == "Relu")
+    workspace.selection.set([relu])
+    before = on_screen(view, box(view, "Relu"))
+    with workspace.document.edit("Insert") as edit:
+        value = Value("n", None, workspace.graph)
+        edit.do(InsertNode(workspace.graph, Node("Neg", (relu.outputs[0],), (value,))))
+        add = next(node for node in workspace.graph.nodes if node.op_type == "Add")
+        edit.do(SetInput(add, 0, value))
+    wait(qtbot, view)
+    assert "Neg" in titles(view)
+    assert on_screen(view, box(view, "Relu")) == pytest.approx(before, abs=1)
+    workspace.document.undo()
+    wait(qtbot, view)
+    assert "Neg" not in titles(view)
+
+
+def test_a_changed_attribute_changes_the_row(show, qtbot, small):
+    view = show(small.model())
+    conv = next(iter(view.workspace.graph.nodes))
+    with view.workspace.document.edit("Strides") as edit:
+        edit.do(SetAttribute(conv, "strides", make_attribute("strides", [2, 2])))
+    wait(qtbot, view)
+    assert ("strides", "2, 2") in [(row.name, row.text) for row in view.scene.boxes[box(view, "Conv")].rows]
+
+
+def test_a_renamed_value_changes_its_pill(show, qtbot, small):
+    view = show(small.model())
+    with view.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(small.values["x"], "name", "image"))
+    wait(qtbot, view)
+    assert "image" in titles(view)
+
+
+def test_a_removed_node_is_gone(show, qtbot, small):
+    view = show(small.model())
+    with view.workspace.document.edit("Remove") as edit:
+        edit.do(RemoveNode(next(iter(view.workspace.graph.nodes))))
+    wait(qtbot, view)
+    assert "Conv" not in titles(view)
+
+
+def test_settings_change_what_is_drawn(show, qtbot, small):
+    view = show(small.model())
+    view.workspace.settings.set(SHOW_INITIALIZERS, False)
+    wait(qtbot, view)
+    assert len(view.scene.boxes[box(view, "Conv")].rows) == 1
+    view.workspace.settings.set(SHOW_NAMES, True)
+    wait(qtbot, view)
+    assert "/block/conv" in titles(view)
+    height = view.scene.height
+    view.workspace.settings.set(DIRECTION, "right")
+    wait(qtbot, view)
+    assert view.scene.width > view.scene.height
+    assert view.scene.height < height
+
+
+def test_the_theme_is_followed(show, small):
+    view = show(small.model())
+    try:
+        themes().set_mode("dark")
+        settle(view)
+        assert QColor(view.grab().toImage().pixel(8, 8)) == theme().canvas
+        assert theme().is_dark
+    finally:
+        themes().set_mode("light")
+    settle(view)
+    assert QColor(view.grab().toImage().pixel(8, 8)) == theme().canvas
+
+
+def test_another_graph_is_shown_and_left_as_it_was(show, qtbot, branching_model):
+    view = show(branching_model)
+    workspace = view.workspace
+    main = workspace.graph
+    view.zoom_to(0.8)
+    view.pan_by(-40, 25)
+    place = view.view_state()
+    workspace.show(branching_model.functions[0].body)
+    wait(qtbot, view)
+    assert titles(view) == ["a", "Add", "b"]
+    workspace.go_back()
+    wait(qtbot, view)
+    assert workspace.graph is main
+    assert view.view_state() == pytest.approx(place, abs=1)
+
+
+def test_groups_open_and_close_in_place(show, qtbot):
+    view = show(long_chain(60, scopes=3).model())
+    view.collapse_all()
+    wait(qtbot, view)
+    group = box(view, "part1")
+    before = on_screen(view, group)
+    view.expand(group)
+    wait(qtbot, view)
+    frame = box(view, "part1")
+    assert view.scene.kinds[frame] == Kind.CONTAINER
+    assert on_screen(view, frame) == pytest.approx(before, abs=1)
+    view.collapse(frame)
+    wait(qtbot, view)
+    assert view.scene.kinds[box(view, "part1")] == Kind.GROUP
+    view.expand_all()
+    wait(qtbot, view)
+    assert Kind.GROUP not in view.scene.kinds
+
+
+def test_revealing_a_node_opens_its_group(show, qtbot):
+    view = show(long_chain(60, scopes=3).model())
+    view.collapse_all()
+    wait(qtbot, view)
+    node = list(view.workspace.graph.nodes)[35]
+    view.workspace.reveal(node)
+    wait(qtbot, view)
+    index = view.scene.drawing.boxes_of(node)[0]
+    assert view.scene.boxes[index].subject is node
+    x, y = on_screen(view, index)
+    assert 0 < x < view.width()
+    assert 0 < y < view.height()
+
+
+def test_revealing_in_another_graph_waits_for_it(show, qtbot, branching_model):
+    view = show(branching_model)
+    inner = next(iter(branching_model.functions[0].body.nodes))
+    view.workspace.reveal(inner)
+    wait(qtbot, view)
+    assert view.workspace.selection.current is inner
+    assert view.scene.drawing.boxes_of(inner)
+
+
+@pytest.mark.parametrize("what", ["c", "w", "x", "y"])
+def test_revealing_a_value_brings_its_place_into_view(show, qtbot, small, what):
+    view = show(small.model())
+    view.pan_by(5000, 5000)
+    view.workspace.reveal(small.values[what])
+    wait(qtbot, view)
+    area = view.viewport.area
+    index = view.scene.drawing.boxes_for(small.values[what])[0]
+    left, top, _, _ = view.scene.rect(index)
+    assert area[0] <= left <= area[2]
+    assert area[1] <= top <= area[3]
+
+
+def test_marks_of_every_kind_paint(show, small):
+    view = show(small.model())
+    nodes = list(view.workspace.graph.nodes)
+    plain = view.grab().toImage()
+    for kind in ("matches", "errors", "stale", "changed", "traced"):
+        view.set_marks(kind, nodes[:1])
+        assert view.grab().toImage() != plain
+        view.set_marks(kind, ())
+        assert view.grab().toImage() == plain
+
+
+def test_selected_and_hovered_values_paint_their_path(show, small):
+    view = show(small.model())
+    plain = view.grab().toImage()
+    view.workspace.selection.set([small.values["c"]])
+    selected = view.grab().toImage()
+    assert selected != plain
+    view.workspace.selection.clear()
+    view.workspace.selection.set_hover(small.values["c"])
+    assert view.grab().toImage() != plain
+
+
+def test_tracing_marks_what_a_node_depends_on(show, small):
+    view = show(small.model())
+    relu = next(node for node in view.workspace.graph.nodes if node.op_type == "Relu")
+    view.workspace.selection.set([relu])
+    view.trace(upstream=True)
+    marked = {view.scene.boxes[index].title for index in view.marks.boxes["traced"].tolist()}
+    assert marked == {"x", "Conv", "Relu"}
+    view.trace(upstream=False)
+    marked = {view.scene.boxes[index].title for index in view.marks.boxes["traced"].tolist()}
+    assert marked == {"Relu", "Add", "y"}
+
+
+def test_heat_colours_and_legend(show, small):
+    view = show(small.model())
+    plain = view.grab().toImage()
+    nodes = list(view.workspace.graph.nodes)
+    view.set_overlay({node: float(index) for index, node in enumerate(nodes)}, "Time")
+    settle(view)
+    assert view.grab().toImage() != plain
+    view.set_overlay(dict.fromkeys(nodes, 1.0), "Time")
+    view.set_overlay({}, "Time")
+    settle(view)
+    view.set_overlay(None)
+    settle(view)
+    assert view.grab().toImage() == plain
+
+
+def test_types_from_elsewhere_are_shown(show, qtbot, small):
+    view = show(small.model())
+    view.set_types(lambda value: small.values["x"].type)
+    wait(qtbot, view)
+    assert view.scene.boxes[box(view, "y")].note == "float 1×3×8×8"
+
+
+def test_a_kept_view_is_restored_and_nonsense_ignored(show, small):
+    view = show(small.model())
+    view.zoom_to(0.7)
+    view.pan_by(30, 40)
+    state = view.view_state()
+    view.fit()
+    view.restore_view_state(state)
+    assert view.view_state() == pytest.approx(state, abs=1)
+    for nonsense in (None, [], {}, {"scale": "x"}, {"scale": float("nan"), "x": 0, "y": 0}, {"scale": 1e300, "x": 1}):
+        view.restore_view_state(nonsense)
+    assert view.view_state() == pytest.approx(state, abs=1)
+
+
+def test_the_graph_cannot_be_lost(show, small):
+    view = show(small.model())
+    view.pan_by(1e7, -1e7)
+    left, _, _, bottom = view.viewport.area
+    assert left < view.scene.width
+    assert bottom > 0
+    for _ in range(100):
+        view.zoom_out()
+    assert view.zoom > 0.001
+    for _ in range(100):
+        view.zoom_in()
+    assert view.zoom == 8.0
+
+
+def test_an_empty_graph_is_shown(show):
+    view = show(Graphs().model())
+    view.fit()
+    view.walk("down")
+    view.fit_selection()
+    settle(view)
+    assert view.scene.boxes == []
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.07, 0.15, 0.27, 0.4, 0.55, 1.0, 4.0])
+def test_frames_never_fail_on_hostile_names(show, scale):
+    g = Graphs()
+    previous = "start"
+    g.input(previous, "n" * 500, -1, 0)
+    for number, name in enumerate(HOSTILE_NAMES):
+        output = f"{name}{number}"
+        g.node(name or "Relu", [previous], [output], name=f"{name}/{number}", domain=name, a=name or "x")
+        previous = output
+    g.outputs(previous)
+    view = show(g.model())
+    view.zoom_to(scale)
+    view.set_marks("errors", list(view.workspace.graph.nodes))
+    settle(view)
+    view.collapse_all()
+    settle(view)
+    assert view.is_painted
+
+
+def test_none_is_not_lost_over_thousands_of_frames(show, small):
+    import sys
+
+    view = show(small.model())
+    view.repaint()
+    before = sys.getrefcount(None)
+    for index in range(300):
+        view.pan_by(3 if index % 2 else -3, 0)
+        view.repaint()
+    assert abs(sys.getrefcount(None) - before) < 200
