@@ -135,7 +135,7 @@ def open_external(folder: str | os.PathLike[str], location: str) -> FileSource:
             raise Refused(f"{location!r} is not a regular file")
         if status.st_nlink > 1:
             raise Refused(f"{location!r} has {status.st_nlink} hard links, so it may be a file from elsewhere")
-        return FileSource(descriptor, location)
+        return FileSource(descriptor, str(Path(base, location)))
     except BaseException:
         os.close(descriptor)
         raise

@@ -30,14 +30,26 @@ def parse(payload: bytes) -> bytes:
 
 
 def print_text(payload: bytes) -> bytes:
-    """From ``message name, newline, serialised message`` to the text."""
+    """From ``message name, newline, serialised message`` to the text.
+
+    Before it stands ``=`` when the text reads back as the same message, else ``~``. ModelError when it does not
+    read back at all, since nobody could open it.
+    """
     import onnx
     from onnx import printer
 
-    message, _, data = payload.partition(b"\n")
-    cls = getattr(onnx, message.decode("ascii"))
-    written = printer.to_text(cls.FromString(data))
-    return (written if written.endswith("\n") else written + "\n").encode("utf-8", "surrogateescape")
+    name, _, data = payload.partition(b"\n")
+    cls = getattr(onnx, name.decode("ascii"))
+    message = cls.FromString(data)
+    try:
+        written = (printer.to_text(message).rstrip("\n") + "\n").encode("utf-8")
+        again = parse(name + b"\n" + written)
+    except UnicodeError as error:
+        raise ModelError("The model cannot be written as ONNX text", "It has text that is not UTF-8.") from error
+    except ModelError as error:
+        detail = f"The text for it could not be read back: {error.detail}"
+        raise ModelError("The model cannot be written as ONNX text", detail) from error
+    return (b"=" if again == data else b"~") + written
 
 
 def _tidy(error: Exception) -> str:

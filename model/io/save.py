@@ -19,7 +19,6 @@ from google.protobuf.message import EncodeError
 
 from model.errors import ModelError
 from model.graph import Model
-from model.io import textformats
 from model.io.payloads import Payload, Pieces, restore, total_length
 from model.io.place import DataFile, Layout, Placement
 from model.io.read import ModelSource, message_class, message_schema
@@ -27,6 +26,7 @@ from model.io.replace import NewFile, remove_leftovers, save_error, sync_folder,
 from model.io.scan import MESSAGE_LIMIT, scan
 from model.io.sniff import Form, Format
 from model.io.source import Identity, identity_of, open_file
+from model.io.textformats import Printed, print_message
 from model.io.write import write_function, write_graph, write_model
 from model.progress import SILENT, Progress
 
@@ -183,7 +183,9 @@ def prepare(
         _check_size(pieces, layout, source)
         saving.pieces = pieces
     else:
-        saving.pieces = [_as_text(proto, message, pieces, chosen, progress)]
+        printed = _as_text(proto, message, pieces, chosen, progress)
+        saving.pieces = [printed.data]
+        saving.warnings.extend(printed.warnings)
     return saving
 
 
@@ -255,7 +257,7 @@ def _check_size(pieces: Pieces, layout: Layout, source: ModelSource | None) -> N
         )
 
 
-def _as_text(proto: Any, message: str, pieces: Pieces, form: Form, progress: Progress) -> bytes:
+def _as_text(proto: Any, message: str, pieces: Pieces, form: Form, progress: Progress) -> Printed:
     """The text of a message, with the weights that stand outside it put in."""
     if any(isinstance(piece, Payload) for piece in pieces):
         size = total_length(pieces)
@@ -266,7 +268,7 @@ def _as_text(proto: Any, message: str, pieces: Pieces, form: Form, progress: Pro
             )
         data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
         proto = message_class(message).FromString(data)
-    return textformats.print_message(proto, form, progress)
+    return print_message(proto, form, progress)
 
 
 def _is_moved(target: Path, source: ModelSource | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf import json_format, text_format
 
@@ -38,19 +38,51 @@ def parse(data: bytes, found: Format, progress: Progress = SILENT) -> Any:
     return message
 
 
-def print_message(message: Any, form: Form, progress: Progress = SILENT) -> bytes:
+class Printed(NamedTuple):
+    """A message as text, and what the text leaves out, in words for the person."""
+
+    data: bytes
+    warnings: tuple[str, ...] = ()
+
+
+def print_message(message: Any, form: Form, progress: Progress = SILENT) -> Printed:
     """A message as text in one of the forms; ModelError where the form cannot hold it."""
     if form is Form.ONNX_TEXT:
-        data = message.SerializeToString()
-        return _in_child("print_text", data, type(message).__name__, progress)
+        data = _in_child("print_text", message.SerializeToString(), type(message).__name__, progress)
+        return Printed(data[1:], () if data[:1] == b"=" else (_LOSSY,))
+    broken = _broken_text(message)
+    if broken:
+        raise ModelError(f"The model cannot be written as {form.value}", f"The text {broken!r} is not UTF-8.")
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
     try:
         if form is Form.JSON:
-            written = json_format.MessageToJson(message)
+            written = json_format.MessageToJson(known)
         else:
-            written = text_format.MessageToString(message, as_utf8=True)
-        return (written if written.endswith("\n") else written + "\n").encode("utf-8")
-    except (UnicodeError, json_format.SerializeToJsonError, TypeError) as error:
+            written = text_format.MessageToString(known, as_utf8=True)
+    except (UnicodeError, json_format.SerializeToJsonError, RecursionError) as error:
         raise ModelError(f"The model cannot be written as {form.value}", _first_line(error)) from error
+    lost = known.ByteSize() != message.ByteSize()
+    warning = f"Fields that are unknown to this version of the format are not in the {form.value}."
+    return Printed((written.rstrip("\n") + "\n").encode("utf-8"), (warning,) if lost else ())
+
+
+_LOSSY = "ONNX text has no words for some of what the model holds. Keep the binary file too."
+
+
+def _broken_text(message: Any) -> bytes | None:
+    """The first string in a message that is not UTF-8: the text forms have no way to say it."""
+    pending = [message]
+    while pending:
+        for field, value in pending.pop().ListFields():
+            if field.message_type is not None:
+                pending.extend([value] if hasattr(value, "ListFields") else value)
+            elif field.type == field.TYPE_STRING:
+                for text in (value,) if isinstance(value, (str, bytes)) else value:
+                    if isinstance(text, bytes):
+                        return text
+    return None
 
 
 def _class(name: str) -> Any:

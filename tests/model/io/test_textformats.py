@@ -1,0 +1,81 @@
+import onnx
+import pytest
+
+from model import load, save
+from model.errors import ModelError
+from model.io import read
+from model.io.sniff import Form
+
+TEXT = """
+<ir_version: 10, opset_import: ["" : 21]>
+agraph (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }
+"""
+
+
+def test_mistakes_in_onnx_text_are_told_with_their_place():
+    with pytest.raises(ModelError, match="ONNX text is not valid") as caught:
+        load(TEXT.replace("Relu (x)", "Relu ((x)").encode())
+    assert "line" in caught.value.detail.lower()
+
+
+@pytest.mark.parametrize(
+    ("data", "title", "detail"),
+    [
+        (b'ir_version: 8\ngraph { node { op_type: "Relu" ', "protobuf text is not valid", "2:"),
+        (b"ir_version: eight", "protobuf text is not valid", "1:13"),
+        (b"ir_version: 8 graph { no_such_field: 1 }", "protobuf text is not valid", "no_such_field"),
+        (b'{"irVersion": "8", "graph": {"node": [}}', "protobuf JSON is not valid", ""),
+        (b'{"irVersion": "8", "graph": {"noSuchField": 1}}', "protobuf JSON is not valid", "noSuchField"),
+        (b'{"irVersion": "eight"}', "protobuf JSON is not valid", "eight"),
+    ],
+)
+def test_mistakes_in_protobuf_text_and_json_are_told(data, title, detail):
+    with pytest.raises(ModelError, match=title) as caught:
+        load(data)
+    assert detail in caught.value.detail
+
+
+@pytest.mark.parametrize("depth", [50, 400, 100_000])
+def test_text_that_nests_deep_is_refused_or_read(depth):
+    for data in (
+        b"graph { node { attribute { " * 1 + b"g { node { attribute { " * depth + b"} } } " * depth + b"} } }",
+        b'{"graph": {"node": [{"attribute": ['
+        + b'{"g": {"node": [{"attribute": [' * depth
+        + b"]}]}}" * depth
+        + b"]}]}}",
+    ):
+        try:
+            load(b"ir_version: 8 " + data if data[:1] == b"g" else data)
+        except ModelError as error:
+            assert "not valid" in error.title  # noqa: PT017 # either is right
+
+
+def test_text_beyond_the_limit_is_refused(monkeypatch):
+    monkeypatch.setattr(read, "TEXT_LIMIT", 10)
+    with pytest.raises(ModelError, match="too long"):
+        load(TEXT.encode())
+
+
+@pytest.mark.parametrize("form", [Form.JSON, Form.PROTOBUF_TEXT, Form.ONNX_TEXT])
+def test_names_that_are_no_utf8_keep_a_model_out_of_text(tmp_path, form):
+    data = onnx.parser.parse_model(TEXT).SerializeToString().replace(b"agraph", b"agrap\xff")
+    with pytest.raises(ModelError, match="cannot be written as"):
+        save(load(data), tmp_path / "m", form=form)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", [Form.JSON, Form.PROTOBUF_TEXT])
+def test_unknown_fields_are_left_out_of_text_with_a_warning(tmp_path, form):
+    proto = onnx.parser.parse_model(TEXT)
+    saved = save(load(proto.SerializeToString() + b"\xc0\x3e\x01"), tmp_path / "m", form=form)
+    assert "unknown" in saved.warnings[0]
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=form).warnings
+    assert load(tmp_path / "m").source.proto.SerializeToString() == proto.SerializeToString()
+
+
+def test_what_onnx_text_leaves_out_is_told(tmp_path):
+    proto = onnx.parser.parse_model(TEXT)
+    assert not save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT).warnings
+    proto.graph.input[0].doc_string = "what the syntax has no words for"
+    saved = save(load(proto.SerializeToString()), tmp_path / "m", form=Form.ONNX_TEXT)
+    assert "no words" in saved.warnings[0]
