@@ -1,0 +1,65 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import ModelError
+from model.types import (
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+)
+from model.typetext import parse_type, type_source
+
+elements = st.sampled_from([e for e in ElementType if e])
+symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_./+*-]{0,8}", fullmatch=True).filter(lambda s: s not in ("x", "unk"))
+shapes = st.none() | st.builds(
+    lambda dims: Shape(tuple(dims)), st.lists(st.none() | st.integers(0, 2**63 - 1) | symbols, max_size=5)
+)
+types = st.recursive(
+    st.builds(TensorType, elements, shapes) | st.builds(SparseTensorType, elements, shapes),
+    lambda inner: (
+        st.builds(SequenceType, st.none() | inner)
+        | st.builds(OptionalType, st.none() | inner)
+        | st.builds(MapType, elements, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@given(types)
+def test_what_is_written_is_read_back(type_):
+    assert parse_type(type_source(type_)) == type_
+
+
+@pytest.mark.parametrize(
+    ("text", "dims"),
+    [
+        ("float", None),
+        ("float[]", ()),
+        ("float32[1, 3,224 ,N]", (1, 3, 224, "N")),
+        ("float[1×3×?]", (1, 3, None)),
+        ("float[1x3x5]", (1, 3, 5)),
+        ("float[batch 3 5]", ("batch", 3, 5)),
+        (" tensor( float[-1] ) ", (None,)),
+    ],
+)
+def test_what_people_write(text, dims):
+    kind = parse_type(text)
+    assert kind == TensorType(ElementType.FLOAT, None if dims is None else Shape(dims))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "floot", "float[1", "float[-2]", "map(int64)", "float[99999999999999999999]", "1.5"]
+)
+def test_what_is_no_type_is_said(text):
+    with pytest.raises(ModelError):
+        parse_type(text)
+
+
+def test_deep_nesting_ends():
+    with pytest.raises(ModelError, match="too deeply"):
+        parse_type("seq(" * 5000 + "float" + ")" * 5000)
