@@ -20,8 +20,8 @@ from exec.kernels.shared.scratch import scratch
 from exec.threads import parallel_for
 
 _BLOCK_BYTES = 1 << 18
-#: numpy spends as long on starting a row as on some 200 values; shorter rows are taken all at once.
-_SHORT_ROW = 256
+#: numpy spends longer on starting a row than on so few values; shorter rows are taken all at once.
+_SHORT_ROW = 64
 _FLOAT32 = np.dtype(np.float32)
 
 

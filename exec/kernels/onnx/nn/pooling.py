@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array, empty
+from exec.arrays import Array, check_size, empty
 from exec.context import Context
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
@@ -251,13 +251,12 @@ def _max_pool(x: Array, view: Window) -> Array:
 
 
 def _average_pool(x: Array, view: Window, include_padding: int) -> Array:
-    source = widen(x)
-    out = _pool(source, view, np.add, 0)
+    check_size((*x.shape[:2], *view.output), np.float64)  # before anything is as long as the output
     count = np.ones((), np.float64)
     for axis in range(view.rank):
         count = count[..., None] * view.counts(axis, padding=bool(include_padding))
-    np.multiply(out, (1 / count).astype(out.dtype), out=out)
-    return narrow(out, x.dtype)
+    source = widen(x)
+    return narrow(_pool(source, view, np.add, 0, (1 / count).astype(source.dtype)), x.dtype)
 
 
 def _lp_pool(x: Array, view: Window, p: float) -> Array:
@@ -279,8 +278,8 @@ def _root(x: Array, p: float) -> Array:
     return x if p == 1 else x ** x.dtype.type(1 / p)
 
 
-def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any) -> Array:
-    """Fold `combine` over each window, axis by axis, in blocks of channels."""
+def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any, factor: Array | None = None) -> Array:
+    """Fold `combine` over each window, axis by axis, in blocks of channels; `factor` multiplies the results."""
     channels = x.shape[0] * x.shape[1]
     out = empty((*x.shape[:2], *view.output), x.dtype)
     if not out.size:
@@ -293,7 +292,7 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any) -> Array:
             np.matmul(rows, np.ones(rows.shape[1], x.dtype), out=target.reshape(-1))
         else:
             combine.reduce(rows, axis=1, out=target.reshape(-1))
-        return out
+        return out if factor is None else np.multiply(out, factor, out=out)
     largest = max(prod(view.sizes), prod(view.output), 1)
     block = max(1, min(channels, _BLOCK_BYTES // (largest * x.itemsize)))
 
@@ -306,6 +305,8 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any) -> Array:
             result = target[part] if last else scratch(f"pool{axis}", shape, x.dtype)
             _fold_axis(current, result, view, axis, combine, neutral)
             current = result
+        if factor is not None:
+            np.multiply(current, factor, out=current)
 
     parallel_for(one, -(-channels // block))
     return out
