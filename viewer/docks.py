@@ -80,7 +80,8 @@ class Docks(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._hidden_state: QByteArray | None = None
+        self._state = QByteArray()  # while hidden: what they come back to
+        self._are_shown = False
         self._docks = {info.id: PanelDock(info, window) for info in PANELS}
         first_of_area: dict[str, PanelDock] = {}
         for dock in self._docks.values():
@@ -90,10 +91,7 @@ class Docks(QObject):
                 window.tabifyDockWidget(first_of_area[area], dock)
             else:
                 first_of_area[area] = dock
-            dock.setVisible(dock.info.open_at_first)
-        for dock in first_of_area.values():
-            if dock.info.open_at_first:
-                dock.raise_()
+            dock.hide()
         window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
 
@@ -134,24 +132,28 @@ class Docks(QObject):
         return panel
 
     def state(self) -> QByteArray:
-        """Where the docks are, for the next start."""
-        return self._window.saveState() if self._hidden_state is None else self._hidden_state
+        """Where the docks are, for the next start; empty while they were never shown."""
+        return self._window.saveState() if self._are_shown else self._state
 
     def restore(self, state: QByteArray) -> None:
         """Put the docks where they were at the last start."""
-        if state.isEmpty():
-            return
-        if self._hidden_state is None:
+        self._state = state
+        if self._are_shown and not state.isEmpty():
             self._window.restoreState(state)
-        else:
-            self._hidden_state = state
 
     def set_shown(self, *, shown: bool) -> None:
-        """Hide all docks, or bring back those that were shown."""
-        if shown and self._hidden_state is not None:
-            state, self._hidden_state = self._hidden_state, None
-            self._window.restoreState(state)
-        elif not shown and self._hidden_state is None:
-            self._hidden_state = self._window.saveState()
-            for dock in self._docks.values():
-                dock.hide()
+        """Hide all docks, or bring back those that were shown: at first, those that are open at first."""
+        if shown == self._are_shown:
+            return
+        if not shown:
+            self._state = self._window.saveState()
+        self._are_shown = shown
+        if shown and not self._state.isEmpty():
+            self._window.restoreState(self._state)
+            return
+        for dock in self._docks.values():
+            dock.setVisible(shown and dock.info.open_at_first)
+        if shown:
+            for dock in reversed(self._docks.values()):
+                if dock.info.open_at_first:
+                    dock.raise_()

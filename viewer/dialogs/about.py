@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QLabel, QV
 
 from viewer.about import versions
 from viewer.app_icon import app_icon
+from viewer.dialogs.buttons import close_button
 from viewer.settings import state_folder
 
 
@@ -30,7 +31,7 @@ class AboutDialog(QDialog):
         row = QHBoxLayout()
         row.addWidget(picture, 0, Qt.AlignmentFlag.AlignTop)
         row.addWidget(text, 1)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = close_button()
         self.copy = buttons.addButton("Copy versions", QDialogButtonBox.ButtonRole.ActionRole)
         self.copy.clicked.connect(self._copy)
         buttons.rejected.connect(self.reject)

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
+from viewer.dialogs.buttons import close_button
 from viewer.settings import state_folder
 from viewer.theme import monospace
 
@@ -33,7 +34,7 @@ class CrashDialog(QDialog):
         self.details.setFont(monospace())
         self.details.setAccessibleName("Details of the error")
         self.details.setMaximumBlockCount(5000)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = close_button()
         self.copy = buttons.addButton("Copy details", QDialogButtonBox.ButtonRole.ActionRole)
         self.copy.clicked.connect(self._copy)
         buttons.rejected.connect(self.reject)

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QDialogButtonBox, QFormLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QVBoxLayout, QWidget
 
+from viewer.dialogs.buttons import close_button
 from viewer.settings import PREFERENCES, Option, Settings
 
 
@@ -23,7 +24,7 @@ class PreferencesDialog(QDialog):
         form = QFormLayout()
         for option in PREFERENCES:
             self._add(form, option)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = close_button()
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
         layout.addLayout(form)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from viewer.dialogs.buttons import without_icons
 from viewer.text import display
 
 
@@ -21,6 +22,7 @@ def ask_to_save(window: QWidget, name: str, save: Callable[[], object], discard:
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
     box.setDefaultButton(buttons.Save)
+    without_icons(box.buttons())
 
     def answered(result: int) -> None:
         if result == buttons.Save:

@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
     QHeaderView,
     QLineEdit,
     QTreeWidget,
@@ -16,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from viewer.actions import actions
+from viewer.dialogs.buttons import close_button
 
 #: What the mouse does on the graph, for those who look for it among the keys.
 MOUSE = (
@@ -26,6 +26,9 @@ MOUSE = (
     ("Open what a node holds", "Double-click"),
     ("Everything that fits", "Right-click"),
 )
+
+_FIRST_RECENT = "file.recent.1"
+_SAME_AGAIN = frozenset(f"file.recent.{number}" for number in range(2, 10))
 
 
 class ShortcutsDialog(QDialog):
@@ -49,7 +52,7 @@ class ShortcutsDialog(QDialog):
         self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.setRootIsDecorated(False)
         self._fill()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = close_button()
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
         layout.addWidget(self.field)
@@ -59,10 +62,11 @@ class ShortcutsDialog(QDialog):
     def _fill(self) -> None:
         groups: dict[str, QTreeWidgetItem] = {}
         for one in actions():
-            if not one.shortcut:
+            if not one.shortcut or one.id in _SAME_AGAIN:
                 continue
             name = one.menu.value.replace("&", "") if one.menu else "Other"
-            self._add(groups, name, one.plain_title, ", ".join(_native(keys) for keys in one.shortcut))
+            keys = ", ".join(_native(text) for text in one.shortcut)
+            self._add(groups, name, one.plain_title, f"{keys} …" if one.id == _FIRST_RECENT else keys)
         for title, gesture in MOUSE:
             self._add(groups, "Mouse", title, gesture)
         self.tree.expandAll()
