@@ -41,7 +41,7 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
         left, top, width, height = max(rect[0], 0.0), max(rect[1], 0.0), rect[2], rect[3]
         text = fonts.elided(box.title, Style.NAME, width - 8.0, middle=True)
         wide = fonts.width(text, Style.NAME)
-        if len(text) < 2:
+        if len(text) < 2 and text != box.title:
             continue
         spot = (
             QRectF(left + 3, top + 3, wide + 6, high)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import QEvent, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from viewer.canvas.colouring import Colouring
@@ -51,6 +51,7 @@ class Surface(QWidget):
         self._picture: Picture | None = None
         self._stale: Picture | None = None
         self._zoomed_at = 0.0
+        self._focus_by_key = False
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
         self._refresh.timeout.connect(self.update)
@@ -246,9 +247,9 @@ class Surface(QWidget):
         paint_group_names(painter, self.scene, viewport, self.fonts, colors)
         if self._colouring is not None and self._colouring.legend is not None:
             paint_legend(painter, viewport, self._colouring.legend, self.fonts, colors)
-        if self.hasFocus():
-            pen = QPen(colors.accent, 2.0)
-            painter.setPen(pen)
+        if self._focus_by_key and self.hasFocus():
+            painter.setPen(QPen(colors.accent, 2.0))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
 
     def paint_notice(self, painter: QPainter, text: str) -> None:
@@ -263,6 +264,12 @@ class Surface(QWidget):
             self.viewport.y -= round((self.height() - old.height()) / 2 * self.viewport.ratio)
         self._fit_to_widget()
         self._moved()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt
+        """Who came by keyboard sees where the focus is; who clicked knows."""
+        by_key = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
+        self._focus_by_key = event.reason() in by_key
+        super().focusInEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt
         """Fonts and styles change the picture."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtGui import QImage
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QImage
 
 from tests.viewer.canvas.graphs import long_chain, settle
 from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
@@ -102,3 +103,23 @@ def test_devices_have_an_entry_each(show, small):
     assert device_keys(nodes) == {}
     view.set_devices(shown=True)
     view.set_devices(shown=False)
+
+
+def test_names_from_afar_and_focus_leave_the_rest_as_it_is(show, qtbot):
+    view = show(long_chain(60, scopes=2).model(), 600, 900)
+    view.expand_all()
+    qtbot.waitUntil(lambda: not view.is_busy)
+    view.fit()
+    settle(view)
+    with qtbot.waitActive(view):
+        view.activateWindow()
+    view.clearFocus()
+    plain = image(view)
+    view.setFocus(Qt.FocusReason.TabFocusReason)
+    focused = image(view)
+    ring = 2 * 2 * (600 + 900)
+    assert 0 < difference(plain, focused) <= ring
+    relu = next(index for index, box in enumerate(view.scene.boxes) if box.title == "Relu")
+    left, top, width, height = view.scene.rect(relu)
+    x, y = view.viewport.to_widget(left + width / 2, top + height / 2)
+    assert QColor(plain.pixel(round(x), round(y))) == theme().header("activation")

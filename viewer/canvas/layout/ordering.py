@@ -19,6 +19,7 @@ from viewer.canvas.layout.layered import Layered
 _BLOCK = 96  # ranks; graphs with fewer are swept in one go
 _STRETCHES = 6  # rounds of swapping whole stretches after each sweep
 _SMALL = 4000  # vertices up to which time is no matter
+_MEDIUM = 40_000  # vertices up to which it takes a fraction of a second anyway
 _PATIENCE = 3  # rounds without gain
 _SHARED = 4  # consumers that make a line worth leading outside
 _PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
@@ -313,19 +314,20 @@ def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False)
     starts = [_first_order(graph, nodes, 1, 0)]
     if not keep:
         starts += [_first_order(graph, nodes, *consumers) for consumers in (many, few, (1, graph.vertices))]
+    trial, rounds = (4, 24) if small else (2, 8) if graph.vertices <= _MEDIUM else (1, 4)
     runs: list[_Run] = []
     for seed in starts:
         order = Order(graph, seed, runs[0].order if runs else None)
         run = _Run(order, progress)
         for first_down in (True, False) if small else (True,):
-            run.improve(4 if small else 2, first_down)
+            run.improve(trial, first_down)
         runs.append(run)
         if run.fewest == 0:
             break
     best = runs[0]
     for run in runs[1:]:
         best.take(run.best, run.gaps)
-    best.improve(24 if small else 8 if graph.vertices <= 60_000 else 4, first_down=True)
+    best.improve(rounds, first_down=True)
     return best.best
 
 
