@@ -328,13 +328,31 @@ def test_quantized_lstm_agrees_with_onnxruntime(direction: str, count: int, per_
         assert_same(result, want, rtol=5e-3, atol=5e-3)
 
 
-@pytest.mark.parametrize(("op_type", "inputs"), [
-    ("SimplifiedLayerNormalization", [X, f(8)]),
-    ("LayerNormalization", [X, f(8), f(8)]),
-])  # fmt: skip
-def test_operators_written_in_the_default_domain_agree_with_onnxruntime(op_type: str, inputs: list[Any]) -> None:
-    expected = onnxruntime(op_type, inputs, [F], "", {})
-    assert_same(ours(op_type, inputs, domain="")[0], expected[0], rtol=1e-4, atol=1e-5)
+PICTURE = f(1, 3, 6, 6)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("SimplifiedLayerNormalization", [X, f(8)], {}),
+        ("LayerNormalization", [X, f(8), f(8)], {}),
+        ("Affine", [PICTURE], {"alpha": 2.0, "beta": 1.0}),
+        ("ScaledTanh", [PICTURE], {"alpha": 2.0, "beta": 0.5}),
+        ("ParametricSoftplus", [PICTURE], {"alpha": 2.0, "beta": 0.5}),
+        ("ThresholdedRelu", [PICTURE], {"alpha": 0.3}),
+        ("ImageScaler", [PICTURE], {"scale": 2.0, "bias": [1.0, 2.0, 3.0]}),
+        ("Crop", [PICTURE], {"border": [1, 2, 0, 1]}),
+        ("Crop", [PICTURE], {"border": [1, 2, 0, 0], "scale": [2, 3]}),
+        ("Scale", [PICTURE], {"scale": 3.0}),
+        ("DynamicSlice", [PICTURE, np.array([1]), np.array([3]), np.array([1])], {}),
+    ],
+    ids=label,
+)
+def test_operators_of_the_default_domain_agree_with_onnxruntime(
+    op_type: str, inputs: list[Any], attributes: dict[str, Any]
+) -> None:
+    expected = onnxruntime(op_type, inputs, [F], "", attributes)
+    assert_same(ours(op_type, inputs, domain="", **attributes)[0], expected[0], rtol=1e-4, atol=1e-5)
 
 
 # --- what ONNX Runtime runs on a GPU alone ---------------------------------------------------------------------

@@ -18,8 +18,15 @@ load()
 #: Dropped before a kernel sees it: a hint about memory in opset 1.
 LEGACY = {"consumed_inputs"}
 
-#: What ONNX Runtime writes into the default domain when it saves an optimised model.
-EXTENSIONS = {("", "LayerNormalization", 1), ("", "SimplifiedLayerNormalization", 1)}
+#: What ONNX Runtime writes into the default domain when it saves an optimised model, and what was dropped from
+#: ONNX before its first release.
+EXTENSIONS = {
+    ("", op_type, 1)
+    for op_type in (
+        "LayerNormalization", "SimplifiedLayerNormalization", "Affine", "Crop", "DynamicSlice", "ImageScaler",
+        "ParametricSoftplus", "Scale", "ScaledTanh", "ThresholdedRelu",
+    )
+}  # fmt: skip
 
 
 def schemas_with_kernels() -> list[Any]:
