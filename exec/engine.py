@@ -61,20 +61,25 @@ class _Outline:
 
 @dataclass(slots=True)
 class _Store:
+    """What earlier runs computed, by token. Executions refer to this, never to the engine: no cycle may keep
+    hundreds of megabytes alive until the garbage collector comes by."""
+
+    budget: int
     entries: dict[int, _Entry] = field(default_factory=dict)
     outlines: dict[int, _Outline] = field(default_factory=dict)
+    costs: dict[int, float] = field(default_factory=dict)  # seconds by Step.key
     run: int = 0
 
-    def trim(self, budget: int) -> None:
+    def trim(self) -> None:
         """Let values of older runs go until the rest fits."""
         if all(e.run == self.run for e in self.entries.values()):
             return
         total = distinct_bytes(v for e in self.entries.values() for v in e.values)
-        if total <= budget:
+        if total <= self.budget:
             return
         old = sorted((e.run, token) for token, e in self.entries.items() if e.run != self.run)
         for _, token in old:
-            if total <= budget:
+            if total <= self.budget:
                 return
             total -= self.entries.pop(token).nbytes
 
@@ -89,16 +94,15 @@ class Engine:
         keep_freed_memory()
         self.budget = budget
         self.library = Library()
-        self._store = _Store()
+        self._store = _Store(budget)
         self._plans: dict[Any, Plan] = {}
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
         self._tokens: dict[int, tuple[Any, list[int]]] = {}  # by id of a plan in _plans
-        self._costs: dict[int, float] = {}  # by Step.key, seconds
         self._last: Execution | None = None  # whose values are not yet in the store
 
     def forget(self) -> None:
         """Let go of all values of earlier runs; constants stay."""
-        self._store = _Store()
+        self._store = _Store(self.budget)
         self._last = None
         self._feeds.clear()
         return_freed_memory()
@@ -156,7 +160,7 @@ class Engine:
             observer=observer,
         )
         _refuse_missing(plan, needed, slots, snapshot)
-        execution = Execution(self, plan, run, of_steps, kept, options, begun)
+        execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun)
         if needed is plan.everything:
             run.code = plan.code
         else:
@@ -254,7 +258,8 @@ class Execution:
 
     def __init__(
         self,
-        engine: Engine,
+        library: Library,
+        store: _Store,
         plan: Plan,
         run: Run,
         tokens: list[int],
@@ -262,7 +267,8 @@ class Execution:
         options: Options,
         begun: float,
     ) -> None:
-        self.engine = engine
+        self._library = library
+        self._store = store
         self.plan = plan
         self.run = run
         self.options = options
@@ -272,7 +278,6 @@ class Execution:
         self._begun = begun
         self._stored = 0
         self._costs: list[float] | None = None
-        run.estimate = self._expected
 
     @property
     def next_step(self) -> Step | None:
@@ -287,7 +292,7 @@ class Execution:
 
     def prepare(self, needed: list[Step], targets: set[int] | None) -> None:
         """Compute constants, prepare weights, settle the order."""
-        run, plan, library = self.run, self.plan, self.engine.library
+        run, plan, library = self.run, self.plan, self._library
         slots, template = run.slots, plan.template
         for slot in bind(plan, library, needed):
             slots[slot] = template[slot]
@@ -334,7 +339,7 @@ class Execution:
 
     def _fold(self, constants: list[Step]) -> None:
         """Keep the constants just computed for all later runs."""
-        plan, run, folded = self.plan, self.run, self.engine.library.folded
+        plan, run, folded = self.plan, self.run, self._library.folded
         for step in constants:
             values = tuple([run.slots[s] if s else None for s in step.outs])
             if any(v is MISSING for v in values) or sum(map(nbytes, values)) > FOLD_LIMIT:
@@ -349,7 +354,7 @@ class Execution:
     def _expected(self, done: int) -> tuple[float, float]:
         """Seconds the first steps took in earlier runs, and all; the average where a step is new."""
         if self._costs is None:
-            costs = self.engine._costs
+            costs = self._store.costs
             keys = [code.step.key for code in self.run.code]
             known = [costs[k] for k in keys if k in costs]
             usual = sum(known) / len(known) if known else 1.0
@@ -358,7 +363,7 @@ class Execution:
 
     def advance(self, count: int | None = None) -> None:
         """Compute the next `count` steps, or all that are left."""
-        self.run.execute(count)
+        self.run.execute(count, self._expected)
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -368,7 +373,7 @@ class Execution:
         for code in run.code if any(f.used for f in plan.finders) else ():
             context = code.step.context
             if context is not None and getattr(context.body_runner, "used", False):
-                self.engine.library.volatile.add(code.step.key)
+                self._library.volatile.add(code.step.key)
         slots = run.slots.copy()
         summaries = dict(run.summaries)
         for index, kept in self._kept.items():
@@ -391,7 +396,7 @@ class Execution:
 
     def keep_values(self) -> None:
         """Put what was computed in the store, for later runs."""
-        run, store, costs = self.run, self.engine._store, self.engine._costs
+        run, store, costs = self.run, self._store, self._store.costs
         slots, tokens, number = run.slots, self._tokens, store.run
         entries = store.entries
         for position in range(self._stored, len(run.stamps)):
@@ -410,7 +415,7 @@ class Execution:
                 if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
                     store.outlines[token] = _Outline(found, seconds, run.sizes[position], number)
         self._stored = len(run.stamps)
-        store.trim(self.engine.budget)
+        store.trim()
 
     def nodes(self) -> list[NodeResult]:
         """What became of each node."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,9 @@ class Finished(NamedTuple):
     nbytes: int
     failure: Failure | None
 
+
+#: Seconds that so many steps are expected to take, and all of them.
+Estimate = Callable[[int], tuple[float, float]]
 
 Observer = Callable[[Sequence[Finished]], None]
 
@@ -81,12 +85,16 @@ class Run:
         self._told = 0
         self._gaps: dict[int, float] = {}  # position → when its step really began
         self._last_reads: dict[int, int] | None = None
-        self.estimate: Callable[[int], tuple[float, float]] | None = None
+        self._expected: Estimate | None = None
 
     # -- the loop --------------------------------------------------------------------------------------------
 
-    def execute(self, count: int | None = None) -> None:
-        """Run the steps of `code` that are left, or the next `count` of them; `stopped` says why it ended early."""
+    def execute(self, count: int | None = None, expected: Estimate | None = None) -> None:
+        """Run the steps of `code` that are left, or the next `count` of them; `stopped` says why it ended early.
+
+        `expected(n)` gives the seconds the first n steps are expected to take, and all, for the progress.
+        """
+        self._expected = expected  # only meanwhile: it refers to who refers to this
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._connect(self.plan, self.slots)
@@ -100,7 +108,8 @@ class Run:
         finally:
             set_limits(None)
             self._disconnect(self.plan)
-        self._tell()
+            self._tell()
+            self._expected = None
 
     def _fast(self) -> None:
         slots, stamps, sizes = self.slots, self.stamps, self.sizes
@@ -208,9 +217,10 @@ class Run:
             ]
             self._told = done
             self.observer(news)
-        if self.estimate is not None and not self.stopped and self.limits.progress is not SILENT:
-            spent, total = self.estimate(done)
-            self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
+        if self._expected is not None and not self.stopped and self.limits.progress is not SILENT:
+            spent, total = self._expected(done)
+            with suppress(Cancelled):  # heeded by the next look, or too late
+                self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
 
     def seconds(self, position: int) -> float:
         """How long the step at a position of `code` took."""
