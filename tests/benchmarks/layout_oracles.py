@@ -28,7 +28,7 @@ print(json.dumps([time.process_time() - begin, out]))
 """
 
 
-def dot(sizes: Array, edges: Array, limit: float = 120.0) -> tuple[Array, Array, Array, float] | None:
+def dot(sizes: Array, edges: Array, limit: float = 30.0) -> tuple[Array, Array, Array, float] | None:
     """Pieces (starts, ends, edges) and seconds of Graphviz; None where it is missing or too slow."""
     if shutil.which("dot") is None:
         return None

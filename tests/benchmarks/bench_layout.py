@@ -1,0 +1,190 @@
+"""Print how long a layout takes, what is wrong with it, and how it compares with dot and fast-sugiyama.
+
+Run from the root of the repository: `python -m tests.benchmarks.bench_layout [quick]`. Times are CPU seconds. Each
+layout runs in a process of its own, so that the memory is its own. dot and fast-sugiyama (an optional package) run
+apart too; where one is missing or takes too long its columns stay empty.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks import layout_graphs as graphs
+from tests.benchmarks import layout_metrics as metrics
+from tests.benchmarks import layout_oracles as oracles
+from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
+
+
+def cases() -> dict[str, Any]:
+    """Name → what draws the graph up."""
+    import onnx
+
+    light = Path(onnx.__file__).parent / "backend/test/data/light"
+    named: dict[str, Any] = {
+        "transformer-500": lambda: graphs.transformer(500),
+        "transformer-1k": lambda: graphs.transformer(1_000),
+        "inception-1k": lambda: graphs.inception(1_000),
+        "unet-600": lambda: graphs.unet(600),
+        "random-300": lambda: graphs.random_dag(300, 1.7, 12, 0),
+        "random-1k": lambda: graphs.random_dag(1_000, 1.3, 20, 1),
+        "wide-300": graphs.wide,
+        "experts": graphs.experts,
+    }
+    for model in ("resnet50", "inception_v1", "inception_v2", "densenet121", "shufflenet"):
+        named[model] = lambda model=model: graphs.model(light / f"light_{model}.onnx")
+    named |= {
+        "mixed-5k": lambda: graphs.mixed(5_000),
+        "transformer-5k": lambda: graphs.transformer(5_000),
+        "unet-5k": lambda: graphs.unet(5_000),
+        "mixed-10k": lambda: graphs.mixed(10_000),
+        "transformer-10k": lambda: graphs.transformer(10_000),
+        "unet-10k": lambda: graphs.unet(10_000),
+        "mixed-100k": lambda: graphs.mixed(100_000),
+    }
+    return named
+
+
+def request_of(sketch: graphs.Sketch, ports: bool) -> LayoutRequest:
+    """With the ports of inputs and outputs, or free ones."""
+    sizes, edges, source, target = sketch.arrays()
+    return LayoutRequest(sizes, edges, source, target) if ports else LayoutRequest(sizes, edges)
+
+
+def lay_out(name: str, ports: bool) -> dict[str, Any]:
+    """Facts about one layout, in this process."""
+    asked = request_of(cases()[name](), ports)
+    begin = time.process_time()
+    result = layout(asked)
+    seconds = time.process_time() - begin
+    memory = _peak_memory()
+    start, end, edge = metrics.segments(result)
+    over = metrics.edges_over_nodes(start, end, edge, asked.edges, result.positions, result.sizes)
+    small = len(asked.sizes) <= 20_000
+    return {
+        "nodes": len(asked.sizes),
+        "seconds": seconds,
+        "MB": memory,
+        "crossings": metrics.crossings(start, end, edge) if small else None,
+        "overlaps": metrics.node_overlaps(result.positions, result.sizes),
+        "over": 100 * len(over) / max(1, len(asked.edges)),
+        "size": f"{result.bounds[2]:.0f}x{result.bounds[3]:.0f}",
+    }
+
+
+def _peak_memory() -> float:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def compare(name: str, nodes: int) -> dict[str, Any]:
+    """Crossings and seconds of the other programs."""
+    sizes, edges, _, _ = cases()[name]().arrays()
+    found: dict[str, Any] = {}
+    if nodes <= 1_100:
+        drawn = oracles.dot(sizes, edges)
+        if drawn is not None:
+            found["dot"] = metrics.crossings(*drawn[:3])
+    if 200 <= nodes <= 12_000:
+        drawn = oracles.fast_sugiyama(np.unique(edges, axis=0))
+        if drawn is not None:
+            found["fast"], found["fast seconds"] = metrics.crossings(*drawn[:3]), drawn[3]
+    return found
+
+
+def insert(name: str, times: int) -> None:
+    """Insert a node on random edges and print what that costs and moves."""
+    asked = request_of(cases()[name](), ports=False)
+    n, e = len(asked.sizes), len(asked.edges)
+    asked = dataclasses.replace(asked, node_ids=np.arange(n), edge_ids=np.arange(e))
+    before = layout(asked)
+    rng = np.random.default_rng(0)
+    seconds, moved, overlaps, over = [], [], 0, 0
+    for chosen in rng.integers(0, e, times).tolist():
+        s, t = asked.edges[chosen].tolist()
+        changed = dataclasses.replace(
+            asked,
+            sizes=np.vstack([asked.sizes, [[130, 48]]]).astype(np.float32),
+            edges=np.vstack([np.delete(asked.edges, chosen, 0), [[s, n], [n, t]]]).astype(np.int32),
+            node_ids=np.arange(n + 1),
+            edge_ids=np.append(np.delete(np.arange(e), chosen), [e, e + 1]),
+        )
+        begin = time.process_time()
+        after = relayout(before, changed)
+        seconds.append(time.process_time() - begin)
+        moved.append(_moved(before, after, n))
+        overlaps += metrics.node_overlaps(after.positions, after.sizes)
+        a, b, edge = metrics.segments(after)
+        over += len(metrics.edges_over_nodes(a, b, edge, changed.edges, after.positions, after.sizes))
+    print(
+        f"insert one node, {name}, {times} times: median {1000 * np.median(seconds):.0f} ms, "
+        f"most {1000 * max(seconds):.0f} ms; moved sideways or out of order at most {100 * max(moved):.2f} %; "
+        f"overlaps {overlaps}; edges over nodes {over}"
+    )
+
+
+def _moved(before: Layout, after: Layout, n: int) -> float:
+    """Share of nodes that moved, but for the common shift of all that is below."""
+    shift = after.positions[:n] - before.positions
+    down = np.unique(np.round(shift[:, 1]))
+    common = np.isin(np.round(shift[:, 1]), [0.0, down.max()])
+    return float(((np.abs(shift[:, 0]) > 1) | ~common).mean())
+
+
+def main() -> None:
+    """Print the table."""
+    quick = "quick" in sys.argv
+    print(
+        f"{'graph':16}{'nodes':>7}{'CPU s':>7}{'MB':>5}{'crossings':>10}{'(ports)':>8}{'dot':>7}{'ratio':>6}"
+        f"{'fast-s.':>8}{'ratio':>6}{'overlaps':>9}{'over %':>7}  size"
+    )
+    for name in cases():
+        row = _apart(name, ports=False)
+        if quick and row["nodes"] > 2_000:
+            continue
+        with_ports = _apart(name, ports=True)
+        other = compare(name, row["nodes"])
+        crossings = row["crossings"]
+        ratios = [f"{other[k]:7}{_ratio(crossings, other[k])}" if k in other else " " * 13 for k in ("dot", "fast")]
+        print(
+            f"{name:16}{row['nodes']:7}{row['seconds']:7.2f}{row['MB']:5.0f}{_text(crossings):>10}"
+            f"{_text(with_ports['crossings']):>8}{ratios[0]}{ratios[1]:>14}{row['overlaps'] + with_ports['overlaps']:9}"
+            f"{max(row['over'], with_ports['over']):7.3f}  {row['size']}",
+            flush=True,
+        )
+    insert("transformer-1k", 20)
+    if not quick:
+        insert("mixed-10k", 20)
+        insert("mixed-100k", 3)
+
+
+def _ratio(mine: int, theirs: int) -> str:
+    return f"{(mine + 1) / (theirs + 1):6.2f}"
+
+
+def _text(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _apart(name: str, ports: bool) -> dict[str, Any]:
+    code = (
+        "import json, sys; from tests.benchmarks import bench_layout as b;"
+        f"print(json.dumps(b.lay_out({name!r}, {ports})))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result: dict[str, Any] = json.loads(run.stdout)
+    return result
+
+
+if __name__ == "__main__":
+    main()
