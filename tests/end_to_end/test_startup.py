@@ -123,6 +123,24 @@ def test_a_session_opens_the_sample_and_ends_cleanly(tmp_path):
     assert not (tmp_path / "state" / "log.txt").exists(), "nothing went wrong, so nothing was logged"
 
 
+BUSY = """
+import numpy, os
+def work(progress):
+    a = numpy.ones((1500, 1500))
+    while True:
+        a = a @ a / 1500.0
+window.tabs()[-1].workspace.jobs.start("Endless", work)
+"""
+
+
+def test_a_window_closes_while_work_that_cannot_be_stopped_goes_on(tmp_path):
+    code = WHOLE_SESSION.format(launcher=str(LAUNCHER), names=["--sample"])
+    busy = "".join(f"        {line}\n" for line in BUSY.strip().splitlines())
+    code = code.replace("        window.close()\n    elif", f"{busy}        window.close()\n    elif")
+    result = run(code, tmp_path / "state")
+    assert (result.returncode, result.stdout) == (0, "['digits'] 17\n"), result.stderr
+
+
 def test_a_session_with_a_file_that_is_not_there_says_so_and_stays(tmp_path):
     result = session([str(tmp_path / "none.onnx")], tmp_path / "state")
     assert result.returncode == 0, result.stderr
