@@ -9,7 +9,7 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.schemas import Schema
 from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, element_type
+from model.types import ElementType, Shape, TensorType, Type, element_type
 from viewer.text import display, element_text, number_text, plural, shape_text, type_text
 
 #: More rows than this end in one that says how many are left out.
@@ -19,6 +19,9 @@ SMALL = 4
 
 _SMALL_BYTES = 256
 _TEXT_LIMIT = 80
+_SYMBOL_LIMIT = 10
+#: Lists that count as left out when every element is this number ("if not present, 1 along each axis").
+_IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
 #: Integers with these names are element types, in every operator that has them.
 _TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision"})
 
@@ -40,10 +43,21 @@ def attribute_rows(node: Node, schema: Schema | None) -> list[Row]:
     """A row for each attribute that differs from its default; bodies have affordances of their own instead."""
     rows = []
     for name, attribute in node.attributes.items():
-        if attribute.graphs or (schema is not None and schema.is_default(attribute)):
+        if attribute.graphs or (schema is not None and _is_default(attribute, schema)):
             continue
         rows.append(Row(display(name, 40), attribute_text(attribute), attribute))
     return rows
+
+
+def _is_default(attribute: Attribute, schema: Schema) -> bool:
+    """Whether it says no more than leaving it out would, also where the specification says so only in words."""
+    if schema.is_default(attribute):
+        return True
+    implied = _IMPLIED.get(attribute.name)
+    formal = schema.attributes.get(attribute.name)
+    if implied is None or formal is None or formal.required or attribute.reference:
+        return False
+    return isinstance(attribute.value, tuple) and set(attribute.value) == {implied}
 
 
 def constant_row(index: int, value: Value, tensor: Tensor | SparseTensor, schema: Schema | None) -> Row:
@@ -133,11 +147,20 @@ def _scalar_text(value: object) -> str:
     return display(str(value), 24, elide="end")
 
 
-def value_text(value: Value, type_: object = None) -> str:
+def short_shape(shape: Shape | None) -> str:
+    """A shape whose long symbols are shortened, so that the rank can still be seen."""
+    if shape is None:
+        return ""
+    return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
+
+
+def value_text(value: Value, type_: Type | None = None) -> str:
     """The type of a value, in words, from what a provider says or else from the file; empty when unknown."""
     known = type_ if type_ is not None else value.type
+    if isinstance(known, TensorType):
+        return f"{element_text(known.element_type)} {short_shape(known.shape)}".rstrip()
     if known is not None:
-        return type_text(known)  # type: ignore[arg-type]  # providers hand out model.types.Type
+        return type_text(known)
     if value.initializer is not None:
         return f"{element_text(value.initializer.element_type)} {shape_text(value.initializer.shape)}"
     return ""

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 
 from model.graph import Graph, Node, Value
 from model.schemas import Schema, find
+from model.types import Type
 from viewer.canvas import captions
 from viewer.canvas.captions import Row
 from viewer.canvas.drawing import (
@@ -71,7 +72,7 @@ class Cards:
         self._nodes[node] = box
         return box
 
-    def pill(self, kind: Kind, value: Value, key: Hashable, parent: int, type_: object) -> Box:
+    def pill(self, kind: Kind, value: Value, key: Hashable, parent: int, type_: Type | None) -> Box:
         """The pill of a value that enters or leaves a graph: its name and type."""
         measure = self._measure
         title = measure.elided(display(value.name, _TITLE_LIMIT) or "(unnamed)", Style.NAME, 180.0, middle=True)

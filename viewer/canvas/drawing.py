@@ -33,7 +33,7 @@ SIDE = 9.0  # from the border to a text
 BUTTON = 20.0  # the square of an affordance in a header
 PILL = 26.0
 STACK = 8.0  # how far the edges of the cards below a group's card show, part of its size
-NARROWEST = 72.0
+NARROWEST = 60.0
 WIDEST = 300.0
 
 

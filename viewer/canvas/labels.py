@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.types import TensorType, Type
+from viewer.canvas.captions import short_shape
 from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
 from viewer.canvas.grid import Grid, Ids
 from viewer.canvas.scene import Real, Scene
-from viewer.text import element_text, shape_text, type_text
+from viewer.text import element_text, type_text
 
 HEIGHT = 16.0
 PADDING = 3.0
@@ -35,7 +36,7 @@ class Label:
 def short_type(type_: Type | None) -> str:
     """What is written beside an edge: the shape; the element type too where it is not the usual float."""
     if isinstance(type_, TensorType):
-        shape = shape_text(type_.shape)
+        shape = short_shape(type_.shape)
         element = "" if type_.element_type == 1 and shape else element_text(type_.element_type)
         return f"{element} {shape}".strip()
     return "" if type_ is None else type_text(type_)

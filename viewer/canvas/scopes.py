@@ -108,8 +108,7 @@ def _from_namespace(text: str) -> Path:
     """``: Model/encoder: Encoder/conv: Conv2d/conv2d: aten.conv2d`` gives ``encoder, conv``."""
     if not text or len(text) > _LONGEST_NAME:
         return ()
-    parts = [part.partition(":")[0].strip() for part in text.split("/")]
-    return tuple(part for part in parts[:-1] if part)
+    return _nested([part.partition(":")[0].strip() for part in text.split("/")][:-1])
 
 
 def _from_name_scopes(text: str) -> Path:
@@ -122,12 +121,17 @@ def _from_name_scopes(text: str) -> Path:
         return ()
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
         return ()
+    return _nested(entries[:-1])
+
+
+def _nested(names: list[str]) -> Path:
+    """Scopes by the names of modules, where an inner name may repeat the outer one: ``m, m.encoder``."""
     path: list[str] = []
     outer = ""
-    for entry in entries[:-1]:
-        if entry and entry != outer:
-            path.append(entry.removeprefix(outer + ".") if outer else entry)
-            outer = entry
+    for name in names:
+        if name and name != outer:
+            path.append(name.removeprefix(f"{outer}.") if outer else name)
+            outer = name
     return tuple(path)
 
 

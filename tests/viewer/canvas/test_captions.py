@@ -7,7 +7,7 @@ from model.attributes import Attribute, AttributeKind, make_attribute
 from model.errors import ModelError
 from model.schemas import find
 from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType
+from model.types import ElementType, Shape
 from tests.viewer.canvas.graphs import Graphs
 from viewer.canvas import captions
 
@@ -90,3 +90,17 @@ def test_many_rows_end_in_how_many_are_left():
     assert len(shown) == captions.MOST_ROWS
     assert shown[-1].text == f"{30 - captions.MOST_ROWS + 1} more"
     assert captions.limited(rows[: captions.MOST_ROWS]) == tuple(rows[: captions.MOST_ROWS])
+
+
+def test_lists_that_say_what_leaving_them_out_would_have_no_row():
+    node = Graphs().node("Conv", ["x", "w"], ["y"], strides=[1, 1], dilations=[1, 2], pads=[0, 0, 0, 0])
+    assert [row.name for row in captions.attribute_rows(node, find("Conv", 18))] == ["dilations"]
+    old_pad = Graphs().node("Pad", ["x"], ["y"], pads=[0, 0])
+    assert [row.name for row in captions.attribute_rows(old_pad, find("Pad", 2))] == ["pads"]
+
+
+def test_long_symbols_leave_the_rank_visible():
+    shape = Shape(("DynamicDimension.0", 16, None, "batch"))
+    assert captions.short_shape(shape) == "Dynam…on.0×16×?×batch"
+    assert captions.short_shape(Shape(())) == "scalar"
+    assert captions.short_shape(None) == ""

@@ -30,6 +30,8 @@ def test_metadata_comes_before_the_name():
     assert scope_path(node) == ("encoder", "act")
     SetField(node, "metadata", {"pkg.torch.onnx.name_scopes": "['', 'encoder', 'encoder.layer', 'relu']"}).apply()
     assert scope_path(node) == ("encoder", "layer")
+    SetField(node, "metadata", {"namespace": ": M/m: Bert/m.encoder: Encoder/relu: aten.relu"}).apply()
+    assert scope_path(node) == ("m", "encoder")
 
 
 @pytest.mark.parametrize("text", ["[", "['a', 3]", "{}", "[" * 5000, "__import__('os')", "['a', " * 900])
