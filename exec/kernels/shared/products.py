@@ -10,12 +10,13 @@ from exec.arrays import Array
 #: more than it saves when one of them is small.
 UNPACKED = 1_000_000
 _STEP = 64
+_LEAST, _MOST = 128, 448  # columns; measured
 
 
 def columns_unpacked(rows: int, depth: int) -> int:
     """How many columns a product may have to be computed without packing; 0 when that does not pay."""
     count = UNPACKED // max(1, rows * depth) // _STEP * _STEP
-    return min(count, 448)
+    return min(count, _MOST) if count >= _LEAST else 0
 
 
 def matmul_columns(a: Array, b: Array, out: Array) -> None:
