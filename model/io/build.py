@@ -30,7 +30,7 @@ from model.progress import SILENT, Progress
 from model.tensors import SparseTensor, Tensor
 
 #: More nodes and tensors than this are taken for an attack: objects for them would fill the memory.
-MOST_ELEMENTS: Final = 5_000_000
+MOST_ELEMENTS: Final = 1_000_000
 _MOST_PROBLEMS = 200
 _BETWEEN_CHECKS = 4096
 

@@ -146,7 +146,7 @@ def _open_problem(location: str, error: OSError | ValueError) -> str:
     if number == errno.ENOENT:
         return f"the file {location!r} is missing"
     if number in (errno.EXDEV, errno.ELOOP):
-        return f"{location!r} leads out of the model's folder"
+        return f"{location!r} leads out of the model's folder; put the file itself there to use it"
     return f"{location!r} cannot be opened: {getattr(error, 'strerror', None) or error}"
 
 

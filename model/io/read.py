@@ -25,6 +25,9 @@ from model.progress import SILENT, Progress
 PARSED_WHOLE: Final = 16 << 20
 #: Text forms are parsed in memory several times their size, so they may not be larger than this.
 TEXT_LIMIT: Final = 512 << 20
+#: A file with more zero bytes is scanned even if it is small. It may hold millions of empty messages, each of which
+#: takes two bytes of the file and a hundred of memory; the scan stops at their number. Zeros in weights it passes over.
+_MOST_ZEROS: Final = 1_000_000
 
 Opened = str | os.PathLike[str] | bytes | BinaryIO
 
@@ -171,10 +174,11 @@ def _parse(source: Source, found: Format, progress: Progress) -> _Parsed:
     cls = message_class(found.message)
     if source.size < PARSED_WHOLE:
         data = source.read(0, source.size)
-        try:
-            return _Parsed(cls.FromString(data), may_have_graphs=_may_have_graphs(data))
-        except DecodeError:
-            pass  # the scan below says where it is damaged, or what is left of a file that ends early
+        if data.count(0) <= _MOST_ZEROS:
+            try:
+                return _Parsed(cls.FromString(data), may_have_graphs=_may_have_graphs(data))
+            except DecodeError:
+                pass  # the scan below says where it is damaged, or what is left of a file that ends early
     schema = message_schema(found.message)
     skeleton = scan(source, schema, progress)
     try:

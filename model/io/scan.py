@@ -39,6 +39,7 @@ _LAST_WINDOW = 1 << 20
 _MARGIN = 40  # more than a tag and the longest number after it
 _LONG_MESSAGE = 10_000  # fields after which an attribute or tensor is left to the runtime
 _BETWEEN_CHECKS = 1 << 14
+_MOST_FIELDS = 3_000_000  # of those that are walked one by one; no real model comes near
 
 #: Fields whose content may stay in the file, with the number of bytes of one element.
 _PAYLOADS: Final = {
@@ -107,6 +108,7 @@ class _Scanner:
         self._base = 0
         self._limit = -1
         self._total = 0
+        self._fields = 0
         self._next_window = _FIRST_WINDOW
         self._position = 0
         root = _Frame(schema, 0, 0, source.size)
@@ -146,6 +148,7 @@ class _Scanner:
                     if frame.payloads and not self._deep:
                         position = end  # a list of millions: the runtime is quicker with it
                         break
+                    self._count_fields()
                     self._progress.report(position, self._size, "Reading the structure")
                 start = position
                 index = position - base
@@ -199,6 +202,14 @@ class _Scanner:
 
     def _fields_before_check(self, frame: _Frame) -> int:
         return _LONG_MESSAGE if frame.payloads and not self._deep else _BETWEEN_CHECKS
+
+    def _count_fields(self) -> None:
+        self._fields += _BETWEEN_CHECKS
+        if self._fields > _MOST_FIELDS and not self._deep:
+            raise ModelError(
+                "The model has too many parts",
+                f"It has more than {_MOST_FIELDS:,} nodes, tensors and attributes, which no real model has.",
+            )
 
     def _refill(self, position: int) -> None:
         """Move the window to a position: small after a jump, larger and larger while reading on."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.errors import ModelError
 from model.io.external import Refused, check_range, open_external, parse_entries
-from model.io.payloads import Payload, PayloadTable, Pieces, total_length
+from model.io.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable, Pieces, total_length
 from model.io.protobuf import TensorProto, text
 from model.io.source import FileSource
 from model.tensors import Tensor
@@ -82,8 +82,15 @@ class ProtoTensor(Tensor):
         """``inline``, ``file`` or ``external``."""
         if self.source.data_location == _EXTERNAL:
             return "external"
+        if not self._has_payloads:
+            return "inline"
         pieces = self._field_pieces()
         return "file" if pieces is not None and any(isinstance(p, Payload) for p in pieces) else "inline"
+
+    @property
+    def _has_payloads(self) -> bool:
+        table = self._files.table
+        return table is not None and bool(table.payloads)
 
     @property
     def location(self) -> str:
@@ -125,7 +132,7 @@ class ProtoTensor(Tensor):
     def _field_pieces(self) -> Pieces | None:
         """The field's serialised content as pieces; None for strings and for numbers that upb has parsed."""
         name = self._field_name()
-        table = self._files.table
+        table = self._files.table if self._has_payloads else None
         if name == "raw_data":
             content = self.source.raw_data
         elif name in ("float_data", "double_data"):
@@ -135,7 +142,7 @@ class ProtoTensor(Tensor):
             content = np.array(getattr(self.source, name), dtype).tobytes()
         elif table is not None and name in ("int32_data", "int64_data", "uint64_data"):
             values = getattr(self.source, name)
-            if len(values) < 24 or not table.payloads:
+            if len(values) < PLACEHOLDER_BYTES:
                 return None
             small = [value if 0 <= value < 0x80 else 0 for value in values]
             pieces = table.split(bytes(small))
@@ -177,9 +184,13 @@ class ProtoTensor(Tensor):
         assert isinstance(kind, ElementType)
         if name == "raw_data" and kind is ElementType.STRING:
             self._refuse("strings cannot be stored as raw data")
-        pieces = self._field_pieces()
-        if pieces is not None and name in ("raw_data", "float_data", "double_data"):
-            found = total_length(pieces)
+        if name in _FIXED_WIDTH and not self._has_payloads:  # counted, not converted: there may be millions
+            found = len(getattr(self.source, name)) * _FIXED_WIDTH[name]
+            pieces = None
+        else:
+            pieces = self._field_pieces()
+            found = total_length(pieces) if pieces is not None else -1
+        if name == "raw_data" or name in _FIXED_WIDTH:
             if found != self.nbytes:
                 self._refuse(f"{found:,} bytes are stored, but its type and shape need {self.nbytes:,}")
         elif pieces is None:

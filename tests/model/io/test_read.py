@@ -423,6 +423,18 @@ def test_a_model_with_too_many_parts_is_refused(monkeypatch):
         opened(model_of([onnx.NodeProto()] * 101))
 
 
+@pytest.mark.parametrize("part", [b"\x0a\x00", b"\x2a\x00", b"\x6a\x00", b"\x82\x01\x00"])
+def test_millions_of_empty_parts_are_refused_before_there_are_objects_for_them(part):
+    with pytest.raises(ModelError, match="too many parts"):
+        load(b"\x08\x0a" + tagged(7, part * 3_100_000))
+
+
+def test_weights_of_zeros_are_no_such_parts():
+    zeros = helper.make_tensor("w", F, [500_000], bytes(2_000_000), raw=True)
+    model = opened(model_of([helper.make_node("Add", ["x", "w"], ["y"])], initializers=[zeros]))
+    assert model.graph.initializers[0].initializer.storage == "file"
+
+
 @pytest.mark.parametrize("depth", [3, 20, 60, 1000])
 def test_deep_nesting_opens_or_is_refused(depth):
     body = b"\x12\x01b"
