@@ -366,6 +366,64 @@ def test_packed_heads_are_the_same_attention() -> None:
     assert_same(ours("MultiHeadAttention", [flat[0], np.stack(parts[1:], 3)], num_heads=2)[0], expected)
 
 
+def test_packed_tokens_attend_within_their_sequence() -> None:
+    q, k, v = (f(5, 8) for _ in range(3))
+    offsets, ends = np.array([[0, 1, 2], [3, 4, 5]], np.int32), i32(0, 2, 5)
+    bias = f(24)
+    found = ours("PackedMultiHeadAttention", [q, k, v, bias, offsets, ends], num_heads=2)[0]
+    for rows in (slice(0, 2), slice(2, 5)):
+        alone = ours("MultiHeadAttention", [q[None, rows], k[None, rows], v[None, rows], bias], num_heads=2)[0]
+        assert_same(found[rows], alone[0], rtol=1e-4, atol=1e-5)
+    one = np.stack([x.reshape(5, 2, 4) for x in (q, k, v)], 2)
+    assert_same(ours("PackedMultiHeadAttention", [one, None, None, bias, offsets, ends], num_heads=2)[0], found)
+    x = f(5, 8)
+    found = ours("PackedAttention", [x, W, B, offsets, ends], num_heads=2)[0]
+    assert_same(found[2:], ours("Attention", [x[None, 2:], W, B], num_heads=2)[0][0], rtol=1e-4, atol=1e-5)
+    with pytest.raises(KernelError):
+        ours("PackedAttention", [x, W, B, offsets, i32(0, 2, 9)], num_heads=2)
+
+
+@pytest.mark.parametrize(
+    ("activation", "more"),
+    [
+        ("relu", {}),
+        ("gelu", {"k": 2}),
+        ("silu", {"k": 2, "normalize_routing_weights": 1}),
+        ("identity", {"k": 4}),
+        ("swiglu", {"swiglu_fusion": 1, "activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 2.0}),
+    ],
+)
+def test_mixtures_of_experts_agree_with_onnxruntime(activation: str, more: dict[str, Any]) -> None:
+    width = 32 if activation == "swiglu" else 16
+    inputs = [f(2, 3, 8), f(6, 4), f(4, width, 8), f(4, width), f(4, 8, 16), f(4, 8)]
+    attributes = {"activation_type": activation, **more}
+    (expected,) = onnxruntime("MoE", inputs, [F], MS, attributes)
+    assert_same(ours("MoE", inputs, **attributes)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_separate_gates_are_the_fused_ones() -> None:
+    x, router, gate, linear, out = f(6, 8), f(6, 4), f(4, 16, 8), f(4, 16, 8), f(4, 8, 16)
+    swiglu = {"activation_type": "swiglu", "activation_alpha": 1.5, "activation_beta": 0.5}
+    separate = ours("MoE", [x, router, gate, None, out, None, linear], **swiglu)[0]
+    joined = np.concatenate([gate, linear], 1)
+    assert_same(ours("MoE", [x, router, joined, None, out], swiglu_fusion=2, **swiglu)[0], separate, atol=1e-5)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("block", [None, 16])
+def test_quantized_experts_agree_with_onnxruntime(bits: int, block: int | None) -> None:
+    blocks = (2,) if block else ()
+    inputs = [
+        f(6, 32), f(6, 4), u8(4, 32, 4 * bits), abs(f(4, 32, *blocks)) * 0.01, None, u8(4, 32, 4 * bits),
+        abs(f(4, 32, *blocks)) * 0.01,
+    ]  # fmt: skip
+    attributes = {"k": 2, "activation_type": "silu", "expert_weight_bits": bits}
+    if block:
+        attributes["block_size"] = block
+    (expected,) = onnxruntime("QMoE", inputs, [F], MS, attributes)
+    assert_same(ours("QMoE", inputs, **attributes)[0], expected, rtol=2e-3, atol=2e-3)
+
+
 def test_group_norm_is_that_of_the_standard_with_channels_last() -> None:
     x, gamma, beta = f(2, 4, 4, 8), f(8), f(8)
     expected = call("GroupNormalization", [x.transpose(0, 3, 1, 2), gamma, beta], opset=21, num_groups=2)
@@ -445,6 +503,9 @@ def test_inverse_and_integers() -> None:
         ("Tokenizer", [f(2)], {"mark": 0, "mincharnum": 1, "pad_value": "", "separators": (" ",)}),
         ("Tokenizer", [TEXTS], {"mark": 0, "mincharnum": 1, "pad_value": "", "tokenexp": "(?=a)"}),
         ("QLinearConcat", [s(1), z(1), A8], {"axis": 0}),
+        ("MoE", [f(6, 8), f(6, 4), f(4, 16, 9), None, f(4, 8, 16)], {}),
+        ("MoE", [f(6, 8), f(6, 4), f(4, 16, 8), None, f(4, 8, 16)], {"k": 5}),
+        ("QMoE", [f(6, 8), f(6, 4), u8(4, 16, 4), f(4, 16), None, u8(4, 8, 8), f(4, 8)], {"expert_weight_bits": 3}),
         ("UnfoldTensor", [f(3)], {"size": 9}),
     ],
     ids=label,
