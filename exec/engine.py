@@ -214,14 +214,16 @@ class Engine:
         self, plan: Plan, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue]
     ) -> tuple[list[Step], dict[int, _Entry | _Outline | None]]:
         """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
-        wanted = bytearray(len(plan.steps))
+        wanted = bytearray(len(plan.steps))  # its values, where a summary is not enough
+        for index in targets or ():
+            wanted[index] = 1
         needed: list[Step] = []
         kept: dict[int, _Entry | _Outline | None] = {}
         entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
         run, producers = self._store.run, plan.producers
         for step in reversed(plan.steps):
             index = step.index
-            if not wanted[index] and targets is not None and index not in targets:
+            if not wanted[index] and targets is not None:
                 continue
             token = tokens[index]
             if token:

@@ -1,0 +1,244 @@
+"""How models become plans: order, functions, bodies, operator sets, and what is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from exec import Session
+from exec.plan import assumed_opset
+from model import Model, load
+from tests.exec.texts import parse, states
+
+X = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def shuffled(order: list[int]) -> Model:
+    """y = ((x + 1) * 2) - 3 …, its nodes in any order."""
+    nodes = [helper.make_node("Add", [f"v{i}", "one"], [f"v{i + 1}"], name=f"n{i}") for i in range(len(order))]
+    graph = helper.make_graph(
+        [nodes[i] for i in order],
+        "g",
+        [helper.make_tensor_value_info("v0", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info(f"v{len(order)}", TensorProto.FLOAT, [3])],
+        [onnx.numpy_helper.from_array(np.ones(3, np.float32), "one")],
+    )
+    imports = [helper.make_opsetid("", 21)]
+    return load(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+
+
+@given(st.permutations(list(range(8))))
+def test_nodes_run_in_an_order_in_which_they_can_whatever_the_file_says(order: list[int]) -> None:
+    result = Session(shuffled(list(order))).run({"v0": X})
+    assert result.ok
+    np.testing.assert_array_equal(result.values["v8"], X + 8)
+
+
+def test_a_cycle_is_named_and_the_rest_still_runs() -> None:
+    nodes = [
+        helper.make_node("Add", ["x", "b"], ["a"], name="first"),
+        helper.make_node("Neg", ["a"], ["b"], name="second"),
+        helper.make_node("Neg", ["x"], ["y"], name="free"),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("x", 1, [3])], [value("y", 1, [3]), value("b", 1, [3])])
+    model = load(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    )
+    result = Session(model).run({"x": X})
+    np.testing.assert_array_equal(result.values["y"], -X)
+    assert {f.title for f in result.failures} >= {"first"}
+    assert "first" in result.failures[0].reason
+    assert "second" in result.failures[0].reason
+
+
+FUNCTIONS = """
+<domain: "local", opset_import: ["" : 21, "local" : 1]>
+scaled <factor> (x) => (y) { f = Constant <value_float: float = @factor> () y = Mul(x, f) }
+<domain: "local", opset_import: ["" : 21, "local" : 1]>
+twice (x) => (y) { a = local.scaled <factor = 3.0> (x) y = local.scaled <factor = 5.0> (a) }
+"""
+HEADER = 'ir_version: 10, opset_import: ["" : 21, "local" : 1]'
+
+
+def test_nested_functions_with_attribute_references() -> None:
+    model = parse(f"g (float[3] x) => (float[3] y) {{ y = local.twice(x) }} {FUNCTIONS}", header=HEADER)
+    result = Session(model).run({"x": X})
+    np.testing.assert_allclose(result.values["y"], X * 15)
+
+
+def test_values_inside_a_function_are_there_by_path() -> None:
+    model = parse(f"g (float[3] x) => (float[3] y) {{ y = local.twice(x) }} {FUNCTIONS}", header=HEADER)
+    session = Session(model)
+    result = session.run({"x": X})
+    call = next(iter(model.graph.nodes))
+    inner = next(iter(model.functions[1].body.nodes))
+    value = inner.outputs[0]
+    assert value is not None
+    np.testing.assert_allclose(result.value(value, (session.number(call),)), X * 3)
+
+
+def test_a_function_that_calls_itself_is_refused_by_name() -> None:
+    text = """g (float[3] x) => (float[3] y, float[3] z) { y = local.loop(x) z = Neg(x) }
+    <domain: "local", opset_import: ["" : 21, "local" : 1]> loop (x) => (y) { y = local.loop(x) }"""
+    result = Session(parse(text, header=HEADER)).run({"x": X})
+    assert "calls itself" in result.failures[0].reason
+    assert "loop" in result.failures[0].reason
+    np.testing.assert_array_equal(result.values["z"], -X)
+
+
+def doubling_calls(depth: int) -> Model:
+    functions = []
+    for level in range(depth):
+        inner = [helper.make_node("Neg", ["x"], ["y"])]
+        if level:
+            inner = [
+                helper.make_node(f"f{level - 1}", ["x"], ["a"], domain="local"),
+                helper.make_node(f"f{level - 1}", ["a"], ["y"], domain="local"),
+            ]
+        imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+        functions.append(helper.make_function("local", f"f{level}", ["x"], ["y"], inner, imports))
+    graph = helper.make_graph(
+        [helper.make_node(f"f{depth - 1}", ["x"], ["y"], domain="local")],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [3])],
+        [helper.make_tensor_value_info("y", 1, [3])],
+    )
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+    model = helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
+    return load(model.SerializeToString())
+
+
+def test_functions_that_expand_without_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exec.plan.MAX_EXPANDED", 1000)
+    result = Session(doubling_calls(40)).run({"x": X})
+    assert not result.ok
+    assert "expand to more than 1,000 nodes" in str(result.failures[0])
+
+
+def test_overloads_are_told_apart() -> None:
+    def function(overload: str, op_type: str) -> Any:
+        node = helper.make_node(op_type, ["x"], ["y"])
+        return helper.make_function(
+            "local", "f", ["x"], ["y"], [node], [helper.make_opsetid("", 21)], overload=overload
+        )
+
+    calls = [helper.make_node("f", ["x"], [o], domain="local", overload=o) for o in ("neg", "abs")]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(calls, "g", [value("x", 1, [3])], [value("neg", 1, [3]), value("abs", 1, [3])])
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+    functions = [function("neg", "Neg"), function("abs", "Abs")]
+    model = helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
+    result = Session(load(model.SerializeToString())).run({"x": -X})
+    np.testing.assert_array_equal(result.values["neg"], X)
+    np.testing.assert_array_equal(result.values["abs"], X)
+
+
+def test_a_body_sees_values_around_it_and_keeps_its_last_turn() -> None:
+    text = """g (float[3] x) => (float[3] y) {
+      n = Constant <value_int: int = 4> ()
+      t = Constant <value = bool {1}> ()
+      w = Mul(x, x)
+      y = Loop (n, t, x) <body = b (int64 i, bool c, float[3] a) => (bool k, float[3] r) {
+        k = Identity(c) r = Add(a, w) }>
+    }"""
+    model = parse(text)
+    session = Session(model)
+    result = session.run({"x": X})
+    np.testing.assert_allclose(result.values["y"], X + 4 * X * X)
+    loop = next(n for n in model.graph.nodes if n.op_type == "Loop")
+    inner = loop.bodies[0].inputs[2]
+    np.testing.assert_allclose(result.value(inner), X + 3 * X * X)
+
+
+def test_an_edit_inside_a_body_is_noticed() -> None:
+    from model.attributes import make_attribute
+    from model.steps import SetAttribute
+
+    text = """g (float[3] x, bool c) => (float[3] y) {
+      y = If (c) <
+        then_branch = t () => (float[3] a) { a = LeakyRelu <alpha = 0.5> (x) },
+        else_branch = e () => (float[3] b) { b = Neg(x) }>
+    }"""
+    model = parse(text)
+    session = Session(model)
+    feeds = {"x": -X, "c": np.array(True)}
+    np.testing.assert_allclose(session.run(feeds).values["y"], -0.5 * X)
+    leaky = next(n for g in model.graphs() for n in g.nodes if n.op_type == "LeakyRelu")
+    SetAttribute(leaky, "alpha", make_attribute("alpha", 0.25)).apply()
+    np.testing.assert_allclose(session.run(feeds).values["y"], -0.25 * X)
+
+
+def test_a_missing_opset_import_is_assumed_and_told() -> None:
+    model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
+    model.opset_imports = {}
+    result = Session(model).run({"x": X})
+    assert result.ok
+    assert any("assumed" in note for note in result.notes)
+    assert assumed_opset("", 8) == 18
+    assert assumed_opset("ai.onnx.ml", 8) == 3
+
+
+def test_unknown_attributes_are_ignored_and_told() -> None:
+    model = parse("g (float[3] x) => (float[3] y) { y = Neg <flavour = 3> (x) }")
+    result = Session(model).run({"x": X})
+    assert result.ok
+    assert any("flavour" in note for note in result.notes)
+
+
+def test_an_operator_without_kernel_runs_through_its_function_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever kernels there are: these bodies exist in the specification, one of them built for the input type."""
+    from exec.errors import MissingKernelError
+    from exec.kernels import registry
+
+    def find(op_type: str, opset: int, domain: str = "") -> Any:
+        if op_type in ("Clip", "Softplus"):
+            raise MissingKernelError(op_type)
+        return registry.find(op_type, opset, domain)
+
+    monkeypatch.setattr("exec.operations.find", find)
+    text = """g (float[3] x) => (float[3] y, float[3] z) {
+      low = Constant <value_float: float = 1.5> () y = Clip(x, low) z = Softplus(x) }"""
+    result = Session(parse(text)).run({"x": X})
+    assert result.ok, result.failures
+    np.testing.assert_allclose(result.values["y"], np.maximum(X, 1.5))
+    np.testing.assert_allclose(result.values["z"], np.log1p(np.exp(X)), rtol=1e-6)
+
+
+def test_constants_are_computed_once_and_marked() -> None:
+    text = """g (float[3] x) => (float[3] y) {
+      a = Constant <value_floats: floats = [1.0, 2.0, 3.0]> () b = Neg(a) y = Add(x, b) }"""
+    session = Session(parse(text))
+    first = states(session.run({"x": X}))
+    assert first == {"a": "CONSTANT", "b": "CONSTANT", "y": "DONE"}
+    again = session.run({"x": X + 1}, fresh=True)
+    assert [n.state.name for n in again.nodes] == ["CONSTANT", "CONSTANT", "DONE"]
+    np.testing.assert_allclose(again.values["y"], np.ones(3))
+
+
+def test_an_initializer_that_is_an_input_can_be_fed() -> None:
+    text = "g (float[3] x, float[3] w = {1, 1, 1}) => (float[3] y) { y = Add(x, w) }"
+    session = Session(parse(text, header='ir_version: 3, opset_import: ["" : 8]'))
+    np.testing.assert_allclose(session.run({"x": X}).values["y"], X + 1)
+    np.testing.assert_allclose(session.run({"x": X, "w": X}).values["y"], 2 * X)
+    np.testing.assert_allclose(session.run({"x": X}).values["y"], X + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y = Nonsense(x)", "no kernel for ai.onnx::Nonsense at opset 21"),
+        ("y = MatMul(x)", "input 1"),
+        ("y = Neg(x, x)", "at most 1"),
+        ("y = Cast(x)", "attribute 'to' is required"),
+    ],
+)
+def test_what_cannot_run_says_why(text: str, expected: str) -> None:
+    result = Session(parse(f"g (float[3] x) => (float[3] y) {{ {text} }}")).run({"x": X})
+    assert expected in str(result.failures[0])

@@ -1,0 +1,390 @@
+"""Running: values, what is reused after an edit, failures and limits as results, stepping and breakpoints."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exec import Session
+from exec.results import State
+from exec.session import Breakpoint
+from model import Document, Model, ModelError, Node
+from model.attributes import make_attribute
+from model.graph import Value
+from model.progress import Progress
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from tests.exec.texts import node, parse, states
+
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+CHAIN = """g (float[3] x) => (float[3] y) {
+  a = LeakyRelu <alpha = 0.5> (x)
+  b = Mul(a, a)
+  c = Exp(x)
+  d = LeakyRelu <alpha = 0.25> (b)
+  y = Add(c, d)
+}"""
+
+
+def done(result: Any) -> set[str]:
+    return {name for name, state in states(result).items() if state == "DONE"}
+
+
+def test_the_promised_line() -> None:
+    assert Session(parse(CHAIN)).run({"x": X}).values["c"] == pytest.approx(np.exp(X))
+
+
+def test_every_value_is_there_by_name_and_by_object() -> None:
+    model = parse(CHAIN)
+    result = Session(model).run({"x": X})
+    assert set(result.values) == {"x", "a", "b", "c", "d", "y"}
+    for found in model.graph.values():
+        np.testing.assert_array_equal(result.value(found), result.values[found.name])
+    assert list(result.outputs) == ["y"]
+    with pytest.raises(KeyError):
+        result.values["nothing"]
+
+
+# --- inputs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_input_is_named_with_its_type() -> None:
+    with pytest.raises(ModelError, match=r"x: float\[3\]"):
+        Session(parse(CHAIN)).run({})
+
+
+def test_an_input_that_is_not_needed_may_be_missing() -> None:
+    model = parse("g (float[3] x, float[3] z) => (float[3] y, float[3] w) { y = Neg(x) w = Neg(z) }")
+    assert Session(model).run({"x": X}, values=["y"], until=node(model, "y")).ok
+
+
+@pytest.mark.parametrize("wrong", [X.astype(np.float64), np.array(["a"]), {"a": 1}])
+def test_a_wrong_type_is_refused(wrong: Any) -> None:
+    with pytest.raises(ModelError, match="'x'"):
+        Session(parse(CHAIN)).run({"x": wrong})
+
+
+def test_lists_take_the_declared_type_and_wrong_shapes_run() -> None:
+    assert Session(parse(CHAIN)).run({"x": [1, 2]}).values["y"].shape == (2,)
+
+
+def test_an_unknown_input_is_refused() -> None:
+    with pytest.raises(ModelError, match="no input 'q'"):
+        Session(parse(CHAIN)).run({"x": X, "q": X})
+
+
+def test_feeds_are_not_held_by_reference() -> None:
+    x = X.copy()
+    session = Session(parse(CHAIN))
+    first = session.run({"x": x})
+    kept = first.values["y"].copy()
+    x[:] = 0
+    np.testing.assert_array_equal(first.values["x"], X)
+    second = session.run({"x": x})
+    np.testing.assert_array_equal(second.values["y"], np.ones(3))
+    np.testing.assert_array_equal(first.values["y"], kept)
+
+
+# --- what runs again -------------------------------------------------------------------------------------------
+
+
+def test_nothing_runs_again_when_nothing_changed() -> None:
+    session = Session(parse(CHAIN))
+    session.run({"x": X})
+    assert done(session.run({"x": X.copy()})) == set()
+    assert done(session.run({"x": X}, fresh=True)) == {"a", "b", "c", "d", "y"}
+
+
+def test_only_what_is_downstream_of_an_edit_runs_and_an_undo_costs_nothing() -> None:
+    document = Document(parse(CHAIN))
+    session = Session(document)
+    before = session.run({"x": X})
+    with document.edit("Set alpha") as edit:
+        edit.do(SetAttribute(node(document.model, "d"), "alpha", make_attribute("alpha", 0.75)))
+    after = session.run({"x": X})
+    assert done(after) == {"d", "y"}
+    np.testing.assert_allclose(after.values["y"], np.exp(X) + np.where(X > 0, X, X / 2) ** 2, rtol=1e-6)
+    assert after.state == document.current.id
+    document.undo()
+    undone = session.run({"x": X})
+    assert done(undone) == set()
+    np.testing.assert_array_equal(undone.values["y"], before.values["y"])
+
+
+def test_a_rename_runs_nothing() -> None:
+    model = parse(CHAIN)
+    session = Session(model)
+    session.run({"x": X})
+    SetField(next(v for v in model.graph.values() if v.name == "b"), "name", "renamed").apply()
+    result = session.run({"x": X})
+    assert done(result) == set()
+    assert "renamed" in result.values
+
+
+def test_rewiring_and_inserting() -> None:
+    model = parse(CHAIN)
+    session = Session(model)
+    session.run({"x": X})
+    c, y = node(model, "c"), node(model, "y")
+    fresh = Value("n")
+    InsertNode(model.graph, Node("Neg", (c.outputs[0],), (fresh,)), y).apply()
+    SetInput(y, 0, fresh).apply()
+    result = session.run({"x": X})
+    assert done(result) == {"n", "y"}
+    np.testing.assert_allclose(result.values["y"], result.values["d"] - np.exp(X))
+
+
+def test_another_feed_runs_only_what_depends_on_it() -> None:
+    model = parse("g (float[3] x, float[3] z) => (float[3] y) { a = Exp(x) b = Exp(z) y = Add(a, b) }")
+    session = Session(model)
+    session.run({"x": X, "z": X})
+    assert done(session.run({"x": X, "z": X + 1})) == {"b", "y"}
+
+
+EDITS = st.lists(st.tuples(st.sampled_from(["a", "d"]), st.sampled_from([0.1, 0.25, 0.5])), max_size=6)
+
+
+@given(EDITS)
+def test_reuse_never_changes_a_value(edits: list[tuple[str, float]]) -> None:
+    document = Document(parse(CHAIN))
+    session = Session(document)
+    for name, alpha in edits:
+        with document.edit("Set alpha") as edit:
+            edit.do(SetAttribute(node(document.model, name), "alpha", make_attribute("alpha", alpha)))
+        np.testing.assert_array_equal(
+            session.run({"x": X}).values["y"], Session(document.model).run({"x": X}).values["y"]
+        )
+    while document.undo():
+        np.testing.assert_array_equal(
+            session.run({"x": X}).values["y"], Session(document.model).run({"x": X}).values["y"]
+        )
+
+
+def test_random_operators_follow_the_seed() -> None:
+    model = parse("g () => (float[50] y, float[50] z) { y = RandomNormal <shape = [50]> () z = Neg(y) }")
+    session = Session(model)
+    one, same, two = (session.run(seed=s).values["z"] for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, two)
+
+
+# --- what is computed ------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_asked_for_is_computed() -> None:
+    model = parse("g (float[3] x) => (float[3] y) { a = Exp(x) b = Neg(a) y = Abs(x) }")
+    result = Session(model).run({"x": X}, values="outputs")
+    assert states(result) == {"a": "UNNEEDED", "b": "UNNEEDED", "y": "DONE"}
+    result = Session(model).run({"x": X}, values=["a"])
+    assert done(result) == {"a", "y"}
+    result = Session(model).run({"x": X}, until=node(model, "b"))
+    assert done(result) == {"a", "b"}
+
+
+def test_values_that_are_not_kept_are_computed_on_demand() -> None:
+    session = Session(parse(CHAIN))
+    result = session.run({"x": X}, values="outputs")
+    assert "b" not in set(result.values)
+    np.testing.assert_allclose(result.values["b"], np.where(X > 0, X, X / 2) ** 2)
+
+
+def test_past_the_budget_summaries_stay_and_values_come_back() -> None:
+    steps = "\n".join(f"v{i + 1} = Add(v{i}, v{i})" for i in range(20))
+    model = parse(f"g (float[100000] v0) => (float[100000] v20) {{ {steps} }}")
+    x = np.ones(100_000, np.float32)
+    session = Session(model, budget=2_000_000)
+    result = session.run({"v0": x})
+    assert result.ok
+    gone = [name for i in range(21) if result.find(name := f"v{i}").__class__ is not np.ndarray]
+    assert len(gone) > 8
+    for name in gone:
+        found = result.statistics(name)
+        assert found is not None
+        assert found.mean == 2.0 ** int(name[1:])
+        assert str(result.info(name)) == "float[100000]"
+    np.testing.assert_array_equal(result.values["v3"], x * 8)
+
+
+def test_views_cost_nothing_of_the_budget() -> None:
+    steps = "\n".join(f"v{i + 1} = Reshape(v{i}, s)" for i in range(20))
+    model = parse(f"g (float[1000,100] v0) => (float[N,M] v20) <int64[2] s = {{1000, 100}}> {{ {steps} }}")
+    result = Session(model, budget=2_000_000).run({"v0": np.ones((1000, 100), np.float32)})
+    assert all(isinstance(result.find(f"v{i}"), np.ndarray) for i in range(21))
+
+
+def test_the_timeline_knows_what_is_alive() -> None:
+    result = Session(parse(CHAIN)).run({"x": X})
+    names = [{result.layout.name(k[1]) for k in m.alive} for m in result.timeline()]
+    assert names[0] == {"a"}
+    assert names[-1] == {"c", "d", "y"}
+    assert max(m.live_bytes for m in result.timeline()) == 36
+
+
+# --- failures --------------------------------------------------------------------------------------------------
+
+BRANCHES = """g (float[3] x, float[2] q) => (float[3] y, float[3] z) {
+  bad = MatMul(x, q)
+  after = Neg(bad)
+  z = Exp(x)
+  y = Add(after, z)
+}"""
+
+
+def test_a_failing_node_stops_only_what_needs_it_and_explains_itself() -> None:
+    result = Session(parse(BRANCHES)).run({"x": X, "q": X[:2]})
+    assert states(result) == {"bad": "FAILED", "after": "SKIPPED", "z": "DONE", "y": "SKIPPED"}
+    np.testing.assert_allclose(result.values["z"], np.exp(X))
+    (failure,) = result.failures
+    for part in ("MatMul", "opset 21", "x: float[3]", "q: float[2]"):
+        assert part in str(failure)
+    skipped = [n for n in result.nodes if n.state is State.SKIPPED]
+    assert all(n.because is failure for n in skipped)
+    with pytest.raises(ModelError, match="MatMul"):
+        result.raise_for_failure()
+
+
+def test_a_repaired_model_runs_on_from_what_was_reached() -> None:
+    model = parse(BRANCHES)
+    session = Session(model)
+    session.run({"x": X, "q": X[:2]})
+    assert done(session.run({"x": X, "q": X})) == {"bad", "after", "y"}
+
+
+def test_an_error_inside_a_body_names_the_node_inside() -> None:
+    text = """g (float[3] x, bool c) => (float[3] y) {
+      y = If (c) < then_branch = t () => (float[3] a) { w = Constant <value_floats: floats = [1.0, 2.0]> () a = Add(x, w) },
+                   else_branch = e () => (float[3] b) { b = Neg(x) } > }"""
+    result = Session(parse(text)).run({"x": X, "c": np.array(True)})
+    failure = result.failures[0]
+    assert failure.operator == "If"
+    assert failure.inner is not None
+    assert failure.inner.operator == "Add"
+    assert "x: float[3]" in str(failure)
+
+
+def test_a_value_nothing_defines_is_told() -> None:
+    model = parse(CHAIN)
+    RemoveNode(node(model, "c")).apply()
+    result = Session(model).run({"x": X})
+    assert states(result)["y"] == "SKIPPED"
+    assert "nothing defines 'c'" in str(next(n.because for n in result.nodes if n.because))
+
+
+# --- limits ----------------------------------------------------------------------------------------------------
+
+ENDLESS = """g (float[3] x) => (float[3] y, float[3] z) {
+  z = Neg(x)
+  t = Constant <value = bool {1}> ()
+  y = Loop ("", t, z) <body = b (int64 i, bool c, float[3] a) => (bool k, float[3] r) { k = Identity(c) r = Neg(a) }>
+}"""
+
+
+def test_an_endless_loop_ends_at_the_time_limit_and_keeps_what_was_reached() -> None:
+    result = Session(parse(ENDLESS)).run({"x": X}, time_limit=0.2)
+    assert result.stopped == "time limit"
+    np.testing.assert_array_equal(result.values["z"], -X)
+    assert states(result)["y"] == "WAITING"
+
+
+def test_an_endless_loop_ends_on_cancel() -> None:
+    progress = Progress()
+    threading.Timer(0.2, progress.cancel).start()
+    result = Session(parse(ENDLESS)).run({"x": X}, progress=progress)
+    assert result.stopped == "cancelled"
+    assert "z" in result.values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = ConstantOfShape(s)",
+        "e = Expand(x, s) y = Neg(e)",
+        "y = Tile(x, s)",
+        "y = RandomNormal <shape = [100000, 100000]> ()",
+    ],
+)
+def test_a_value_over_the_limit_is_refused_before_it_is_allocated(text: str) -> None:
+    model = parse(f"g (float[1,1] x) => (float[N,M] y) <int64[2] s = {{100000, 100000}}> {{ {text} }}")
+    began = time.monotonic()
+    result = Session(model).run({"x": np.ones((1, 1), np.float32)}, memory_limit=1 << 30)
+    assert result.failures[0].kind == "LimitError", result.failures
+    assert "1,073,741,824" in str(result.failures[0])
+    assert time.monotonic() - began < 20
+
+
+# --- watching --------------------------------------------------------------------------------------------------
+
+
+def test_observers_hear_of_every_node() -> None:
+    heard: list[Any] = []
+    result = Session(parse(CHAIN)).run({"x": X}, observer=heard.extend)
+    assert [f.step.node.outputs for f in heard] == [f.outputs for f in (c.node for c in (h.step for h in heard))]
+    assert len(heard) == len(result.nodes) == 5
+    assert all(f.seconds >= 0 and f.nbytes == 12 for f in heard)
+
+
+def test_progress_ends_complete() -> None:
+    reports: list[tuple[float, float, str]] = []
+    Session(parse(CHAIN)).run({"x": X}, progress=Progress(lambda *r: reports.append(r)))
+    assert reports
+    assert reports[-1][0] == pytest.approx(reports[-1][1])
+
+
+def test_stepping() -> None:
+    model = parse(CHAIN)
+    stepper = Session(model).steps({"x": X})
+    assert stepper.total == 5
+    names = []
+    while (following := stepper.next_node) is not None:
+        names.append(following[1].outputs[0].name)  # type: ignore[union-attr]
+        assert stepper.step()
+        if len(names) == 2:
+            partial = stepper.result()
+            assert set(partial.values) == {"x", "a", "b"}
+            assert partial.stopped
+    assert names == ["a", "b", "c", "d", "y"]
+    assert stepper.done
+    assert not stepper.step()
+    assert stepper.result().ok
+
+
+@pytest.mark.parametrize(
+    ("breakpoint_", "position", "reason"),
+    [
+        (lambda m: Breakpoint(node=node(m, "d")), 3, "before"),
+        (lambda m: Breakpoint(value=node(m, "b").outputs[0]), 2, "after"),
+        (lambda m: Breakpoint(condition="above", limit=15), 3, "above 15"),
+        (lambda m: Breakpoint(condition="shape"), 1, "declared"),
+    ],
+)
+def test_breakpoints(breakpoint_: Any, position: int, reason: str) -> None:
+    model = parse(CHAIN.replace("{\n  a", "<float[7] a> {\n  a", 1))
+    stepper = Session(model).steps({"x": X}, breakpoints=[breakpoint_(model)])
+    assert reason in stepper.go_on()
+    assert stepper.position == position
+    stepper.go_on()
+    assert stepper.done
+
+
+def test_a_breakpoint_on_what_is_not_finite() -> None:
+    model = parse("g (float[3] x) => (float[3] y) { a = Log(x) y = Exp(a) }")
+    result = Session(model).run({"x": X}, breakpoints=[Breakpoint(condition="non-finite")])
+    assert "not finite" in result.stopped
+    assert states(result) == {"a": "DONE", "y": "WAITING"}
+
+
+def test_a_model_built_by_hand_runs() -> None:
+    model = Model(opset=21)
+    x, y = Value("x"), Value("y")
+    from model.steps import SetGraphInputs, SetGraphOutputs
+
+    SetGraphInputs(model.graph, (x,)).apply()
+    InsertNode(model.graph, Node("Neg", (x,), (y,))).apply()
+    SetGraphOutputs(model.graph, (y,)).apply()
+    np.testing.assert_array_equal(Session(model).run({"x": X}).outputs["y"], -X)

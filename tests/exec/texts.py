@@ -1,0 +1,33 @@
+"""Models from ONNX text syntax, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx.parser
+
+from model import Model, Node, load
+
+
+def parse(text: str, *, header: str = 'ir_version: 10, opset_import: ["" : 21]') -> Model:
+    """A model from text; `text` is the graph and functions, `header` what stands before."""
+    proto = onnx.parser.parse_model(f"<{header}> {text}")
+    return load(proto.SerializeToString())
+
+
+def node(model: Model, name: str) -> Node:
+    """The node with this name or output name."""
+    for graph in model.graphs():
+        for found in graph.nodes:
+            if found.name == name or any(v is not None and v.name == name for v in found.outputs):
+                return found
+    raise AssertionError(f"no node {name}")
+
+
+def states(result: Any) -> dict[str, str]:
+    """What became of each node, by the name of its first output or its title."""
+    by_node = {}
+    for step, found in zip(result.layout.steps, result.nodes, strict=True):
+        names = {slot: result.layout.name(key[1]) for key, slot in result.layout.slots.items()}
+        by_node[names.get(step.outs[0], found.title) if step.outs else found.title] = found.state.name
+    return by_node
