@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QObject, QSize, Qt
-from PySide6.QtWidgets import QDockWidget, QStackedWidget, QWidget
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QLabel, QStackedWidget, QToolButton, QWidget
 
+from viewer.icons import icon
 from viewer.panels import PANELS, Panel, PanelInfo
+from viewer.theme import themes
 
 if TYPE_CHECKING:
     from viewer.document_tab import DocumentTab
@@ -32,6 +35,7 @@ class PanelDock(QDockWidget):
         self._panels: dict[DocumentTab, Panel] = {}
         self._tab: DocumentTab | None = None
         self.setWidget(self._stack)
+        self.setTitleBarWidget(_TitleBar(self))
         self.visibilityChanged.connect(self._show_panel)
 
     def follow(self, tab: DocumentTab | None) -> None:
@@ -60,6 +64,30 @@ class PanelDock(QDockWidget):
             panel = self._panels[tab] = self.info.load()(tab.workspace)
             self._stack.addWidget(panel)
         self._stack.setCurrentWidget(panel)
+
+
+class _TitleBar(QWidget):
+    """Title and a close button in the theme's colours; drag it to move the dock, double-click to float it."""
+
+    def __init__(self, dock: PanelDock) -> None:
+        super().__init__(dock)
+        title = QLabel(dock.windowTitle())
+        title.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._close = QToolButton()
+        self._close.setAutoRaise(True)
+        self._close.setIconSize(QSize(10, 10))
+        self._close.setToolTip(f"Close {dock.windowTitle()}")
+        self._close.setAccessibleName(f"Close {dock.windowTitle()}")
+        self._close.clicked.connect(dock.close)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 2, 4, 2)
+        row.addWidget(title, 1)
+        row.addWidget(self._close)
+        themes().themeChanged.connect(self._color)
+        self._color()
+
+    def _color(self) -> None:
+        self._close.setIcon(icon("close"))
 
 
 class _Stack(QStackedWidget):

@@ -103,6 +103,8 @@ class MainWindow(QMainWindow):
         bar = QToolBar("Tool bar")
         bar.setObjectName("toolbar")
         bar.setMovable(False)
+        # The style's own lines are white on dark ground.
+        bar.setStyleSheet("QToolBar { border: none; border-bottom: 1px solid palette(mid); padding: 2px 4px; }")
         bar.setIconSize(QSize(16, 16))
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.actions_binding.build_tool_bar(bar)

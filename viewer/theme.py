@@ -149,6 +149,8 @@ class Themes(QObject):
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.setPalette(palette(self._current))
+            for name in (b"QCheckBox", b"QRadioButton"):
+                QApplication.setPalette(_indicator_palette(self._current), name)
 
 
 def _system_theme() -> Literal["light", "dark"]:
@@ -205,6 +207,14 @@ def palette(colors: Theme) -> QPalette:
     for key in (role.WindowText, role.Text, role.ButtonText, role.HighlightedText):
         result.setColor(disabled, key, colors.stale)
     result.setColor(disabled, role.Highlight, colors.border)
+    return result
+
+
+def _indicator_palette(colors: Theme) -> QPalette:
+    """Fusion outlines check boxes with the window's colour, darkened: on dark ground nobody would see them."""
+    result = palette(colors)
+    if colors.is_dark:
+        result.setColor(QPalette.ColorRole.Window, colors.muted)
     return result
 
 
