@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
@@ -149,7 +149,7 @@ class Themes(QObject):
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.setPalette(palette(self._current))
-            for name in (b"QCheckBox", b"QRadioButton"):
+            for name in _WITH_INDICATOR:
                 QApplication.setPalette(_indicator_palette(self._current), name)
 
 
@@ -208,6 +208,10 @@ def palette(colors: Theme) -> QPalette:
         result.setColor(disabled, key, colors.stale)
     result.setColor(disabled, role.Highlight, colors.border)
     return result
+
+
+#: PySide takes class names as text, though its annotations say bytes.
+_WITH_INDICATOR: tuple[Any, ...] = ("QCheckBox", "QRadioButton")
 
 
 def _indicator_palette(colors: Theme) -> QPalette:
