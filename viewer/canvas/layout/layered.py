@@ -50,7 +50,14 @@ class Layered:
 
 
 def build(
-    rank: Index, ranks: int, source: Index, target: Index, value: Index, ports: Ports, lanes: Mask, inputs: Mask
+    rank: Index,
+    ranks: int,
+    source: Index,
+    target: Index,
+    value: Index,
+    ports: Ports,
+    lanes: Mask,
+    inputs: Mask,
 ) -> Layered:
     """Put dummies where edges pass ranks. `value` [E] numbers (source, port); `lanes` [E] are kept out.
 
@@ -59,66 +66,81 @@ def build(
     n = len(rank)
     span = rank[target] - rank[source]
     lane = lanes | (span > _longest(value, span, lanes, n))
-    inside = ~lane
-    values = int(value.max()) + 1 if len(value) else 0
-    reach = np.ones(values, np.int64)
-    np.maximum.at(reach, value[inside], span[inside])
-    first_dummy = offsets(np.repeat(np.arange(values), reach - 1), values) + n
-    owner = np.zeros(values, np.int64)
-    owner[value] = source
-    trunk = np.repeat(np.arange(values), reach - 1)
-    step = spans(np.zeros(values, np.int64), reach - 1)
-    dummy_rank = rank[owner[trunk]] + 1 + step
-    dummies = np.arange(len(trunk)) + n
-
-    # how many edges of a value go at least as far as each of its dummies
-    arrivals = np.zeros(len(trunk) + values, np.int64)
-    cell = first_dummy[:-1] - n + np.arange(values)
-    np.add.at(arrivals, cell[value[inside]] + span[inside] - 1, 1)
-    total = np.cumsum(arrivals[::-1])[::-1]
-    after = np.append(total, 0)[cell + reach]
-    running = total - np.repeat(after, reach)
-    at = cell[trunk] + 1 + step
-
-    edges = np.flatnonzero(inside)
-    previous = np.where(step == 0, owner[trunk], dummies - 1)
-    far = span[edges] > 1
-    leave = np.where(far, first_dummy[value[edges]] + span[edges] - 2, source[edges])
-    in_trunk = np.ones(len(edges), np.int64)
-    port = ports.source_index
-    value_port = np.zeros(values, np.int64)
-    value_port[value] = port
-    value_offset = np.zeros(values)
-    value_offset[value] = ports.source_offset
-    t = len(trunk)
-    segments = Segments(
-        upper=np.concatenate([previous, leave]),
-        lower=np.concatenate([dummies, target[edges]]),
-        upper_port=np.concatenate([np.where(step == 0, value_port[trunk], 0), np.where(far, 0, port[edges])]),
-        lower_port=np.concatenate([np.zeros(t, np.int64), ports.target_index[edges]]),
-        upper_offset=np.concatenate(
-            [np.where(step == 0, value_offset[trunk], 0.0), np.where(far, 0.0, ports.source_offset[edges])]
-        ),
-        lower_offset=np.concatenate([np.zeros(t), ports.target_offset[edges]]),
-        weight=np.concatenate([running[at] if t else np.zeros(0, np.int64), in_trunk]),
-    )
+    trunks = _Trunks(rank, source, value, span, ~lane)
+    segments = _segments(trunks, source, target, value, ports, span, ~lane)
+    count = len(trunks.of_dummy)
+    edges = np.flatnonzero(~lane)
     last = np.full(len(source), -1)
-    last[edges] = t + np.arange(len(edges))
+    last[edges] = count + np.arange(len(edges))
     first = last.copy()
-    first[edges[far]] = first_dummy[value[edges[far]]] - n
+    far = edges[span[edges] > 1]
+    first[far] = trunks.start[value[far]] - n
     return Layered(
         nodes=n,
         ranks=ranks,
-        rank=np.concatenate([rank, dummy_rank]),
+        rank=np.concatenate([rank, trunks.rank]),
         segments=segments,
-        trunk_start=first_dummy[value] if len(value) else np.zeros(0, np.int64),
-        trunk_count=np.where(inside, span - 1, 0),
+        trunk_start=trunks.start[value] if len(value) else np.zeros(0, np.int64),
+        trunk_count=np.where(lane, 0, span - 1),
         lane=lane,
         last_segment=last,
         first_segment=first,
-        dummy_trunk=trunk,
-        main_above=_main(segments.lower, segments.upper, n, n + t, inputs),
-        main_below=_main(segments.upper, segments.lower, n, n + t, inputs),
+        dummy_trunk=trunks.of_dummy,
+        main_above=_main(segments.lower, segments.upper, n, n + count, inputs),
+        main_below=_main(segments.upper, segments.lower, n, n + count, inputs),
+    )
+
+
+class _Trunks:
+    """One chain of dummies per value, as far as its farthest consumer."""
+
+    def __init__(self, rank: Index, source: Index, value: Index, span: Index, inside: Mask) -> None:
+        n = len(rank)
+        values = int(value.max()) + 1 if len(value) else 0
+        reach = np.ones(values, np.int64)
+        np.maximum.at(reach, value[inside], span[inside])
+        self.of_dummy = np.repeat(np.arange(values), reach - 1)  # [D]
+        self.start = offsets(self.of_dummy, values) + n  # [values + 1] first dummies
+        self.owner = np.zeros(values, np.int64)  # [values] the node it comes from
+        self.owner[value] = source
+        self.step = spans(np.zeros(values, np.int64), reach - 1)  # [D] 0, 1, 2 … along each trunk
+        self.rank = rank[self.owner[self.of_dummy]] + 1 + self.step
+        # how many edges go at least as far as each dummy: arrivals at every distance, summed from the far end
+        cell = self.start[:-1] - n + np.arange(values)
+        arrivals = np.zeros(len(self.of_dummy) + values, np.int64)
+        np.add.at(arrivals, cell[value[inside]] + span[inside] - 1, 1)
+        total = np.append(np.cumsum(arrivals[::-1])[::-1], 0)
+        running = total[:-1] - np.repeat(total[cell + reach], reach)
+        self.weight = running[cell[self.of_dummy] + 1 + self.step]
+
+
+def _segments(
+    trunks: _Trunks, source: Index, target: Index, value: Index, ports: Ports, span: Index, inside: Mask
+) -> Segments:
+    """First those that lead into dummies, trunk by trunk; then those that arrive at nodes, edge by edge."""
+    edges = np.flatnonzero(inside)
+    count, values = len(trunks.of_dummy), len(trunks.owner)
+    n = int(trunks.start[0])
+    begins = trunks.step == 0
+    dummies = np.arange(count) + n
+    far = span[edges] > 1
+    port = np.zeros(values, np.int64)
+    port[value] = ports.source_index
+    offset = np.zeros(values)
+    offset[value] = ports.source_offset
+    leave = np.where(far, trunks.start[value[edges]] + span[edges] - 2, source[edges])
+    return Segments(
+        upper=np.concatenate([np.where(begins, trunks.owner[trunks.of_dummy], dummies - 1), leave]),
+        lower=np.concatenate([dummies, target[edges]]),
+        upper_port=np.concatenate(
+            [np.where(begins, port[trunks.of_dummy], 0), np.where(far, 0, ports.source_index[edges])]
+        ),
+        lower_port=np.concatenate([np.zeros(count, np.int64), ports.target_index[edges]]),
+        upper_offset=np.concatenate(
+            [np.where(begins, offset[trunks.of_dummy], 0.0), np.where(far, 0.0, ports.source_offset[edges])]
+        ),
+        lower_offset=np.concatenate([np.zeros(count), ports.target_offset[edges]]),
+        weight=np.concatenate([trunks.weight, np.ones(len(edges), np.int64)]),
     )
 
 

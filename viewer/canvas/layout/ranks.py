@@ -132,16 +132,6 @@ def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float)
     final = list(tight)
     used: dict[int, float] = {}
     full: dict[int, int] = {}  # a full rank and where to look instead
-
-    def free(r: int) -> int:
-        trail = []
-        while r in full:
-            trail.append(r)
-            r = full[r]
-        for at in trail:
-            full[at] = r
-        return r
-
     while ready:
         v = ready.pop()
         own = tight[v]
@@ -149,10 +139,10 @@ def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float)
             (final[p] + own - tight[p] for p in pred[pred_starts[v] : pred_starts[v + 1]] if not is_source[p]),
             default=own,
         )
-        r = free(r)
+        r = _follow(full, r)
         while used.get(r, 0.0) + size[v] > limit and used.get(r):
             full[r] = r + step[v]
-            r = free(r)
+            r = _follow(full, r)
         used[r] = used.get(r, 0.0) + size[v]
         final[v] = r
         for w in reversed(succ[succ_starts[v] : succ_starts[v + 1]]):
@@ -163,6 +153,17 @@ def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float)
         if is_source[v]:
             final[v] = min(final[w] - tight[w] + tight[v] for w in succ[succ_starts[v] : succ_starts[v + 1]])
     return np.array(final, np.int64)
+
+
+def _follow(onward: dict[int, int], r: int) -> int:
+    """Where a chain of pointers ends; they point there directly afterwards."""
+    trail = []
+    while r in onward:
+        trail.append(r)
+        r = onward[r]
+    for at in trail:
+        onward[at] = r
+    return r
 
 
 def _runs(flags: Mask, total: Real) -> tuple[Index, Real]:
