@@ -15,6 +15,7 @@ from exec.errors import KernelError
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import scalar_int
 from exec.kernels.shared.dtypes import narrow, widen
 
 _FILTER = -10000.0
@@ -343,7 +344,7 @@ def group_query_attention_1(
     if lengths.shape != (batch,) or (batch and lengths.min() < 1):
         msg = f"seqlens_k is {seqlens_k.tolist()}; expected {batch} lengths less one"
         raise KernelError(msg)
-    total = int(total_sequence_length.reshape(-1)[0])
+    total = scalar_int(total_sequence_length, "total_sequence_length")
     before = np.zeros(batch, np.int64) if steps == total else np.maximum(lengths - steps, 0)
     if do_rotary:
         if cos_cache is None or sin_cache is None:
@@ -436,7 +437,10 @@ def relative_position_bias_1(
     bias_table: Array, query_length: Array, key_length: Array, *, is_bidirectional: int = 0, max_distance: int
 ) -> Array:
     """The bias of T5: one number per head and bucket of distances, (1, heads, queries, keys)."""
-    queries, keys = int(query_length.reshape(-1)[0]), int(key_length.reshape(-1)[0])
+    queries, keys = scalar_int(query_length, "query_length"), scalar_int(key_length, "key_length")
+    if bias_table.ndim != 2:
+        msg = f"bias_table has shape {bias_table.shape}; expected (buckets, heads)"
+        raise KernelError(msg)
     buckets, heads = bias_table.shape
     if queries < 0 or keys < 0 or max_distance < 2 or buckets < 4:
         msg = f"{queries} queries, {keys} keys, max_distance {max_distance}, {buckets} buckets; expected more"

@@ -77,14 +77,12 @@ def _plain(weights: Array, bias: Array | None) -> _Layer:
 def _mixed(
     x: Array, router: Array, weigher: Array, first: _Layer, second: _Layer, third: _Layer | None, rules: _Rules
 ) -> Array:
+    if x.ndim not in (2, 3):
+        msg = f"input of shape {x.shape}; expected (tokens, hidden) or (batch, sequence, hidden)"
+        raise KernelError(msg)
     tokens = widen(x).reshape(-1, x.shape[-1])
     experts = router.shape[1] if router.ndim == 2 else 0
-    if (
-        x.ndim not in (2, 3)
-        or len(router) != len(tokens)
-        or weigher.shape != router.shape
-        or not 1 <= rules.k <= experts
-    ):
+    if len(router) != len(tokens) or weigher.shape != router.shape or not 1 <= rules.k <= experts:
         msg = (
             f"input {x.shape}, router_probs {router.shape}, k {rules.k}; expected a row per token and k of the experts"
         )

@@ -30,6 +30,9 @@ def packed_attention_1(
     scale: float | None = None,
 ) -> Array:
     """Attention of tokens (count, hidden), projected in one product."""
+    if x.ndim != 2 or weights.ndim != 2:
+        msg = f"input {x.shape} and weights {weights.shape}; expected two dimensions of each"
+        raise KernelError(msg)
     projected = plus(onnx("MatMul", 13, x, weights), bias)
     q, k, v = split_projections(projected[None], num_heads, qkv_hidden_sizes)
     return _each(q, k, v, token_offset, cumulative_sequence_length, attention_bias, scale)

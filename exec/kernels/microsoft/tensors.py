@@ -21,7 +21,7 @@ from exec.kernels.shared.dtypes import narrow, widen
 @kernel("Pad", since=1, domain=MICROSOFT)
 def pad_1(data: Array, pads: Array, value: Array | None = None, *, mode: str = "constant") -> Array:
     """Pad by an input of [2·rank] or [1, 2·rank]."""
-    fill = 0 if value is None else value.reshape(-1)[0]
+    fill = 0 if value is None or not value.size else value.reshape(-1)[0]
     return pad(data, integers(pads.reshape(-1), "pads"), mode, fill)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from exec.context import checkpoint
 from exec.errors import KernelError
 
 _MOST_REPEATS = 1000  # as in RE2
@@ -385,6 +386,8 @@ class Pattern:
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """The leftmost match from `start` on, of those the longest, as begin and end; None without one."""
         for begin in range(start, len(text) + 1):
+            if not begin % 256:
+                checkpoint()
             end = self._longest(text, begin)
             if end is not None:
                 return begin, end
@@ -395,6 +398,8 @@ class Pattern:
         before = text[begin - 1] if begin else ""
         end = None
         for place in range(begin, len(text) + 1):
+            if (place - begin) % 4096 == 4095:
+                checkpoint()
             after = text[place] if place < len(text) else ""
             if 0 in self._closure(current, before, after):
                 end = place
