@@ -109,7 +109,11 @@ class FindPanel(Panel):
         self.list.installEventFilter(self)
         self.list.selectionModel().currentChanged.connect(self._on_current)
         self.list.activated.connect(self._on_opened)
-        workspace.changes.changed.connect(lambda _change: self._delay.start() if self.box.text() else None)
+        workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the panel
+
+    def _on_change(self, _change: object) -> None:
+        if self.box.text():
+            self._delay.start()
 
     def activate(self) -> None:
         """Type at once; what was searched for last is still there, selected."""

@@ -141,9 +141,12 @@ class ProblemsPanel(Panel):
         self.table.selectionModel().currentChanged.connect(lambda *_: self._update_buttons())
         self.fix_button.clicked.connect(self.fix_current)
         self.fix_all_button.clicked.connect(self.fix_all)
-        workspace.changes.changed.connect(lambda _change: self._idle.start())
+        workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the panel
         self._idle.start()
         self._on_known()
+
+    def _on_change(self, _change: object) -> None:
+        self._idle.start()
 
     def _work(self) -> None:
         if self.checker.work():
