@@ -111,6 +111,19 @@ class ModelBuilder:
             self._graph(proto, model.graph, None)
         return model
 
+    def node(self, proto: NodeProto) -> Model:
+        """A model around a node that stands alone: what it uses are the graph's inputs, what it makes the outputs."""
+        model = self.graph(GraphProto(node=[proto]))
+        self.problems.clear()  # that nothing defines its inputs is no fault here
+        graph = model.graph
+        node = graph.nodes.first
+        assert node is not None
+        graph.inputs = tuple(dict.fromkeys(v for v in node.inputs if v is not None and v.producer is None))
+        graph.outputs = tuple(value for value in node.outputs if value is not None)
+        for index, value in enumerate(graph.outputs):
+            _add_use(value, (graph, index))
+        return model
+
     def function(self, proto: FunctionProto) -> Model:
         """A model around a function that stands alone in its file; its main graph is empty."""
         model = Model()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 from model.errors import ModelError
-from model.graph import Function, Model, Value
+from model.graph import Function, Model
 from model.io import protobuf, textformats
 from model.io.build import ModelBuilder
 from model.io.decode import MessageDecoder
@@ -209,19 +209,6 @@ def message_schema(name: str) -> MessageSchema:
     return operator_set_schema() if name == "OperatorSetProto" else schemas()[name]
 
 
-def _around_node(builder: ModelBuilder, proto: Any) -> Model:
-    """A lone node: what it uses becomes the inputs of a graph around it, what it makes the outputs."""
-    model = builder.graph(GraphProto(node=[proto]))
-    graph = model.graph
-    free: dict[Value, None] = {}
-    for node in graph.nodes:
-        free.update(dict.fromkeys(v for v in node.inputs if v is not None and not v.is_defined))
-        graph.outputs = tuple(v for v in node.outputs if v is not None)
-    graph.inputs = tuple(free)
-    builder.problems.clear()
-    return model
-
-
 def _around_tensor(builder: ModelBuilder, proto: Any) -> Model:
     """A lone tensor: the only initializer of a graph."""
     return builder.graph(GraphProto(initializer=[proto]))
@@ -235,6 +222,6 @@ _BUILDERS: Final[dict[str, _Builder]] = {
     "ModelProto": ModelBuilder.model,
     "GraphProto": ModelBuilder.graph,
     "FunctionProto": ModelBuilder.function,
-    "NodeProto": _around_node,
+    "NodeProto": ModelBuilder.node,
     "TensorProto": _around_tensor,
 }

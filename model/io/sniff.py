@@ -155,7 +155,7 @@ def _score(data: bytes, size: int, schema: MessageSchema, depth: int) -> float:
         except WireError:
             cut = _cut_field(data, position)
             if cut is None or (size <= len(data) and depth < 2):
-                return score - 5
+                return score - 1  # damage after a good beginning leaves it what it is
             number, content = cut
             wire_type, end = LENGTH, len(data)
         score += _field_score(data[content:end], number, wire_type, schema, depth)
