@@ -226,6 +226,10 @@ class Snapshots:
         )
         return self._last
 
+    def graph_snapshot(self, graph: Graph) -> GraphSnapshot:
+        """Another graph of the model by the same numbers, such as one for training."""
+        return self._graph(graph)
+
     def _uid(self, content: Hashable) -> int:
         return self._contents.setdefault(content, len(self._contents) + 1)
 

@@ -258,7 +258,8 @@ def test_a_repaired_model_runs_on_from_what_was_reached() -> None:
 
 def test_an_error_inside_a_body_names_the_node_inside() -> None:
     text = """g (float[3] x, bool c) => (float[3] y) {
-      y = If (c) < then_branch = t () => (float[3] a) { w = Constant <value_floats: floats = [1.0, 2.0]> () a = Add(x, w) },
+      y = If (c) < then_branch = t () => (float[3] a) {
+                     w = Constant <value_floats: floats = [1.0, 2.0]> () a = Add(x, w) },
                    else_branch = e () => (float[3] b) { b = Neg(x) } > }"""
     result = Session(parse(text)).run({"x": X, "c": np.array(True)})
     failure = result.failures[0]

@@ -1,0 +1,169 @@
+"""Training as TrainingInfoProto describes it: initialise, then steps that assign new values to initializers.
+
+A step runs the model's graph and the algorithm's graph as one, as the IR specification says: the algorithm sees the
+values of the model by name, and its bindings name what is assigned to which initializer, all at once, at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from exec.context import RuntimeValue
+from exec.engine import Engine, Options
+from exec.feeds import normalise
+from exec.plan import MISSING
+from exec.results import RunResult
+from exec.session import default_budget, default_memory_limit
+from exec.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, Snapshots
+from model.errors import ModelError
+from model.graph import Graph, Model, TrainingInfo, Value
+from model.progress import SILENT, Progress
+from model.types import TensorType
+
+
+class Trainer:
+    """Trains a model in this process. `parameters` holds the initializers that were assigned, by name.
+
+    The model itself stays as it is. The constructor reads the model, so it belongs on the thread that owns it.
+    """
+
+    def __init__(self, model: Model, index: int = 0, *, budget: int | None = None) -> None:
+        if index >= len(model.training_info):
+            found = f"the model has {len(model.training_info)} training infos; number {index} was asked for"
+            raise ModelError("The model cannot be trained", found)
+        self.model = model
+        self.info: TrainingInfo = model.training_info[index]
+        self.parameters: dict[str, RuntimeValue] = {}
+        self._engine = Engine(default_budget() if budget is None else budget)
+        self._snapshots = Snapshots(model)
+        main = self._snapshots.take()
+        self._start = self._of(main, self.info.initialization)
+        self._step = self._combined(main, self.info.algorithm)
+        graphs = [g for g in (model.graph, self.info.algorithm) if g is not None]
+        self._initializers = {v.name: v for g in graphs for v in g.initializers}
+        self._inputs = {v.name: v for g in graphs for v in g.inputs}
+
+    def _of(self, main: ModelSnapshot, graph: Graph | None) -> ModelSnapshot | None:
+        if graph is None:
+            return None
+        snapshot = self._snapshots.graph_snapshot(graph)
+        return replace(main, uid=-snapshot.uid, graph=snapshot, input_types=self._types(graph))
+
+    def _types(self, *graphs: Graph) -> dict[int, Any]:
+        return {self._snapshots.values[v]: v.type for g in graphs for v in g.inputs}
+
+    def _combined(self, main: ModelSnapshot, algorithm: Graph | None) -> ModelSnapshot | None:
+        """The model's graph and the algorithm's as one; names the algorithm does not define are the model's."""
+        if algorithm is None:
+            return None
+        first, second = main.graph, self._snapshots.graph_snapshot(algorithm)
+        by_name = {main.names[v]: v for v in reversed(_defined(first))}
+        own = set(_defined(second))
+        used = {v for g in _nested(second) for n in g.nodes for v in n.inputs} | {
+            v for g in _nested(second) for v in g.outputs
+        }
+        inner = {v for g in _nested(second) for v in _defined(g)}
+        same = {v: by_name[main.names[v]] for v in used - own - inner - {ABSENT} if main.names[v] in by_name}
+        joined = _renumbered(second, same)
+        graph = replace(
+            first,
+            uid=-second.uid,
+            inputs=first.inputs + joined.inputs,
+            outputs=first.outputs + joined.outputs,
+            output_types=first.output_types + joined.output_types,
+            initializers=first.initializers + joined.initializers,
+            nodes=first.nodes + joined.nodes,
+        )
+        return replace(main, uid=-second.uid, graph=graph, input_types=self._types(self.model.graph, algorithm))
+
+    def initialize(self, *, seed: int = 0, progress: Progress = SILENT) -> RunResult | None:
+        """Run the initialization and assign what it gives; None when there is none."""
+        if self._start is None:
+            return None
+        return self._run(self._start, {}, self.info.initialization_binding, self.info.initialization, seed, progress)
+
+    def step(self, feeds: Mapping[str, Any] | None = None, *, seed: int = 0, progress: Progress = SILENT) -> RunResult:
+        """Run one training step and assign what it gives. The parameters stay as they were when anything failed."""
+        if self._step is None:
+            raise ModelError("The model cannot be trained", "its training info has no algorithm")
+        return self._run(self._step, feeds or {}, self.info.update_binding, self.info.algorithm, seed, progress)
+
+    def _run(
+        self,
+        snapshot: ModelSnapshot,
+        feeds: Mapping[str, Any],
+        binding: tuple[tuple[str, str], ...],
+        graph: Graph | None,
+        seed: int,
+        progress: Progress,
+    ) -> RunResult:
+        given = {self._number(v): value for v, value in self._given(feeds)}
+        bound = {self._number(self._initializers[n]): v for n, v in self.parameters.items()}
+        options = Options(seed=seed, memory_limit=default_memory_limit())
+        execution = self._engine.start(snapshot, bound | given, options, progress=progress)
+        execution.advance()
+        result = execution.finish()
+        result.number = self._snapshots.values.find
+        if result.ok and graph is not None:
+            self.parameters.update(self._assigned(result, binding, graph))
+        return result
+
+    def _given(self, feeds: Mapping[str, Any]) -> list[tuple[Value, RuntimeValue]]:
+        unknown = [name for name in feeds if name not in self._inputs]
+        if unknown:
+            raise ModelError("No such input", f"{', '.join(unknown)}; the step takes {', '.join(self._inputs)}")
+        return [(self._inputs[n], normalise(v, self._inputs[n].type, n)) for n, v in feeds.items()]
+
+    def _number(self, value: Value) -> int:
+        return self._snapshots.values[value]
+
+    def _assigned(
+        self, result: RunResult, binding: tuple[tuple[str, str], ...], graph: Graph
+    ) -> dict[str, RuntimeValue]:
+        outputs = {v.name: v for v in graph.outputs}
+        assigned = {}
+        for target, source in binding:
+            if target not in self._initializers or source not in outputs:
+                missing = f"initializer {target!r}" if target not in self._initializers else f"output {source!r}"
+                raise ModelError("A binding of the training info leads nowhere", f"there is no {missing}")
+            value = result.find(((), self._number(outputs[source])))
+            if value is MISSING:
+                value = result.value(source)
+            tensor = self._initializers[target].initializer
+            declared = TensorType(tensor.element_type) if tensor is not None else None
+            assigned[target] = normalise(value, declared, target)
+        return assigned
+
+
+def _defined(graph: GraphSnapshot) -> list[int]:
+    made = [v for node in graph.nodes for v in node.outputs if v != ABSENT]
+    return [*graph.inputs, *(v for v, _ in graph.initializers), *made]
+
+
+def _nested(graph: GraphSnapshot) -> list[GraphSnapshot]:
+    found, pending = [], [graph]
+    while pending:
+        found.append(pending.pop())
+        pending.extend(b for n in found[-1].nodes for b in n.bodies)
+    return found
+
+
+def _renumbered(graph: GraphSnapshot, same: Mapping[int, int]) -> GraphSnapshot:
+    """The graph with some values replaced by others, in its bodies too."""
+    return replace(
+        graph,
+        outputs=tuple(same.get(v, v) for v in graph.outputs),
+        nodes=tuple(_renumbered_node(n, same) for n in graph.nodes),
+    )
+
+
+def _renumbered_node(node: NodeSnapshot, same: Mapping[int, int]) -> NodeSnapshot:
+    attributes = node.attributes
+    if node.bodies:
+        attributes = tuple(
+            replace(a, value=_renumbered(a.value, same)) if isinstance(a.value, GraphSnapshot) else a
+            for a in attributes
+        )
+    return replace(node, inputs=tuple(same.get(v, v) for v in node.inputs), attributes=attributes)
