@@ -13,7 +13,7 @@ import numpy as np
 
 from model.progress import Progress
 from viewer.canvas.layout import flat, packing, routes
-from viewer.canvas.layout.arrays import Index, Real, dense, offsets
+from viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
 from viewer.canvas.layout.placed import Graph, Placed
 
 
@@ -37,6 +37,27 @@ class _Pieces:
         points = points + np.repeat(np.stack([left[container], top[container]], 1), counts, axis=0)
         whole = routes.join(edge, np.concatenate(self.key), routes.Polylines(points, starts), edges)
         return routes.straighten(whole)
+
+
+class _Border:
+    """Where edges cross borders of containers: one point per container, direction and value.
+
+    `home` [edges] tells the container of every edge that crosses, the first `leaving` of them on their way out;
+    points are numbered after the level's `nodes` nodes.
+    """
+
+    def __init__(self, nodes: int, home: Index, leaving: int, value: Index) -> None:
+        leaves = np.arange(len(home)) < leaving
+        point, count = dense(home, leaves.astype(np.int64), value)
+        self.out, self.into = point[:leaving] + nodes, point[leaving:] + nodes
+        self.home = np.zeros(count, np.int64)  # [points] the container
+        self.home[point] = home
+        self.leaves = np.zeros(count, bool)  # [points]
+        self.leaves[point] = leaves
+        # all points of a container belong to one part of it, which reaches from border to border
+        first = rank_within(self.home) == 0
+        head = np.maximum.accumulate(np.where(first, np.arange(count), 0))
+        self.ties = (np.arange(count) + nodes, head + nodes)
 
 
 class Nesting:
@@ -80,62 +101,53 @@ class Nesting:
 
     def _level(self, level: int, nodes: Index) -> None:
         graph = self.graph
+        across = np.flatnonzero((self.meet == level) & self.meets)
         out = np.flatnonzero((self.depth[self.head] == level) & (self.meet < level))
         into = np.flatnonzero((self.depth[self.tail] == level) & (self.meet < level))
-        across = np.flatnonzero((self.meet == level) & self.meets)
-        local = np.full(len(graph.width), -1)
-        local[nodes] = np.arange(len(nodes))
-        n = len(nodes)
-        # one point per container, direction and value
-        out_home, into_home = graph.parent[self.head[out]], graph.parent[self.tail[into]]
-        home = np.concatenate([out_home, into_home])
-        leaving = np.concatenate([np.ones(len(out), np.int64), np.zeros(len(into), np.int64)])
-        points, count = dense(home, leaving, self.value[np.concatenate([out, into])])
-        point_home = np.zeros(count, np.int64)
-        point_home[points] = home
-        point_leaves = np.zeros(count, bool)
-        point_leaves[points] = leaving == 1
-        tie_to = np.zeros(len(graph.width), np.int64)
-        tie_to[point_home[::-1]] = np.arange(count)[::-1] + n
-
-        borders = np.zeros(count)
-        middle = np.zeros(len(home))
-        out_point, into_point = points[: len(out)] + n, points[len(out) :] + n
-        problem = flat.Problem(
-            width=np.concatenate([self.width[nodes], borders]),
-            height=np.concatenate([self.height[nodes], borders]),
-            source=np.concatenate([local[self.head[across]], local[self.head[out]], into_point]),
-            target=np.concatenate([local[self.tail[across]], out_point, local[self.tail[into]]]),
-            source_ports=np.concatenate([self.head_port[across], self.head_port[out], middle[: len(into)]]),
-            target_ports=np.concatenate([self.tail_port[across], middle[: len(out)], self.tail_port[into]]),
-            first=np.concatenate([graph.first[nodes], ~point_leaves]),
-            last=np.concatenate([graph.last[nodes], point_leaves]),
-            border=np.concatenate([np.zeros(n, bool), np.ones(count, bool)]),
-            ties=(np.arange(count) + n, tie_to[point_home]),
-            seed=self._seed(nodes, out, into, points, count),
-            spacing=graph.spacing,
-        )
-        edges = np.concatenate([across, out, into])
+        home = np.concatenate([graph.parent[self.head[out]], graph.parent[self.tail[into]]])
+        border = _Border(len(nodes), home, len(out), self.value[np.concatenate([out, into])])
+        problem = self._problem(nodes, across, out, into, border)
         solution = flat.solve(problem, self.progress)
-        container = np.concatenate([graph.parent[nodes], point_home])
+        container = np.concatenate([graph.parent[nodes], border.home])
         self._adopt(level, nodes, solution, container, problem)
-        key = np.concatenate(
-            [np.zeros(len(across), np.int64), np.full(len(out), -1 - level), np.full(len(into), 1 + level)]
-        )
+        key = np.repeat([0, -1 - level, 1 + level], [len(across), len(out), len(into)])
         runs_in = container[problem.source]
-        self.pieces.edge.append(edges)
+        self.pieces.edge.append(np.concatenate([across, out, into]))
         self.pieces.key.append(key)
         self.pieces.container.append(runs_in)
         self.pieces.lines.append(self._to_borders(solution.lines, runs_in, key))
-        self._lift(out, self.head, self.head_port, solution.x[out_point])
-        self._lift(into, self.tail, self.tail_port, solution.x[into_point])
+        self._lift(out, self.head, self.head_port, solution.x[border.out])
+        self._lift(into, self.tail, self.tail_port, solution.x[border.into])
 
-    def _seed(self, nodes: Index, out: Index, into: Index, points: Index, count: int) -> Real | None:
+    def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> flat.Problem:
+        graph = self.graph
+        n, count = len(nodes), len(border.home)
+        local = np.full(len(graph.width), -1)
+        local[nodes] = np.arange(n)
+        none = np.zeros(count)
+        middle = np.zeros(len(out) + len(into))  # border points have no width
+        return flat.Problem(
+            width=np.concatenate([self.width[nodes], none]),
+            height=np.concatenate([self.height[nodes], none]),
+            source=np.concatenate([local[self.head[across]], local[self.head[out]], border.into]),
+            target=np.concatenate([local[self.tail[across]], border.out, local[self.tail[into]]]),
+            source_ports=np.concatenate([self.head_port[across], self.head_port[out], middle[: len(into)]]),
+            target_ports=np.concatenate([self.tail_port[across], middle[: len(out)], self.tail_port[into]]),
+            first=np.concatenate([graph.first[nodes], ~border.leaves]),
+            last=np.concatenate([graph.last[nodes], border.leaves]),
+            border=np.concatenate([np.zeros(n, bool), np.ones(count, bool)]),
+            ties=border.ties,
+            seed=self._seed(nodes, out, into, border),
+            spacing=graph.spacing,
+        )
+
+    def _seed(self, nodes: Index, out: Index, into: Index, border: _Border) -> Real | None:
         if self.graph.seed is None:
             return None
-        borders = np.zeros(count)
-        borders[points] = self.graph.seed[np.concatenate([self.head[out], self.tail[into]])]
-        return np.concatenate([self.graph.seed[nodes], borders])
+        points = np.zeros(len(border.home))
+        inner = np.concatenate([self.head[out], self.tail[into]])
+        points[np.concatenate([border.out, border.into]) - len(nodes)] = self.graph.seed[inner]
+        return np.concatenate([self.graph.seed[nodes], points])
 
     def _adopt(
         self, level: int, nodes: Index, solution: flat.Solution, container: Index, problem: flat.Problem
