@@ -1,11 +1,20 @@
 """Layered graph layout: positions for nodes and splines for edges, from 1 to 100,000 nodes.
 
-    request = LayoutRequest(sizes, edges, source_ports, target_ports, parents=parents)
-    result = layout(request, progress)                  # from scratch; any thread, holds no global state
+    request = LayoutRequest(sizes, edges, parents=parents, node_ids=ids)
+    result = layout(request, progress)                    # from scratch
     result = relayout(result, changed_request, progress)  # after an edit: the rest stays where it is
 
-Both are deterministic, never call into Qt and may be cancelled through `progress`.
+Both are deterministic, may run on any thread, never call into Qt and stop with `Cancelled` through `progress`.
 `LayoutRequest` and `Layout` document shapes, units and the spline format.
+
+Without ports, edges arrive in the order in which they come and the main line keeps the middle of its nodes: chains
+stand upright and cross least. Given ports are kept exactly, at the price of crossings and bends; give them where
+it matters which input an edge enters. Edges of one value (same source and port) share their way as far as they go
+together, so drawing all of them draws one line.
+
+The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings) → coordinates → lanes, routes;
+flat runs them for one nesting level, compound for all, packing puts unconnected parts on a sheet, window works
+edits in.
 """
 
 from __future__ import annotations
