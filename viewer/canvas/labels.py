@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model.types import TensorType, Type
 from viewer.canvas.captions import short_shape
@@ -54,6 +55,7 @@ class Labels:
         self._measure = measure
         self._type_of = type_of
         self._placed: dict[int, Label | None] = {}
+        self._free: dict[int, bool] = {}
         self._first = self._labelled_edges()
         starts = self._start_points()
         self._grid = Grid(np.concatenate([starts, starts], 1))
@@ -98,16 +100,18 @@ class Labels:
         if not len(edges):
             return []
         placed = [label for edge in edges.tolist() if (label := self._label(edge)) is not None]
-        free = self._free(placed)
-        return [
+        inside = [
             label
-            for label, is_free in zip(placed, free, strict=True)
-            if is_free
-            and label.rect[0] <= right
+            for label in placed
+            if label.rect[0] <= right
             and label.rect[0] + label.rect[2] >= left
             and label.rect[1] <= bottom
             and label.rect[1] + label.rect[3] >= top
         ]
+        new = [label for label in inside if label.edge not in self._free]
+        if new:
+            self._decide(new, placed)
+        return [label for label in inside if self._free[label.edge]]
 
     def _text(self, edge: int) -> str:
         drawing = self._scene.drawing
@@ -134,23 +138,36 @@ class Labels:
         x, y = _point_after(points, away, axis=1 if down else 0)
         return Label(edge, text, (round(x - width / 2), round(y - HEIGHT / 2), width, HEIGHT))
 
-    def _free(self, labels: list[Label]) -> list[bool]:
-        if not labels:
-            return []
+    def _decide(self, new: list[Label], near: list[Label]) -> None:
+        """Whether each of some labels is free of boxes and of labels of earlier edges."""
         scene = self._scene
-        rects = np.array([label.rect for label in labels])
-        low, high = rects[:, :2], rects[:, :2] + rects[:, 2:]
-        order = np.arange(len(labels))
-        overlap = (low[:, None] < high[None] + 2).all(2) & (high[:, None] + 2 > low[None]).all(2)
-        free = ~(overlap & (order[None] < order[:, None])).any(1)
-        area = (*low.min(0).tolist(), *high.max(0).tolist())
-        boxes = scene.box_grid.in_rect(*area)
+        low, high = _corners(new)
+        near_low, near_high = _corners(near)
+        earlier = np.array([label.edge for label in near]) < np.array([[label.edge] for label in new])
+        taken = _overlap(low, high, near_low - 2, near_high + 2) & earlier
+        free: NDArray[np.bool_] = np.logical_not(taken.any(axis=1))
+        boxes = scene.box_grid.in_rect(*low.min(0).tolist(), *high.max(0).tolist())
         boxes = boxes[scene.kinds[boxes] != Kind.CONTAINER]
         if len(boxes):
             corners = scene.corners[boxes]
-            covered = (low[:, None] < corners[None, :, 2:]).all(2) & (high[:, None] > corners[None, :, :2]).all(2)
-            free &= ~covered.any(1)
-        return [bool(one) for one in free]
+            free &= np.logical_not(_overlap(low, high, corners[:, :2], corners[:, 2:]).any(axis=1))
+        for label, is_free in zip(new, free, strict=True):
+            self._free[label.edge] = bool(is_free)
+
+
+def _corners(labels: list[Label]) -> tuple[Real, Real]:
+    rects = np.array([label.rect for label in labels])
+    return rects[:, :2], rects[:, :2] + rects[:, 2:]
+
+
+def _overlap(low: Real, high: Real, other_low: Real, other_high: Real) -> NDArray[np.bool_]:
+    """[N, M] which of N boxes overlap which of M others."""
+    return np.asarray(
+        (low[:, None, 0] < other_high[None, :, 0])
+        & (high[:, None, 0] > other_low[None, :, 0])
+        & (low[:, None, 1] < other_high[None, :, 1])
+        & (high[:, None, 1] > other_low[None, :, 1])
+    )
 
 
 def _point_after(pieces: Real, distance: float, axis: int) -> tuple[float, float]:

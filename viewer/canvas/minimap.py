@@ -106,7 +106,6 @@ class Minimap(QWidget):
             self._map = self._draw_map(size, ratio)
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._map)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         colors = theme()
         sx, sy = self._scale()
         ox, oy = self._offset()
@@ -117,8 +116,8 @@ class Minimap(QWidget):
         frame = frame.intersected(QRectF(1.5, 1.5, self.width() - 3, self.height() - 3))
         fill = QColor(colors.accent)
         fill.setAlpha(40)
-        painter.setPen(QPen(colors.accent, 1.5))
-        painter.setBrush(fill)
+        painter.fillRect(frame, fill)
+        painter.setPen(QPen(colors.accent, 0))
         painter.drawRect(frame)
         painter.end()
 

@@ -29,6 +29,8 @@ TITLES_FROM = 0.40
 ROWS_FROM = 0.50
 #: Below this scale edges are straight lines without arrows.
 LINES_BELOW = 0.22
+#: From this scale edges have arrowheads; smaller ones are specks.
+ARROWS_FROM = 0.35
 #: Below this scale the picture is a map: nothing smaller than a pixel and a half, edges faint.
 MAP_BELOW = 0.10
 
@@ -98,6 +100,7 @@ class ScenePainter:
         self._labels = labels
         self._colouring = colouring or by_category(scene, theme)
         self._texts: dict[tuple[str, int], QStaticText] = {}
+        self._arrows: dict[int, QPolygonF] = {}
         faint = _mixed(theme.edge, theme.canvas, 0.55)
         self._pens = {"edge": QPen(theme.edge, EDGE_WIDTH), "faint": QPen(faint, 0)}
         for pen in self._pens.values():
@@ -118,7 +121,7 @@ class ScenePainter:
         if scale < LINES_BELOW:
             self._paint_lines(painter, pieces, scale)
         else:
-            self._paint_edges(painter, pieces)
+            self._paint_edges(painter, pieces, scale)
         if scale < BLOCKS_BELOW:
             self._paint_blocks(painter, boxes, scale)
             return
@@ -188,7 +191,7 @@ class ScenePainter:
 
     # -- near ------------------------------------------------------------------------------------------------
 
-    def _paint_edges(self, painter: QPainter, pieces: Ids) -> None:
+    def _paint_edges(self, painter: QPainter, pieces: Ids, scale: float) -> None:
         if not len(pieces):
             return
         scene = self.scene
@@ -205,12 +208,15 @@ class ScenePainter:
         if dashed.any():
             painter.setPen(self._dashed)
             painter.drawPath(curve_path(scene.pieces[pieces[dashed]]))
-        last = np.array([scene.pieces_of(edge).stop - 1 for edge in np.unique(edges).tolist()], np.intp)
-        last = last[np.isin(last, pieces)]
+        if scale < ARROWS_FROM:
+            return
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.edge)
-        for piece in scene.pieces[last]:
-            painter.drawConvexPolygon(arrow_at(piece))
+        for index in pieces[scene.is_last[pieces]].tolist():
+            arrow = self._arrows.get(index)
+            if arrow is None:
+                arrow = self._arrows[index] = arrow_at(scene.pieces[index])
+            painter.drawConvexPolygon(arrow)
 
     def _paint_box(self, painter: QPainter, index: int, scale: float) -> None:
         box = self.scene.boxes[index]

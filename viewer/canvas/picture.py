@@ -14,9 +14,9 @@ from viewer.canvas.viewport import Viewport
 #: Paints an area of the scene: (painter in scene coordinates, area, device px per scene px).
 Paint = Callable[[QPainter, Area, float], None]
 
-_STRIP_SECONDS = 0.0025
-_LEAST_ROWS = 12
-_FIRST_ROWS = 64
+_STRIP_SECONDS = 0.0035
+_LEAST_ROWS = 32  # a strip costs what it touches, so thin ones only paint the same boxes again
+_FIRST_ROWS = 96
 _OVERLAP = 1  # device px; an area reaches this far beyond the strip it is for
 
 

@@ -124,6 +124,14 @@ class Scene:
         return Grid(np.concatenate([self.pieces.min(1), self.pieces.max(1)], 1) if len(self.pieces) else _NONE)
 
     @cached_property
+    def is_last(self) -> NDArray[np.bool_]:
+        """[P] pieces that end their edge."""
+        last = np.zeros(len(self.pieces), bool)
+        ends = self._piece_starts[1:][np.diff(self._piece_starts) > 0] - 1
+        last[ends] = True
+        return last
+
+    @cached_property
     def curved(self) -> NDArray[np.bool_]:
         """[P] pieces that are more than a straight line."""
         start, end = self.pieces[:, 0], self.pieces[:, 3]
