@@ -24,17 +24,18 @@ class Selection(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._items: dict[Item, None] = {}
+        self._tuple: tuple[Item, ...] = ()  # the same, made once per change: it is asked for often
         self._hover: Item | None = None
 
     @property
     def items(self) -> tuple[Item, ...]:
         """Everything selected, oldest first."""
-        return tuple(self._items)
+        return self._tuple
 
     @property
     def current(self) -> Item | None:
         """The object selected last, or None: what an inspector shows."""
-        return next(reversed(self._items), None)
+        return self._tuple[-1] if self._tuple else None
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -79,8 +80,9 @@ class Selection(QObject):
         self._replace({item: None for item in self._items if keep(item)})
 
     def _replace(self, items: dict[Item, None]) -> None:
-        if list(items) != list(self._items):
+        if tuple(items) != self._tuple:
             self._items = items
+            self._tuple = tuple(items)
             self.changed.emit()
 
     @property

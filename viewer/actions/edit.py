@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from PySide6.QtWidgets import QApplication
 
 from model.graph import Function, Graph, Model, Node, Value
@@ -37,15 +39,14 @@ def _clear_selection(context: Context) -> None:
     context.opened.selection.clear()
 
 
-def _names(context: Context) -> list[str]:
-    names = []
+def _names(context: Context) -> Iterator[str]:
     for item in context.selected:
         match item:
             case Node() | Value() | Graph() | Function():
-                names.append(item.name)
+                if item.name:
+                    yield item.name
             case Model():
-                names.append(context.opened.title)
-    return [name for name in names if name]
+                yield context.opened.title
 
 
 def _copy_names(context: Context) -> None:
@@ -92,7 +93,7 @@ ACTIONS = (
         menu=Menu.EDIT,
         section=2,
         shortcut=("Ctrl+Alt+C",),
-        enabled=lambda context: bool(_names(context)),
+        enabled=lambda context: any(True for _ in _names(context)),
         contexts=frozenset({"node", "value", "graph", "function"}),
         words="clipboard identifier",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from model.graph import Function, Graph, Node, TrainingInfo
@@ -37,16 +38,22 @@ def _can_go_up(context: Context) -> bool:
     return workspace is not None and workspace.graph is not workspace.model.graph
 
 
-def _neighbours(context: Context, *, upstream: bool) -> list[Node]:
-    found: dict[Node, None] = {}
+def _neighbours(context: Context, *, upstream: bool) -> Iterator[Node]:
+    """Nodes right before or after the selected ones; one may come several times."""
     for item in context.selected:
         if not isinstance(item, Node):
             continue
-        if upstream:
-            found.update((v.producer, None) for v in item.inputs if v is not None and v.producer is not None)
-        else:
-            found.update((user, None) for v in item.outputs if v is not None for user in v.consumers)
-    return list(found)
+        for value in item.inputs if upstream else item.outputs:
+            if value is None:
+                continue
+            if not upstream:
+                yield from value.consumers
+            elif value.producer is not None:
+                yield value.producer
+
+
+def _has_neighbour(context: Context, *, upstream: bool) -> bool:
+    return any(True for _ in _neighbours(context, upstream=upstream))
 
 
 def _trace(context: Context, *, upstream: bool) -> None:
@@ -73,9 +80,7 @@ def _has_node(context: Context) -> bool:
 
 
 def _select_neighbours(context: Context, *, upstream: bool) -> None:
-    nodes = _neighbours(context, upstream=upstream)
-    if nodes:
-        context.opened.reveal_all(nodes)
+    context.opened.reveal_all(dict.fromkeys(_neighbours(context, upstream=upstream)))
 
 
 def _show_training(context: Context) -> None:
@@ -170,7 +175,7 @@ ACTIONS = (
         run=partial(_select_neighbours, upstream=True),
         menu=Menu.GO,
         section=2,
-        enabled=lambda context: bool(_neighbours(context, upstream=True)),
+        enabled=partial(_has_neighbour, upstream=True),
         contexts=_NODE,
         words="inputs before upstream",
     ),
@@ -180,7 +185,7 @@ ACTIONS = (
         run=partial(_select_neighbours, upstream=False),
         menu=Menu.GO,
         section=2,
-        enabled=lambda context: bool(_neighbours(context, upstream=False)),
+        enabled=partial(_has_neighbour, upstream=False),
         contexts=_NODE,
         words="outputs after downstream users",
     ),
