@@ -211,7 +211,7 @@ def is_body(kind: AttributeKind) -> bool:
 def _arity_problem(kernel: Kernel, node: NodeSnapshot) -> str:
     inputs = node.inputs
     for index in range(min(kernel.required_inputs, len(kernel.inputs))):
-        if index >= len(inputs) or inputs[index] == ABSENT:
+        if index not in kernel.absent_before and (index >= len(inputs) or inputs[index] == ABSENT):
             return f"input {index} ({kernel.inputs[index]}) is required and is not given"
     used = len(inputs)
     while used and inputs[used - 1] == ABSENT:

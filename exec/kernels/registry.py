@@ -38,6 +38,8 @@ class Kernel:
     attributes: dict[str, Any] = field(default_factory=dict)  # name → default, REQUIRED where there is none
     any_attributes: bool = False  # the function takes **attributes
     prepare: Prepare | None = None
+    #: Inputs that may be left out although required ones follow: annotated with None and without a default.
+    absent_before: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.domain or 'ai.onnx'}::{self.op_type}-{self.since}"
@@ -114,4 +116,7 @@ def _describe(function: KernelFunction, op_type: str, domain: str, since: int) -
         variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
         attributes={p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY},
         any_attributes=any(p.kind is p.VAR_KEYWORD for p in parameters),
+        absent_before=frozenset(
+            i for i, p in enumerate(inputs) if p.default is p.empty and str(p.annotation).endswith("| None")
+        ),
     )

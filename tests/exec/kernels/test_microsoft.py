@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from exec import Session
 from exec.errors import KernelError
 from exec.kernels.registry import find
+from model import load
 from model.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, to_array
 
@@ -353,6 +355,23 @@ def test_operators_of_the_default_domain_agree_with_onnxruntime(
 ) -> None:
     expected = onnxruntime(op_type, inputs, [F], "", attributes)
     assert_same(ours(op_type, inputs, domain="", **attributes)[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_optional_inputs_before_required_ones_may_be_left_out_in_a_model() -> None:
+    inputs = {"x": A8, "s": s(0.5), "y": s(0.25)}
+    node = helper.make_node("QLinearSigmoid", ["x", "s", "", "y"], ["out"], domain=MS)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(n, int(ElementType.from_numpy(v.dtype)), v.shape) for n, v in inputs.items()],
+        [helper.make_tensor_value_info("out", U8, None)],
+    )
+    imports = [helper.make_opsetid(MS, 1), helper.make_opsetid("", 17)]
+    result = Session(load(helper.make_model(graph, opset_imports=imports).SerializeToString())).run(inputs)
+    assert_same(result.values["out"], ours("QLinearSigmoid", [A8, s(0.5), None, s(0.25)])[0])
+    graph.node[0].input[1] = ""
+    result = Session(load(helper.make_model(graph, opset_imports=imports).SerializeToString())).run(inputs)
+    assert not result.ok
 
 
 # --- what ONNX Runtime runs on a GPU alone ---------------------------------------------------------------------
