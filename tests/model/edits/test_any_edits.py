@@ -37,6 +37,10 @@ class AnyEdits(RuleBasedStateMachine):
         self.document = builders.document(text)
         self.states = {0: snapshot(self.document.model)}
         self.fragment = None
+        self.opened()
+
+    def opened(self):
+        """For machines that watch the same person."""
 
     def graph(self, number):
         graphs = list(self.document.model.graphs())

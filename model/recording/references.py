@@ -1,0 +1,258 @@
+"""Two ways to refer to the objects of a model: by the order they were met in, or by their names."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.tensors import SparseTensor, Tensor
+
+
+class Numbers:
+    """Numbers objects in the order in which reading the model's file meets them; new ones count on.
+
+    The same file gives the same numbers, so a journal of numbers fits the file it was begun on and no other.
+    Making one costs a walk over the model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._objects: dict[int, Any] = {}
+        self._numbers: dict[Any, int] = {}
+        self._tensors: dict[int, list[int]] = {}
+        for target in _everything(model):
+            if target not in self._numbers:
+                self._enter(target)
+        for value in [v for v in self._objects.values() if isinstance(v, Value)]:
+            if isinstance(value.initializer, Tensor):
+                self._tensors.setdefault(id(value.initializer), [self._numbers[value]])
+        #: Tells one order of objects from another, so that a journal is not replayed on the wrong ones.
+        self.fingerprint = _fingerprint(self._objects.values())
+        # Tensors are compared by identity: keep those of the file alive, so that no new one gets the same.
+        self._kept = [v.initializer for v in self._objects.values() if isinstance(v, Value)]
+
+    def _enter(self, target: Any) -> int:
+        number = len(self._objects)
+        self._numbers[target] = number
+        self._objects[number] = target
+        return number
+
+    def of(self, target: Any) -> Any:
+        """Its number, or None for one that was never met."""
+        return self._numbers.get(target)
+
+    def find(self, reference: Any, kind: type[Any]) -> Any:
+        """The object of a number."""
+        found = self._objects.get(reference) if isinstance(reference, int) else None
+        if isinstance(found, kind):
+            return found
+        raise ModelError("The journal does not fit this model", f"Nothing has the number {reference}.")
+
+    def add(self, made: Any, reference: Any) -> None:
+        """A new object under the number it was written with."""
+        if not isinstance(reference, int) or reference in self._objects:
+            raise ModelError("The journal does not fit this model", f"The number {reference} was not expected here.")
+        self._objects[reference] = made
+        self._numbers[made] = reference
+
+    def new(self, made: Any) -> int:
+        """The next number."""
+        return self._enter(made)
+
+    def removed(self, node: Node) -> None:
+        """A number stays with its object."""
+
+    def tensor(self, tensor: Tensor) -> Any:
+        """The initializer that held the tensor when the file was opened."""
+        return self._tensors.get(id(tensor))
+
+    def find_tensor(self, reference: Any) -> Tensor:
+        """That initializer's tensor as it was when the file was opened."""
+        for known, numbers in self._tensors.items():
+            if numbers == reference:
+                for tensor in self._kept:
+                    if id(tensor) == known and isinstance(tensor, Tensor):
+                        return tensor
+        raise ModelError("The journal does not fit this model", f"No initializer has the number {reference}.")
+
+
+def _fingerprint(objects: Iterable[Any]) -> int:
+    """A checksum of what the objects are called, in order."""
+    total = 0
+    for target in objects:
+        total = zlib.crc32(getattr(target, "name", "").encode("utf-8", "surrogatepass") + b"\0", total)
+    return total
+
+
+def _everything(model: Model) -> Any:
+    yield model
+    yield from model.functions
+    yield from model.training_info
+    for graph in model.graphs():
+        yield graph
+        yield from graph.nodes
+        yield from graph.values()
+        for node in graph.nodes:
+            for value in node.inputs:
+                if value is not None:
+                    yield value
+
+
+class Names:
+    """Refers by name, so that a script made on one export of a model applies to the next.
+
+    A value is its name, a node its name or, unnamed, ``=> name of its first output``; inside a body or function the
+    path of the graph stands before it: ``main/If_3.then_branch: Relu_1``. Where names are not unique, ``#2`` says
+    which one. Looking one up costs a walk over its graph.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._initial = {
+            id(v.initializer): v.name
+            for v in model.graph.initializers
+            if v.initializer is not None and not isinstance(v.initializer, SparseTensor)
+        }
+        self._kept = [v.initializer for v in model.graph.initializers]
+        self._made: dict[str, Any] = {}
+        self._made_names: dict[Any, str] = {}
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def of(self, target: Any) -> Any:
+        """How a person would say it; None for a value, function or training info that is not in the model."""
+        match target:
+            case Model():
+                return "model"
+            case Function():
+                present = any(f is target for f in self._model.functions)
+                return "::".join(target.key).removesuffix("::") if present else None
+            case TrainingInfo():
+                found = [i for i, t in enumerate(self._model.training_info) if t is target]
+                return found[0] if found else None
+            case Graph():
+                return self._path(target)
+            case Node():
+                graph = target.graph
+                if graph is None:
+                    return self._made_names.get(target)
+                return self._prefix(graph) + _nth(target, list(graph.nodes), _node_name)
+            case Value():
+                return self._value(target)
+        return None
+
+    def _value(self, value: Value) -> str | None:
+        graph = value.graph
+        if graph is not None and self._holds(graph):
+            present = [*graph.values()]
+            if value in present:
+                return self._prefix(graph) + _nth(value, present, lambda v: v.name)
+        return self._made_names.get(value)
+
+    def _holds(self, graph: Graph) -> bool:
+        """Whether a graph is in the model now; one that was taken out still knows whose it was."""
+        owner = graph.root.owner
+        if isinstance(owner, Model):
+            return owner is self._model and graph.root is owner.graph
+        return owner is not None and not isinstance(owner, Node) and self.of(owner) is not None
+
+    def _prefix(self, graph: Graph) -> str:
+        return "" if graph is self._model.graph else f"{self._path(graph)}: "
+
+    def _path(self, graph: Graph) -> str:
+        owner = graph.owner
+        if isinstance(owner, Function):
+            return f"function {self.of(owner)}"
+        if isinstance(owner, TrainingInfo):
+            return f"training {self.of(owner)} {'initialization' if owner.initialization is graph else 'algorithm'}"
+        if isinstance(owner, Node) and owner.graph is not None:
+            for attribute in owner.attributes.values():
+                for index, body in enumerate(attribute.graphs):
+                    if body is graph:
+                        which = f"{attribute.name}[{index}]" if attribute.kind.is_list else attribute.name
+                        name = _nth(owner, list(owner.graph.nodes), _node_name)
+                        return f"{self._path(owner.graph)}/{name}.{which}"
+        return "main"
+
+    def new(self, made: Any) -> str:
+        """A name for what a step brings along, until it is in the model."""
+        reference = f"new {len(self._made_names) + 1}"
+        self._made_names[made] = reference
+        return reference
+
+    def removed(self, node: Node) -> None:
+        """A node left its graph: until the edit ends it goes by this."""
+        reference = f"removed {len(self._made_names) + len(self._made) + 1}"
+        self._made_names[node] = reference
+        self._made[reference] = node
+
+    def settled(self) -> None:
+        """An edit is complete: what it brought is in the model and goes by its own name."""
+        self._made_names.clear()
+        self._made.clear()
+
+    def tensor(self, tensor: Tensor) -> Any:
+        """The initializer of the main graph that held it when the script begins."""
+        return self._initial.get(id(tensor))
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def add(self, made: Any, reference: Any) -> None:
+        """What a step brings along."""
+        self._made[str(reference)] = made
+
+    def find(self, reference: Any, kind: type[Any]) -> Any:
+        """The object a reference means now."""
+        if str(reference) in self._made:
+            return self._made[str(reference)]
+        if kind is Model:
+            return self._model
+        found: Any = None
+        if kind is TrainingInfo:
+            found = dict(enumerate(self._model.training_info)).get(reference)
+        elif kind is Function:
+            found = next((f for f in self._model.functions if self.of(f) == reference), None)
+        elif kind is Graph:
+            found = next((g for g in self._model.graphs() if self._path(g) == reference), None)
+        else:
+            found = self._find_in_graph(str(reference), kind)
+        if found is None:
+            raise ModelError(f"There is no {kind.__name__.lower()} {reference!r}", "The script does not fit the model.")
+        return found
+
+    def _find_in_graph(self, reference: str, kind: type[Any]) -> Any:
+        graph, name = self._model.graph, reference
+        if reference.startswith(("main/", "function ", "training ")) and ": " in reference:
+            path, _, name = reference.rpartition(": ")
+            graph = self.find(path, Graph)
+        present: list[Any] = list(graph.nodes) if kind is Node else list(graph.values())
+        naming = _node_name if kind is Node else (lambda v: v.name)
+        for target in present:
+            if naming(target) == name:
+                return target
+        return next((t for t in present if _nth(t, present, naming) == name), None) if "#" in name else None
+
+    def find_tensor(self, reference: Any) -> Tensor:
+        """The tensor of an initializer of the main graph as it was at the start."""
+        for known, name in self._initial.items():
+            if name == reference:
+                for tensor in self._kept:
+                    if id(tensor) == known and isinstance(tensor, Tensor):
+                        return tensor
+        raise ModelError(f"There is no initializer {reference!r}", "The script does not fit the model.")
+
+
+def _node_name(node: Node) -> str:
+    if node.name:
+        return node.name
+    first = next((v.name for v in node.outputs if v is not None), "")
+    return f"=> {first}"
+
+
+def _nth(target: Any, present: list[Any], naming: Any) -> str:
+    """The name of one of several, with ``#2`` when it is the second of that name."""
+    name = str(naming(target))
+    same = [t for t in present if naming(t) == name]
+    return name if same[0] is target else f"{name}#{next(i for i, t in enumerate(same, 1) if t is target)}"

@@ -1,0 +1,407 @@
+"""Scripts and journals: what was done is done again, exactly or by name."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.document import Document
+from model.edits import attributes, functions, initializers, nodes, properties, values
+from model.errors import ModelError
+from model.graph import Value
+from model.recording import journal, script
+from model.recording.journal import Journal, leftovers, recover
+from model.steps import SetAttribute, SetField, SetInitializer
+from model.tensors import ArrayTensor, SparseTensor
+from model.types import (
+    ElementType,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+)
+from tests.model import builders
+from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.snapshots import assert_linked, snapshot
+
+HEADER = '{"format": "onnx-workbench edit script", "version": 1}\n'
+
+
+def work(document):
+    """A few edits of every kind."""
+    with document.edit("Insert") as edit:
+        nodes.insert_on_edge(edit, builders.value(document, "r"), "Neg")
+    with document.edit("Attribute") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(document, "a"), "renamed")
+    with document.edit("Weights") as edit:
+        initializers.set_tensor(edit, builders.value(document, "w"), ArrayTensor(np.full((4,), 0.1, np.float32)))
+    with document.edit("Function") as edit:
+        functions.extract_function(edit, [builders.node(document, "third")], "block")
+
+
+# -- scripts --------------------------------------------------------------------------------------------------
+
+
+def test_a_script_does_the_same_to_the_same_model():
+    document, again = builders.document(), builders.document()
+    work(document)
+    text = script.export(document)
+    assert document.undo_title == "Function"
+    assert script.replay(again, text) == 5
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+    assert [e.title for e in again.entries()] == [e.title for e in document.entries()]
+    again.go_to(again.root)
+    assert snapshot(again.model) == snapshot(builders.model())
+
+
+def test_a_script_fits_the_next_export_by_names():
+    document = builders.document()
+    with document.edit("Axis") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    text = script.export(document)
+    newer = builders.document(
+        builders.CHAIN.replace("[first] a = Mul (x, w)", "[extra] e = Abs (x) [first] a = Mul (e, w)")
+    )
+    script.replay(newer, text)
+    assert builders.node(newer, "fourth").attributes["axis"].value == 0
+
+
+def test_a_script_is_readable():
+    document = builders.document()
+    with document.edit("Set axis of fourth") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    line = json.loads(script.export(document).splitlines()[1])
+    line["steps"][0].pop("at", None)
+    assert line == {
+        "edit": "Set axis of fourth",
+        "steps": [
+            {"do": "set attribute", "node": "fourth", "name": "axis", "to": {"name": "axis", "kind": "INT", "value": 0}}
+        ],
+    }
+
+
+def test_a_script_that_does_not_fit_changes_nothing():
+    document = builders.document()
+    work(document)
+    text = script.export(document)
+    other = builders.document(builders.CHAIN.replace("[fourth]", "[last]"))
+    before = snapshot(other.model)
+    with pytest.raises(ModelError, match="Line 3 does not apply: There is no node 'fourth'"):
+        script.replay(other, text)
+    assert snapshot(other.model) == before
+    assert not other.modified
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "nonsense",
+        '{"format": "onnx-workbench edit script", "version": 99}',
+        HEADER + "[]",
+        HEADER + '{"edit": "x", "steps": [{"do": "explode"}]}',
+        HEADER + '{"edit": "x", "steps": [{"do": "set attribute"}]}',
+        HEADER + '{"edit": "x", "steps": [{"do": "set __class__", "model": "model", "to": 1}]}',
+        HEADER + "[" * 100000,
+    ],
+)  # fmt: skip
+def test_damaged_scripts_are_refused_with_the_line(text):
+    document = builders.document()
+    with pytest.raises(ModelError):
+        script.replay(document, text)
+    assert not document.modified
+
+
+def test_bodies_and_functions_are_named_by_their_path():
+    document, again = (builders.document(builders.BRANCHES) for _ in range(2))
+    for owner in (document,):
+        with owner.edit("Deep") as edit:
+            nodes.rename_node(edit, builders.node(owner, "inner"), "innermost")
+            unnamed = builders.graph(owner, "no").nodes.first
+            attributes.set_attribute(edit, unnamed, "note", "text")
+            constant = owner.model.functions[0].body.nodes.first
+            nodes.rename_node(edit, constant, "factor")
+            nodes.duplicate(edit, [builders.node(owner, "choose")])
+    text = script.export(document)
+    assert "main/choose.then_branch: inner" in text
+    assert "function local::scale: => f" in text
+    script.replay(again, text)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+EVERY_TYPE = [
+    TensorType(ElementType.FLOAT, Shape((1, "N", None), ("", "DATA_BATCH", ""))),
+    SparseTensorType(ElementType.INT8),
+    SequenceType(OptionalType(TensorType(ElementType.STRING, Shape()))),
+    MapType(ElementType.INT64, TensorType(ElementType.DOUBLE)),
+    OpaqueType("domain", "name", "denotation"),
+    TensorType(77),
+]
+
+
+@pytest.mark.parametrize("element_type", [e for e in ElementType if e])
+def test_tensors_of_every_element_type_are_kept(element_type):
+    from model.io.packing import unpack
+
+    for count in (3, 100):
+        if element_type is ElementType.STRING:
+            array = np.array(["ä", "", "<b>"] * 40, object)[:count]
+        else:
+            length = (count * element_type.bits + 7) // 8
+            array = unpack((bytes(range(1, 64)) * 30)[:length], element_type, count)
+        document, again = builders.document(), builders.document()
+        with document.edit("Tensor") as edit:
+            edit.do(SetInitializer(document.model.graph, Value("t"), ArrayTensor(array, element_type)))
+        script.replay(again, script.export(document))
+        assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_every_kind_of_content_is_kept():
+    document, again = (builders.document(builders.BRANCHES) for _ in range(2))
+    node = builders.node(document, "double")
+    sparse = SparseTensor(ArrayTensor(np.array([1.5], np.float32)), ArrayTensor(np.array([2])), (4,))
+    kinds = [
+        make_attribute("f", float("inf")),
+        make_attribute("fs", [0.1, float("nan")]),
+        make_attribute("s", "\udcff text"),
+        make_attribute("ss", ["a", "b"]),
+        make_attribute("t", ArrayTensor(np.zeros((2, 2), np.int64))),
+        Attribute("st", AttributeKind.SPARSE_TENSOR, sparse),
+        Attribute("tps", AttributeKind.TYPE_PROTOS, tuple(EVERY_TYPE)),
+        Attribute("empty", AttributeKind.INTS, (), "doc"),
+    ]
+    with document.edit("All") as edit:
+        for attribute in kinds:
+            edit.do(SetAttribute(node, attribute.name, attribute))
+        for kind in EVERY_TYPE:
+            edit.do(SetField(builders.value(document, "d"), "type", kind))
+        edit.do(SetInitializer(document.model.graph, Value("sparse"), sparse))
+        properties.set_metadata(edit, node, "key", "value")
+    script.replay(again, script.export(document))
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+# -- journal --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dead(monkeypatch):
+    """Make every journal look like that of a program that is gone."""
+    monkeypatch.setattr(journal, "_is_running", lambda pid: False)
+
+
+def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    document.undo()
+    document.undo()
+    document.redo()
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights")
+    again = builders.document()
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+    assert again.modified
+    assert again.redo_title == "Function"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_or_closed_document_leaves_nothing(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    assert len(list(tmp_path.iterdir())) == 1
+    document.mark_saved()
+    assert list(tmp_path.iterdir()) == []
+    with document.edit("More") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "one")
+    assert len(list(tmp_path.iterdir())) == 1
+    kept.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_running_programs_journal_is_not_offered(tmp_path):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    assert list(leftovers(tmp_path)) == []
+    kept.close()
+
+
+def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    kept.abandon()
+    path = next(tmp_path.iterdir())
+    data = path.read_bytes()
+    states = set()
+    for cut in range(data.index(b"\n") + 1, len(data), 97):
+        path.write_bytes(data[:cut])
+        again = builders.document()
+        (leftover,) = leftovers(tmp_path)
+        states.add(recover(again, leftover))
+        assert_linked(again.model)
+    assert states <= set(range(6))
+    assert len(states) >= 4
+
+
+def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    kept.abandon()
+    path = next(tmp_path.iterdir())
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], lines[2].replace('"axis"', "17"), *lines[3:]]))
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document()
+    with pytest.raises(ModelError, match="1 edits were recovered, then line 3"):
+        recover(again, leftover)
+    assert_linked(again.model)
+    assert list(leftovers(tmp_path)) == []
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    other = builders.document(builders.BRANCHES)
+    before = snapshot(other.model)
+    with pytest.raises(ModelError, match="does not fit the model"):
+        recover(other, leftover)
+    assert snapshot(other.model) == before
+
+
+def test_a_changed_file_is_noticed(tmp_path, dead):
+    path = tmp_path / "m.onnx"
+    import onnx.parser
+
+    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    from model.io.read import load
+
+    document = Document(load(path), path)
+    kept = Journal(document, tmp_path / "state")
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path / "state")
+    assert leftover.fits
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert not leftover.fits
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"{}\n", b"[1]\n", b"\xff\xfe", b"[" * 100000 + b"\n", b'{"pid": "x"}\n']
+)
+def test_damaged_journals_are_set_aside(tmp_path, dead, content):
+    (tmp_path / "x.journal").write_bytes(content)
+    assert list(leftovers(tmp_path)) == []
+    assert list(leftovers(tmp_path)) == []
+
+
+def test_a_full_disk_stops_the_journal_not_the_work(tmp_path, monkeypatch):
+    document = builders.document()
+    kept = Journal(document, tmp_path / "file")
+    (tmp_path / "file").write_text("in the way")
+    work(document)
+    assert "not being kept" in kept.problem
+    assert document.undo_title == "Function"
+
+
+def test_typing_survives_as_one_entry(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    for text in ("a", "ab", "abc"):
+        with document.edit("Type", merge="doc") as edit:
+            edit.do(SetField(document.model, "doc_string", text))
+    document.end_gesture()
+    with document.edit("Type", merge="doc") as edit:
+        edit.do(SetField(document.model, "doc_string", "x"))
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Type", "Type")
+    again = builders.document()
+    recover(again, leftover)
+    assert again.model.doc_string == "x"
+    again.undo()
+    assert again.model.doc_string == "abc"
+    again.undo()
+    assert again.model.doc_string == ""
+
+
+def test_a_killed_program_leaves_a_journal_that_is_offered(tmp_path):
+    code = f"""
+import sys, os, signal
+sys.path[:0] = {[str(Path.cwd()), *sys.path]!r}
+from pathlib import Path
+from tests.model import builders
+from tests.model.recording.test_recording import work
+from model.recording.journal import Journal
+document = builders.document()
+Journal(document, Path({str(tmp_path)!r}))
+work(document)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+    (leftover,) = leftovers(tmp_path)
+    document, again = builders.document(), builders.document()
+    work(document)
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+class RecordedEdits(AnyEdits):
+    """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
+
+    def teardown(self):
+        if hasattr(self, "document"):
+            self._check_script()
+            self.journal.abandon()
+            self._check_journal()
+        super().teardown()
+
+    def opened(self):
+        self.text = builders.CHAIN if self.document.model.graph.name == "chain" else builders.BRANCHES
+        self.folder = tempfile.TemporaryDirectory()
+        self.journal = Journal(self.document, Path(self.folder.name))
+
+    def _check_script(self):
+        again = builders.document(self.text)
+        script.replay(again, script.export(self.document))
+        assert snapshot(again.model) == snapshot(self.document.model)
+        assert_linked(again.model)
+
+    def _check_journal(self):
+        running, journal._is_running = journal._is_running, lambda pid: False
+        try:
+            for leftover in leftovers(Path(self.folder.name)):
+                again = builders.document(self.text)
+                recover(again, leftover)
+                assert snapshot(again.model) == snapshot(self.document.model)
+                assert_linked(again.model)
+        finally:
+            journal._is_running = running
+            self.folder.cleanup()
+
+
+TestRecordedEdits = RecordedEdits.TestCase
+TestRecordedEdits.settings = settings(stateful_step_count=25)
