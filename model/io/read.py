@@ -59,7 +59,8 @@ class ModelSource:
         return self.data.identity if isinstance(self.data, FileSource) else None
 
     def close(self) -> None:
-        """Give the file back; tensors that are still in it cannot be read any more."""
+        """Give the file and its data files back; tensors that are still in them cannot be read any more."""
+        self.files.close()
         if isinstance(self.data, FileSource):
             self.data.close()
 

@@ -41,6 +41,12 @@ class TensorFiles:
         with self._lock:
             return list(self._external)
 
+    def close(self) -> None:
+        """Give the external files back; what is still in them cannot be read any more."""
+        with self._lock:
+            for source in self._external.values():
+                source.close()
+
     def external(self, location: str) -> FileSource:
         """The data file of this name, opened once and kept; Refused when the rule forbids it."""
         if self.folder is None:
@@ -184,20 +190,21 @@ class ProtoTensor(Tensor):
         assert isinstance(kind, ElementType)
         if name == "raw_data" and kind is ElementType.STRING:
             self._refuse("strings cannot be stored as raw data")
-        if name in _FIXED_WIDTH and not self._has_payloads:  # counted, not converted: there may be millions
-            found = len(getattr(self.source, name)) * _FIXED_WIDTH[name]
-            pieces = None
-        else:
-            pieces = self._field_pieces()
-            found = total_length(pieces) if pieces is not None else -1
         if name == "raw_data" or name in _FIXED_WIDTH:
+            found = self._stored_bytes(name)
             if found != self.nbytes:
                 self._refuse(f"{found:,} bytes are stored, but its type and shape need {self.nbytes:,}")
-        elif pieces is None:
+        elif kind is ElementType.STRING or self._field_pieces() is None:
             found = len(getattr(self.source, name))
             needed = self.size if kind is ElementType.STRING else typed_count(kind, self.size)
             if found != needed:
                 self._refuse(f"{found:,} values are stored in {name}, but its shape needs {needed:,}")
+
+    def _stored_bytes(self, name: str) -> int:
+        if name in _FIXED_WIDTH and not self._has_payloads:  # counted, not converted: there may be millions
+            return len(getattr(self.source, name)) * _FIXED_WIDTH[name]
+        pieces = self._field_pieces()
+        return 0 if pieces is None else total_length(pieces)
 
     def _refuse(self, reason: str) -> None:
         raise ModelError("The tensor's data is not available", reason, place=self.name)

@@ -358,6 +358,14 @@ def test_refused_external_data_never_keeps_a_model_from_opening(external_path, w
         (found.values if where == "sparse" else found).numpy()
 
 
+def test_a_closed_model_gives_its_files_back(external_path):
+    model = load(external_path)
+    assert_holds(model)
+    model.source.close()
+    with pytest.raises(ModelError, match="closed"):
+        model.graph.initializers[0].initializer.numpy()
+
+
 # -- the file that is replaced ---------------------------------------------------------------------------------
 
 
