@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.errors import KernelError
+from exec.context import Limits, set_limits
+from exec.errors import KernelError, LimitError
 from exec.kernels.shared.regex import Pattern
 from tests.exec.kernels.harness import call, cases, check_case
 
@@ -101,6 +102,23 @@ def test_no_pattern_backtracks(pattern: str) -> None:
     assert not Pattern(pattern).full_match("a" * 3000)
     # A backtracking engine needs longer than the age of the universe; the bound only has to tell them apart.
     assert time.process_time() - started < 30
+
+
+def test_a_search_finds_the_leftmost_and_longest() -> None:
+    assert Pattern("a|ab").find("xabyab") == (1, 3)
+    assert Pattern("a|ab").find("xabyab", 2) == (4, 6)
+    assert Pattern(r"\bb").find("ab b") == (3, 4)
+    assert Pattern("b*").find("ab") == (0, 0)
+    assert Pattern("c").find("ab") is None
+
+
+def test_a_long_search_can_be_cancelled() -> None:
+    set_limits(Limits(deadline=0.0))
+    try:
+        with pytest.raises(LimitError):
+            Pattern("[a-z]+1").find("a" * 10_000)
+    finally:
+        set_limits(None)
 
 
 def test_normalizer_ignores_the_locale() -> None:
