@@ -28,6 +28,7 @@ COMMANDS = {
     "infer": "infer types and shapes and write them into a model",
     "convert": "write a model in another form",
     "extract": "cut out the part between values",
+    "edit": "do the edits of a recorded script",
 }
 
 _USAGE = "onnx-workbench [MODEL ...]\n       onnx-workbench COMMAND ...   (see onnx-workbench COMMAND --help)"

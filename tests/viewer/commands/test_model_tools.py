@@ -104,3 +104,27 @@ def test_extract_cuts_between_values(chain, tmp_path, capsys):
 def test_extract_suggests_a_name_that_exists(chain, tmp_path, capsys):
     assert main(["extract", str(chain), "-o", str(tmp_path / "p.onnx"), "--outputs", "unusde"]) == 2
     assert "Near it: unused" in capsys.readouterr().err
+
+
+def test_edit_does_what_a_script_says(chain, tmp_path, capsys):
+    from model.edits import attributes
+    from model.recording import script
+
+    document = builders.document()
+    with document.edit("Set axis") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
+    recorded.write_text(script.export(document))
+    assert main(["edit", str(chain), str(recorded), "-o", str(out)]) == 0
+    assert builders.node(load(out), "fourth").attributes["axis"].value == 0
+    assert capsys.readouterr().out == "1 edit done\n"
+
+
+def test_an_edit_that_does_not_fit_writes_nothing(chain, tmp_path, capsys):
+    recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
+    recorded.write_text(
+        '{"format": "onnx-workbench edit script", "version": 1}\n{"edit": "x", "steps": [{"do": "y"}]}\n'
+    )
+    assert main(["edit", str(chain), str(recorded), "-o", str(out)]) == 2
+    assert "Line 2 of the script is damaged" in capsys.readouterr().err
+    assert not out.exists()

@@ -1,0 +1,42 @@
+"""Do the edits of a recorded script to a model and write the result."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from model.document import Document
+from model.errors import ModelError
+from model.recording import script
+from viewer.commands.terminal import EXIT_OK, print_json, read_model
+from viewer.commands.writing import add_output_arguments, write_model
+from viewer.text import plural
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, the script and the file to write."""
+    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    parser.add_argument("script", metavar="SCRIPT", help="edit script, as History exports it; - reads standard input")
+    add_output_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """All edits or none: when one does not fit the model, nothing is written."""
+    document = Document(read_model(options.model))
+    count = script.replay(document, _read(options.script))
+    write_model(document.model, options)
+    if options.json:
+        print_json({"output": str(options.output), "edits": [e.title for e in list(document.entries())[1:]]})
+    else:
+        print(f"{plural(count, 'edit')} done")
+    return EXIT_OK
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            return sys.stdin.read()
+        return Path(name).read_text("utf-8", "surrogatepass")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{name} cannot be read", str(error)) from error
