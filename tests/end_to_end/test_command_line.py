@@ -107,6 +107,11 @@ def test_help_lists_every_command_and_version_is_told():
     assert workbench("--version").stdout.startswith(b"onnx-workbench 0.")
 
 
+def test_readme_shows_every_command():
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert [command for command in COMMANDS if f"onnx-workbench {command} " not in readme] == []
+
+
 def test_a_model_py_of_the_persons_own_does_not_get_in_the_way(tmp_path):
     for name in ("model", "exec", "viewer", "resources"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')\n")
