@@ -17,9 +17,9 @@ from viewer.canvas.layout.crossings import count
 from viewer.canvas.layout.layered import Layered
 
 _BLOCK = 96  # ranks; graphs with fewer are swept in one go
-_STRETCHES = 6  # rounds of swapping whole stretches after each sweep
+_STRETCHES = 2  # rounds of swapping whole stretches after each sweep
 _SMALL = 4000  # vertices up to which time is no matter
-_MEDIUM = 40_000  # vertices up to which it takes a fraction of a second anyway
+_MEDIUM = 25_000  # vertices up to which it takes a fraction of a second anyway
 _PATIENCE = 3  # rounds without gain
 _SHARED = 4  # consumers that make a line worth leading outside
 _PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
