@@ -117,14 +117,33 @@ def check_range(data: ExternalData, needed: int, size: int) -> None:
         )
 
 
-def open_external(folder: str | os.PathLike[str], location: str) -> FileSource:
+def open_external(
+    folder: str | os.PathLike[str], location: str, real_folder: str | os.PathLike[str] | None = None
+) -> FileSource:
     """Open a data file named by a model in `folder`; Refused with the reason when that is not allowed.
 
     The path must stay below the folder after every link is followed, and end at a regular file with a single
     hard link. What is checked is the open descriptor, so nothing can be swapped in between.
+
+    `real_folder` is where the model file itself is when it was opened through a link: download caches keep model
+    and data as links into a folder of blobs. A data file may then also be below that one, as it might be had the
+    model been opened there.
     """
     check_location(location)
     base = os.path.realpath(os.path.abspath(folder))  # noqa: PTH100  # an empty folder must become the working one
+    try:
+        return _open_below(base, location)
+    except Refused:
+        if real_folder is None:
+            raise
+        real_base = os.path.realpath(real_folder)
+        inner = os.path.relpath(os.path.realpath(Path(base, location)), real_base).replace(os.sep, "/")
+        if _location_problem(inner):
+            raise
+        return _open_below(real_base, inner)
+
+
+def _open_below(base: str, location: str) -> FileSource:
     try:
         descriptor = _open_beneath(base, location)
     except (OSError, ValueError) as error:

@@ -114,7 +114,7 @@ def load(opened: Opened, progress: Progress = SILENT) -> Model:
             place=source.name,
         )
     parsed = _parse(source, found, progress)
-    files = TensorFiles(parsed.table, path.absolute().parent if path is not None else None)
+    files = TensorFiles(parsed.table, *_folders(path))
     builder = ModelBuilder(MessageDecoder(files), progress, may_have_graphs=parsed.may_have_graphs)
     model = _BUILDERS[found.message](builder, parsed.proto)
     problems = [parsed.truncation] if parsed.truncation else []
@@ -191,6 +191,13 @@ def _parse(source: Source, found: Format, progress: Progress) -> _Parsed:
         elif len(skeleton.data) < MESSAGE_LIMIT:
             diagnose(BytesSource(skeleton.data), schema, progress)
         raise ModelError("The file is damaged", "It is not a valid protobuf message.", place=source.name) from None
+
+
+def _folders(path: Path | None) -> tuple[Path | None, Path | None]:
+    """The folder a file was opened in, and the one it really is in if the way there was a link."""
+    if path is None:
+        return None, None
+    return path.absolute().parent, Path(os.path.realpath(path)).parent if path.is_symlink() else None
 
 
 def _may_have_graphs(data: bytes) -> bool:

@@ -82,14 +82,17 @@ class Saving:
         target = target_of(self.path)
         self._check_expected(target)
         remove_leftovers(target)
-        unused = tuple(self._unused(target))
+        folder = self.path.absolute().parent  # of a link too: that is where readers look for data files
+        unused = tuple(self._unused(target, folder))
         made: list[Path] = []
         try:
             with _errors_told(self.path):
                 for data_file in self.data_files:
-                    path = target.with_name(data_file.name)
+                    path = folder / data_file.name
                     _write(path, _padded(data_file), progress)
                     made.append(path)
+                if made:
+                    sync_folder(folder)  # the model must never be there without its data
                 _write(target, self.pieces, progress)
         except BaseException:
             for path in made:
@@ -115,11 +118,11 @@ class Saving:
                 f"{self.path} is not the file that was opened or saved last. Reload it, or save under another name.",
             )
 
-    def _unused(self, target: Path) -> Iterator[Path]:
-        """Our own data files beside the target that the old file names and the new one does not."""
-        ours = re.compile(re.escape(target.name[:80]) + r"\.[0-9a-f]{8}(\.\d+(_[A-Za-z0-9_-]*)?)?\.data")
+    def _unused(self, target: Path, folder: Path) -> Iterator[Path]:
+        """Our own data files beside the model that the old file names and the new one does not."""
+        ours = re.compile(re.escape(self.path.name[:80]) + r"\.[0-9a-f]{8}(\.\d+(_[A-Za-z0-9_-]*)?)?\.data")
         with suppress(OSError, ModelError):
-            found = [path for path in target.parent.iterdir() if ours.fullmatch(path.name)]
+            found = [path for path in folder.iterdir() if ours.fullmatch(path.name)]
             if not found or not target.exists():
                 return
             old = scan(open_file(target), message_schema("ModelProto")).data

@@ -27,12 +27,18 @@ class TensorFiles:
     """What the tensors of one model share: the payloads left in its file and the external files it names.
 
     `folder` is where external data is looked for; None for a model that has no folder, such as one from a pipe.
-    Any thread may ask.
+    `real_folder` is where the file itself is if it was opened through a link. Any thread may ask.
     """
 
-    def __init__(self, table: PayloadTable | None, folder: str | os.PathLike[str] | None) -> None:
+    def __init__(
+        self,
+        table: PayloadTable | None,
+        folder: str | os.PathLike[str] | None,
+        real_folder: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.table = table
         self.folder = folder
+        self._real_folder = real_folder
         self._lock = threading.Lock()
         self._external: dict[str, FileSource] = {}
 
@@ -54,7 +60,7 @@ class TensorFiles:
         with self._lock:
             source = self._external.get(location)
             if source is None:
-                source = self._external[location] = open_external(self.folder, location)
+                source = self._external[location] = open_external(self.folder, location, self._real_folder)
             return source
 
 

@@ -112,6 +112,26 @@ def test_a_folder_reached_through_a_link_is_the_real_one(folder):
     assert open_external(folder.parent / "alias", "w.bin").size == 7
 
 
+def test_a_model_and_its_data_that_are_links_into_one_folder_belong_together(folder):
+    """As a download cache lays them out: names in one folder, blobs in another."""
+    blobs, names = folder.parent / "blobs", folder / "snapshot"
+    blobs.mkdir()
+    names.mkdir()
+    (blobs / "0a").write_bytes(b"weights")
+    (names / "w.bin").symlink_to("../../blobs/0a")
+    (names / "out").symlink_to("../../secret")
+    with pytest.raises(Refused, match="leads out"):
+        open_external(names, "w.bin")
+    assert open_external(names, "w.bin", blobs).read(0, 7) == b"weights"
+    with pytest.raises(Refused, match="leads out"):
+        open_external(names, "out", blobs)
+    with pytest.raises(Refused, match=r"'..'"):
+        open_external(names, "../blobs/0a", blobs)
+    os.link(blobs / "0a", blobs / "0b")
+    with pytest.raises(Refused, match="hard links"):
+        open_external(names, "w.bin", blobs)
+
+
 def test_links_that_go_round_are_refused(folder):
     (folder / "a").symlink_to("b")
     (folder / "b").symlink_to("a")

@@ -381,6 +381,21 @@ def test_a_link_stays_a_link_and_the_mode_is_kept(path, tmp_path):
     assert load(path).graph.nodes.first.name == "edited"
 
 
+def test_a_model_opened_through_a_link_has_its_data_where_readers_look(external_path, tmp_path):
+    names = tmp_path / "names"
+    names.mkdir()
+    link = names / "m.onnx"
+    link.symlink_to(external_path)
+    (names / "e.bin").symlink_to(external_path.parent / "e.bin")
+    model = load(link)
+    assert_holds(model)
+    (data_file,) = save(model, link, layout=Layout.ONE_FILE).data_files
+    assert data_file.parent == names
+    assert link.is_symlink()
+    assert_holds(load(link))
+    onnx.load(link)
+
+
 def test_a_new_file_has_the_usual_permissions(path, tmp_path):
     save(load(path), tmp_path / "new.onnx")
     (tmp_path / "plain").touch()
