@@ -1,0 +1,171 @@
+import threading
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from model.graph import Function, Graph, Node, TrainingInfo, Value
+from viewer.places import name_of, path_to, place_text
+from viewer.widgets.message_bar import MessageBar
+from viewer.widgets.start_page import StartPage
+from viewer.widgets.status_line import StatusLine, selection_text
+from viewer.workspace import Message
+
+
+@pytest.fixture
+def bar(qtbot, workspace):
+    bar = MessageBar(workspace)
+    qtbot.addWidget(bar)
+    return bar
+
+
+def branch(workspace):
+    return next(node for node in workspace.model.graph.nodes if node.name == "branch")
+
+
+# -- messages --------------------------------------------------------------------------------------------------
+
+
+def test_a_message_shows_its_texts_as_plain_text(bar, workspace):
+    assert bar.isHidden()
+    workspace.message("error", "Cannot <b>read</b>", "line one\nline two\x1b", branch(workspace))
+    assert not bar.isHidden()
+    labels = [label for label in bar.findChildren(QLabel) if label.text()]
+    assert labels[0].text() == "Cannot <b>read</b>\nline one\nline two\\x1b\nAt node branch in main."
+    assert labels[0].textFormat() == Qt.TextFormat.PlainText
+
+
+def test_show_goes_to_the_place(bar, workspace):
+    inner = next(iter(branch(workspace).bodies[0].nodes))
+    workspace.message("warning", "Look here", place=inner)
+    show = next(button for button in bar.findChildren(QPushButton) if button.text() == "Show")
+    show.click()
+    assert workspace.graph is inner.graph
+    assert workspace.selection.items == (inner,)
+
+
+def test_a_choice_is_done_and_closes_the_message(bar, workspace):
+    done = []
+    workspace.message("info", "Really?", choices=(("Yes", lambda: done.append("yes")), ("No", lambda: None)))
+    bar.findChildren(QPushButton)[0].click()
+    assert done == ["yes"]
+    assert bar.messages == []
+    assert bar.isHidden()
+
+
+def test_the_same_message_stands_there_once_and_old_ones_make_room(bar, workspace):
+    for title in ("a", "b", "a", "c", "d"):
+        workspace.message("error", title)
+    assert [message.title for message in bar.messages] == ["a", "c", "d"]
+    assert bar.close_newest()
+    assert [message.title for message in bar.messages] == ["a", "c"]
+    bar.clear()
+    assert not bar.close_newest()
+
+
+def test_a_bar_without_a_workspace_offers_no_place_to_go_to(qtbot, workspace):
+    bar = MessageBar()
+    qtbot.addWidget(bar)
+    bar.show_message(Message("error", "No", place=branch(workspace)))
+    assert bar.findChildren(QPushButton) == []
+
+
+# -- start page ------------------------------------------------------------------------------------------------
+
+
+def test_while_a_file_opens_only_that_is_said(qtbot, settings):
+    page = StartPage(settings)
+    qtbot.addWidget(page)
+    page.show()
+    page.show_waiting("Opening model.onnx…")
+    assert not page.open_button.isVisible()
+    page.show_waiting("")
+    assert page.open_button.isVisible()
+
+
+def test_recent_files_appear_as_they_are_added_and_show_no_markup(qtbot, settings, tmp_path):
+    page = StartPage(settings)
+    qtbot.addWidget(page)
+    page.show()
+    assert not page.recent.isVisible()
+    settings.add_recent_file(tmp_path / "a\u202eb.onnx")
+    assert page.recent.isVisible()
+    assert page.recent.item(0).text().startswith("a\\u202eb.onnx")
+
+
+# -- status line -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_selected_in_one_line(workspace):
+    relu, _, choice, _ = workspace.model.graph.nodes
+    graph, model, function = workspace.graph, workspace.model, workspace.model.functions[0]
+    unnamed = Node("Abs", domain="my.domain")
+    assert [selection_text(items) for items in [(), (relu,), (unnamed,), (graph,), (model,), (function,)]] == [
+        "", "Relu  Relu_0", "my.domain.Abs", "graph main", "model", "function local::Twice",
+    ]  # fmt: skip
+    assert selection_text((graph.inputs[0],)) == "value x  float batch×3"
+    assert selection_text((relu, choice)) == "2 nodes selected"
+    assert selection_text((relu, graph)) == "2 objects selected"
+
+
+def test_a_quick_job_never_shows_and_untitled_work_neither(qtbot, workspace):
+    line = StatusLine()
+    qtbot.addWidget(line)
+    line.show()
+    line.work.watch(workspace.jobs)
+    gate, finished = threading.Event(), []
+    workspace.jobs.start("", lambda _: gate.wait(10), finished=lambda: finished.append(1))
+    workspace.jobs.start("Quick", lambda _: None, finished=lambda: finished.append(2))
+    qtbot.wait(400)
+    assert not line.work.isVisible()
+    gate.set()
+    qtbot.waitUntil(lambda: len(finished) == 2)
+
+
+def test_of_several_jobs_the_oldest_shows_and_the_next_follows(qtbot, workspace):
+    line = StatusLine()
+    qtbot.addWidget(line)
+    line.show()
+    line.work.watch(workspace.jobs)
+    gates = [threading.Event(), threading.Event()]
+    for number, gate in enumerate(gates):
+        workspace.jobs.start(f"Job {number}", lambda _, gate=gate: gate.wait(10))
+    qtbot.waitUntil(line.work.isVisible)
+    assert line.work.text.text() == "Job 0"
+    gates[0].set()
+    qtbot.waitUntil(lambda: line.work.text.text() == "Job 1")
+    gates[1].set()
+    qtbot.waitUntil(lambda: not line.work.isVisible())
+
+
+# -- names and places ------------------------------------------------------------------------------------------
+
+
+def test_objects_are_named_by_what_they_are(workspace):
+    model = workspace.model
+    node = branch(workspace)
+    training = model.training_info[0]
+    assert [name_of(item) for item in (node, Node("Relu"), Value(""), model, model.functions[0], model.graph)] == [
+        "branch", "[Relu]", "(unnamed value)", "model", "local::Twice", "main",
+    ]  # fmt: skip
+    assert [name_of(body) for body in node.bodies] == ["then_branch", "else_branch"]
+    assert name_of(training.algorithm) == "algorithm"
+    assert name_of(TrainingInfo(initialization=Graph()).initialization) == "initialization"
+    assert name_of(Graph()) == "graph"
+
+
+def test_the_path_to_a_graph_leads_through_the_nodes_that_hold_it(workspace):
+    node = branch(workspace)
+    assert path_to(node.bodies[0]) == [workspace.model.graph, node, node.bodies[0]]
+    assert path_to(workspace.model.graph) == [workspace.model.graph]
+
+
+def test_places_in_words(workspace):
+    node = branch(workspace)
+    inner = next(iter(node.bodies[0].nodes))
+    assert place_text(inner) == "node Abs_0 in main › branch › then_branch"
+    assert place_text(node.outputs[0]) == "value chosen in main"
+    assert place_text(node.bodies[0]) == "graph main › branch › then_branch"
+    assert place_text(Function("F", "d")) == "function d::F"
+    assert place_text("byte 12\n") == "byte 12\\n"
+    assert place_text(None) == place_text(workspace.model) == ""
