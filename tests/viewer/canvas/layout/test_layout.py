@@ -317,3 +317,11 @@ def test_importing_the_layout_loads_neither_qt_nor_networkx() -> None:
     code = "import sys, viewer.canvas.layout;print([m for m in ('PySide6', 'networkx', 'onnx') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_models_from_the_field(shared_models: Path) -> None:
+    for path in sorted(shared_models.glob("*/model.onnx")):
+        asked = of_sketch(graphs.model(path), ports=True, direction="right")
+        result = layout(asked)
+        assert_sound(result, asked)
+        assert over_nodes(result, asked) == 0, path.parent.name
