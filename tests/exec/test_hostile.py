@@ -1,0 +1,150 @@
+"""Graphs made to hurt end in a named error, within their limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from exec import Session
+from exec.kernels import load as load_kernels
+from exec.kernels.registry import all_kernels
+from model import load
+from tests.exec.texts import parse
+
+LIMITS: dict[str, Any] = {"memory_limit": 64 << 20, "time_limit": 5.0}
+
+load_kernels()
+OPERATORS = sorted({(k.domain, k.op_type) for k in all_kernels()})
+
+#: Values of every kind, none of which most operators want.
+VALUES = [
+    np.ones((2, 3), np.float32),
+    np.zeros((0, 3), np.float32),
+    np.array(-1, np.int64),
+    np.array([2**40, -(2**40)], np.int64),
+    np.array([3, 0, 2], np.int32),
+    np.array(True),
+    np.array(["a", "b"], object),
+    np.full((1, 2, 3, 4), np.nan, np.float64),
+    np.arange(6, dtype=np.uint8),
+    np.ones((1, 1, 2, 2), np.float16),
+    np.array([1 + 2j], np.complex64),
+    [],
+    [np.ones(2, np.float32), np.ones((3, 1), np.float32)],
+    {"a": 1.0},
+    None,
+]
+ATTRIBUTES: list[Any] = [0, -1, 2**62, 1.5, "text", [1, -3], [2**40], [0.5], np.ones(2, np.float32)]
+
+
+def run_one(domain: str, op_type: str, inputs: list[Any], outputs: int, attributes: dict[str, Any]) -> Any:
+    names = [f"i{k}" if v is not None else "" for k, v in enumerate(inputs)]
+    made = {k: onnx.numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
+    node = helper.make_node(op_type, names, [f"o{k}" for k in range(outputs)], domain=domain, **made)
+    given_ = {n: v for n, v in zip(names, inputs, strict=True) if n}
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_empty_tensor_value_info(n) for n in given_],
+        [helper.make_empty_tensor_value_info(o) for o in node.output],
+    )
+    imports = [helper.make_opsetid(d, onnx.defs.onnx_opset_version() if not d else 5) for d in {"", domain}]
+    model = load(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+    return Session(model).run(given_, **LIMITS)
+
+
+@settings(max_examples=600)
+@given(st.data())
+def test_any_operator_with_any_values_ends_in_a_result(data: st.DataObject) -> None:
+    """No kernel may crash, hang or take memory beyond the limit, whatever it gets."""
+    domain, op_type = data.draw(st.sampled_from(OPERATORS))
+    names = next(list(k.attributes) for k in all_kernels() if (k.domain, k.op_type) == (domain, op_type))
+    inputs = [VALUES[i] for i in data.draw(st.lists(st.integers(0, len(VALUES) - 1), max_size=5))]
+    chosen = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=3)) if names else []
+    attributes = {n: data.draw(st.sampled_from(ATTRIBUTES)) for n in chosen}
+    result = run_one(domain, op_type, inputs, data.draw(st.integers(1, 3)), attributes)
+    if not result.ok:
+        assert result.stopped or result.failures[0].operator.endswith(op_type)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = Range(a, b, c)",
+        "s = Concat <axis = 0> (b, b) y = ConstantOfShape(s)",
+        "s = Concat <axis = 0> (b, b) y = Reshape(b, s)",
+        "p = Concat <axis = 0> (b, b) y = Pad(b, p)",
+        "r = Cast <to = 1> (b) y = Upsample(b, r)",
+        "y = OneHot(b, b, b)",
+        "y = Tile(b, b)",
+        "y = RandomUniform <shape = [4611686018427387904, 4611686018427387904]> ()",
+        "y = EyeLike <k = 4611686018427387904> (b)",
+    ],
+)
+def test_huge_sizes_are_refused_with_the_node(text: str) -> None:
+    values = "<int64 a = {0}, int64[1] b = {4611686018427387904}, int64 c = {1}>"
+    result = Session(parse(f"g () => (float[N] y) {values} {{ {text} }}")).run(**LIMITS)
+    assert not result.ok
+    assert result.failures[0].reason
+
+
+def test_a_loop_that_grows_its_value_ends_at_the_limit() -> None:
+    text = """g (float[1000] x) => (float[N] y) {
+      t = Constant <value = bool {1}> ()
+      y = Loop ("", t, x) <body = b (int64 i, bool c, float[N] a) => (bool k, float[M] r) {
+        k = Identity(c) r = Concat <axis = 0> (a, a) }>
+    }"""
+    result = Session(parse(text)).run({"x": np.ones(1000, np.float32)}, memory_limit=1 << 24, time_limit=20)
+    assert result.failures[0].operator == "Loop"
+    assert result.failures[0].kind == "LimitError"
+    assert result.failures[0].inner is not None
+    assert result.failures[0].inner.operator == "Concat"
+
+
+def test_deep_bodies_end_in_a_result() -> None:
+    depth = 20  # the protobuf runtime reads hardly more
+    body = helper.make_graph(
+        [helper.make_node("Neg", ["x"], [f"y{depth}"])], "b", [], [helper.make_tensor_value_info(f"y{depth}", 1, None)]
+    )
+    for level in range(depth - 1, -1, -1):
+        node = helper.make_node("If", ["c"], [f"y{level}"], then_branch=body, else_branch=_empty(level))
+        body = helper.make_graph([node], "b", [], [helper.make_tensor_value_info(f"y{level}", 1, None)])
+    graph = helper.make_graph(
+        body.node,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]), helper.make_tensor_value_info("c", 9, [])],
+        [helper.make_tensor_value_info("y0", 1, None)],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    result = Session(load(proto.SerializeToString())).run({"x": np.ones(1, np.float32), "c": np.array(True)}, **LIMITS)
+    np.testing.assert_array_equal(result.values["y0"], [-1])
+
+
+def _empty(level: int) -> onnx.GraphProto:
+    return helper.make_graph(
+        [helper.make_node("Identity", ["x"], [f"e{level}"])],
+        "e",
+        [],
+        [helper.make_tensor_value_info(f"e{level}", 1, None)],
+    )
+
+
+def test_tensors_that_are_not_there_fail_where_they_are_read() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y, float[2] z) <float[2] w = {1, 2}>'
+        " { y = Add(x, w) z = Neg(x) }"
+    )
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("float_data")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.append(onnx.StringStringEntryProto(key="location", value="../../etc/passwd"))
+    result = Session(load(proto.SerializeToString())).run({"x": np.ones(2, np.float32)})
+    assert result.failures[0].operator == "Add"
+    assert result.values["z"].tolist() == [-1, -1]

@@ -1,0 +1,182 @@
+"""Values for inputs: from declared shapes, files, pictures and test data folders; and values into files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from PIL import Image
+
+from exec import Session
+from exec.archive import write_npz
+from exec.images import ImageOptions
+from exec.inputs import (
+    Constant,
+    File,
+    Random,
+    Range,
+    data_sets,
+    make_feeds,
+    read_npz,
+    read_value,
+    symbols,
+)
+from model import ModelError
+from model.types import ElementType, SequenceType, Shape, TensorType
+from tests.exec.texts import parse
+
+MODEL = """g (float[batch,3,H,W] image, int64[batch,seq] ids, float[N] scale, bool[2] b, string[2] s, seq(float[2]) q)
+  => (float[batch,3,H,W] y) { y = Identity(image) }"""
+
+
+def test_symbols_get_sensible_sizes_once() -> None:
+    assert symbols(parse(MODEL).graph) == {"batch": 1, "H": 224, "W": 224, "seq": 8, "N": 1}
+
+
+def test_feeds_have_the_declared_types_and_consistent_sizes() -> None:
+    model = parse(MODEL)
+    feeds = make_feeds(model, sizes={"batch": 2, "H": 5, "W": 6, "seq": 4}, seed=1)
+    assert feeds["image"].shape == (2, 3, 5, 6)
+    assert feeds["ids"].shape == (2, 4)
+    assert feeds["ids"].dtype == np.int64
+    assert feeds["b"].dtype == np.bool_
+    assert all(isinstance(t, str) for t in feeds["s"])
+    assert [q.shape for q in feeds["q"]] == [(2,)]
+    again = make_feeds(model, sizes={"batch": 2, "H": 5, "W": 6, "seq": 4}, seed=1)
+    np.testing.assert_array_equal(feeds["image"], again["image"])
+    assert Session(model).run(feeds).ok
+
+
+def test_numbers_stay_inside_the_table_they_index() -> None:
+    model = parse("g (int64[100] i) => (float[100,1] y) <float[3,1] t = {1, 2, 3}> { y = Gather(t, i) }")
+    ids = make_feeds(model)["i"]
+    assert set(ids.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (Constant(2), [2, 2, 2]),
+        (Constant([1, 2, 3]), [1, 2, 3]),
+        (Range(1, 0.5), [1, 1.5, 2]),
+        (Random("normal", 5, 0), [5, 5, 5]),
+    ],
+)
+def test_sources(source: Any, expected: list[float]) -> None:
+    model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
+    np.testing.assert_allclose(make_feeds(model, sources={"x": source})["x"], expected)
+
+
+def test_a_constant_that_does_not_fit_is_refused() -> None:
+    model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
+    with pytest.raises(ModelError, match="'x'"):
+        make_feeds(model, sources={"x": Constant([1, 2])})
+
+
+@pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(["a", "ä"]), np.arange(3, dtype=">i4")])
+def test_numpy_files(tmp_path: Path, array: Any) -> None:
+    np.save(tmp_path / "a.npy", array)
+    np.savez(tmp_path / "b.npz", only=array)
+    for found in (read_value(tmp_path / "a.npy"), read_value(tmp_path / "b.npz")):
+        assert found.tolist() == array.tolist()
+        assert found.dtype.isnative
+
+
+def test_pickles_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(ModelError, match=r"a\.npy"):
+        read_value(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.pb", "a.csv", "a.png", "a.xyz"])
+def test_broken_files_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\xff\x00garbage")
+    with pytest.raises(ModelError, match=name):
+        read_value(tmp_path / name)
+    with pytest.raises(ModelError):
+        read_value(tmp_path / f"missing-{name}")
+
+
+def test_tables_and_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("u,v\n1,2\n3,4.5\n")
+    np.testing.assert_array_equal(read_value(tmp_path / "a.csv"), np.array([[1, 2], [3, 4.5]], np.float32))
+    (tmp_path / "b.txt").write_text("one\nzwei ü\n", "utf-8")
+    assert read_value(tmp_path / "b.txt").tolist() == ["one", "zwei ü"]
+
+
+def test_messages(tmp_path: Path) -> None:
+    array = np.array([1.5, 2], ml_dtypes.bfloat16)
+    (tmp_path / "t.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+    assert read_value(tmp_path / "t.pb").dtype == ml_dtypes.bfloat16
+    sequence = numpy_helper.from_list([np.ones(2, np.float32), np.zeros(1, np.float32)])
+    (tmp_path / "s.pb").write_bytes(sequence.SerializeToString())
+    found = read_value(tmp_path / "s.pb", SequenceType(TensorType(ElementType.FLOAT)))
+    assert [v.shape for v in found] == [(2,), (1,)]
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    pixels = np.zeros((4, 6, 3), np.uint8)
+    pixels[..., 0], pixels[..., 2] = 255, 51
+    Image.fromarray(pixels).save(tmp_path / "p.png")
+    return tmp_path / "p.png"
+
+
+def image_type(kind: ElementType, *dims: Any) -> TensorType:
+    return TensorType(kind, Shape(dims))
+
+
+def test_pictures(picture: Path) -> None:
+    chw = read_value(File(picture), image_type(ElementType.FLOAT, "n", 3, 2, 3))
+    assert chw.shape == (1, 3, 2, 3)
+    np.testing.assert_allclose(chw[0, :, 0, 0], [1, 0, 0.2], atol=1e-6)
+    hwc = read_value(File(picture), image_type(ElementType.UINT8, None, None, None, 3))
+    assert (hwc.shape, hwc.dtype) == ((1, 4, 6, 3), np.uint8)
+    options = ImageOptions(size=(2, 2), channels="BGR", mean=(0.2, 0, 0), std=(1, 1, 0.5), fit="crop")
+    bgr = read_value(File(picture, image=options), image_type(ElementType.FLOAT16, 3, None, None))
+    assert (bgr.shape, bgr.dtype) == ((3, 2, 2), np.float16)
+    np.testing.assert_allclose(bgr[:, 0, 0], [0, 0, 2], atol=1e-3)
+    assert read_value(File(picture), image_type(ElementType.FLOAT, 1, 1, 8, 8)).shape == (1, 1, 8, 8)
+
+
+def test_test_data_folders(tmp_path: Path) -> None:
+    folder = Path(onnx.__file__).parent / "backend/test/data/simple/test_sequence_model4"
+    from model import load
+
+    model = load(folder / "model.onnx")
+    (found,) = data_sets(folder, model.graph)
+    assert set(found.inputs) == {v.name for v in model.graph.inputs}
+    outputs = Session(model).run(found.inputs).outputs
+    for name, expected in found.outputs.items():
+        np.testing.assert_allclose(outputs[name], expected)
+    extra = tmp_path / "test_data_set_0"
+    extra.mkdir()
+    (extra / "output_7.pb").write_bytes(b"")
+    with pytest.raises(ModelError, match="output_7"):
+        data_sets(tmp_path, model.graph)
+
+
+def test_values_go_into_a_file_that_plain_numpy_reads(tmp_path: Path) -> None:
+    values = {
+        "a/b:0": np.arange(3.0),
+        "small": np.array([1.5, 2], ml_dtypes.bfloat16),
+        "nibbles": np.array([1, -2], ml_dtypes.int4),
+        "texts": np.array(["x", "ü"], object),
+        "sequence": [np.ones(2), np.zeros(1)],
+        "map": {"k": 2.0},
+        "nothing": None,
+    }
+    write_npz(tmp_path / "o.npz", values.items())
+    found = read_npz(tmp_path / "o.npz")
+    np.testing.assert_array_equal(found["a/b:0"], values["a/b:0"])  # type: ignore[arg-type]
+    assert found["small"].tolist() == [1.5, 2]
+    assert found["nibbles"].tolist() == [1, -2]
+    assert found["texts"].tolist() == ["x", "ü"]
+    assert found["sequence[1]"].tolist() == [0]
+    assert found["map__keys"].tolist() == ["k"]
+    assert found["map__values"].tolist() == [2.0]

@@ -1,0 +1,237 @@
+"""Runs in a worker process: same results, cancelled, killed, crashed and cleaned up."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exec import Session
+from exec.remote import WorkerSession
+from exec.session import Breakpoint
+from exec.transfer import Exchange
+from model import Document, ModelError
+from model.attributes import make_attribute
+from model.graph import Model
+from model.progress import Progress
+from model.steps import SetAttribute
+from tests.exec.test_session import CHAIN, ENDLESS, X
+from tests.exec.texts import node, parse, states
+
+
+@pytest.fixture
+def sessions() -> Iterator[Any]:
+    made: list[WorkerSession] = []
+
+    def make(model: Model | Document, **options: Any) -> WorkerSession:
+        made.append(WorkerSession(model, **options))
+        return made[-1]
+
+    yield make
+    for session in made:
+        session.close()
+
+
+def test_results_are_those_of_a_session(sessions: Any) -> None:
+    document = Document(parse(CHAIN.replace("[3]", "[N]")))
+    here, there = Session(document), sessions(document)
+    x = np.random.default_rng(0).standard_normal(50_000).astype(np.float32)
+    for alpha in (0.5, 0.125):
+        with document.edit("Set alpha") as edit:
+            edit.do(SetAttribute(node(document.model, "d"), "alpha", make_attribute("alpha", alpha)))
+        ours, theirs = here.run({"x": x}), there.run({"x": x})
+        assert states(ours) == states(theirs)
+        assert theirs.state == document.current.id
+        assert set(ours.values) == set(theirs.values)
+        for name in ours.values:
+            assert ours.info(name) == theirs.info(name)
+            mine, others = ours.statistics(name), theirs.statistics(name)
+            assert mine is not None
+            assert others is not None
+            assert mine.maximum_index == others.maximum_index
+            assert mine.deviation == pytest.approx(others.deviation)
+            np.testing.assert_array_equal(ours.values[name], theirs.values[name])
+    assert states(theirs)["c"] == "KEPT"
+    assert states(theirs)["d"] == "DONE"
+
+
+def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: Any) -> None:
+    model = parse("g (float[N] x) => (float[N] y) { y = Neg(x) }")
+    session = sessions(model)
+    x = np.arange(100_000, dtype=np.float32)
+    result = session.run({"x": x})
+    y = result.values["y"]
+    folder = session.start().exchange.folder
+    if os.name != "nt":
+        assert list(Path(folder).iterdir()) == []
+    session.close()
+    assert not Path(folder).exists()
+    np.testing.assert_array_equal(y, -x)
+    with pytest.raises(LookupError):
+        result.value("x")
+
+
+def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
+    session = sessions(parse(CHAIN))
+    assert session.run({"x": X}).ok
+    session.start()._process.kill()
+    session.start()._process.join(5)
+    assert session.run({"x": X}).ok
+
+
+def test_a_run_is_cancelled(sessions: Any) -> None:
+    session = sessions(parse(ENDLESS))
+    session.start()
+    progress = Progress()
+    threading.Timer(0.5, progress.cancel).start()
+    result = session.run({"x": X}, progress=progress)
+    assert result.stopped == "cancelled"
+    np.testing.assert_array_equal(result.values["z"], -X)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
+def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exec.remote.GRACE", 0.3)
+    session = sessions(parse(ENDLESS))
+    child = session.start()._process
+    progress = Progress()
+    threading.Timer(1.0, os.kill, (child.pid, signal.SIGSTOP)).start()
+    threading.Timer(1.1, progress.cancel).start()
+    assert session.run({"x": X}, progress=progress).stopped == "cancelled"
+    assert not child.is_alive()
+    assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
+
+
+def test_the_time_limit_holds(sessions: Any) -> None:
+    result = sessions(parse(ENDLESS)).run({"x": X}, time_limit=0.3)
+    assert result.stopped == "time limit"
+    np.testing.assert_array_equal(result.values["z"], -X)
+
+
+def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
+    session = sessions(parse(ENDLESS))
+    process = session.start()
+    threading.Timer(1.0, process._process.kill).start()
+    result = session.run({"x": X})
+    assert result.stopped.startswith("crash")
+    assert result.failures[0].operator == "Loop"
+    assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
+
+
+def test_failures_and_missing_inputs_cross_over(sessions: Any) -> None:
+    model = parse("g (float[3] x, float[2] q) => (float[3] y) { a = MatMul(x, q) y = Neg(a) }")
+    session = sessions(model)
+    result = session.run({"x": X, "q": X[:2]})
+    assert "x: float[3]" in str(result.failures[0])
+    assert states(result) == {"a": "FAILED", "y": "SKIPPED"}
+    with pytest.raises(ModelError, match="q: float"):
+        session.run({"x": X})
+
+
+def test_stepping_and_breakpoints(sessions: Any) -> None:
+    model = parse(CHAIN)
+    session = sessions(model)
+    stepper = session.steps({"x": X}, breakpoints=[Breakpoint(node=node(model, "d"))])
+    assert stepper.next_node == ((), node(model, "a"))
+    assert stepper.step()
+    assert stepper.position == 1
+    assert set(stepper.result().values) == {"x", "a"}
+    assert "before" in stepper.go_on()
+    assert stepper.next_node == ((), node(model, "d"))
+    stepper.go_on()
+    assert stepper.done
+    np.testing.assert_allclose(stepper.result().values["y"], Session(model).run({"x": X}).values["y"])
+
+
+def test_observers_hear_of_nodes(sessions: Any) -> None:
+    model = parse(CHAIN)
+    heard: list[Any] = []
+    sessions(model).run({"x": X}, observer=heard.extend)
+    assert [f.node for f in heard] == list(model.graph.nodes)
+
+
+def test_texts_sequences_and_small_types_cross_over(sessions: Any) -> None:
+    text = """g (string[2] s, float[40000] f) => (string[2] t, seq(float[N]) q, bfloat16[40000] b) {
+      t = Identity(s) q = SequenceConstruct(f, f) b = Cast <to = 16> (f) }"""
+    model = parse(text)
+    feeds = {"s": np.array(["ä", "b"], object), "f": np.arange(40_000, dtype=np.float32)}
+    ours, theirs = Session(model).run(feeds), sessions(model).run(feeds)
+    assert theirs.values["t"].tolist() == ["ä", "b"]
+    assert len(theirs.values["q"]) == 2
+    np.testing.assert_array_equal(theirs.values["q"][1], feeds["f"])
+    assert theirs.values["b"].dtype == ours.values["b"].dtype
+    np.testing.assert_array_equal(theirs.values["b"].view(np.uint16), ours.values["b"].view(np.uint16))
+
+
+def test_weights_in_a_file_are_read_by_the_worker(sessions: Any, tmp_path: Path) -> None:
+    import onnx
+    from onnx import helper, numpy_helper
+
+    from exec.messages import FileRange, tensor_message
+    from model import load
+
+    w = np.random.default_rng(0).standard_normal((1200, 4096)).astype(np.float32)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "g", [value("x", 1, [1])], [value("y", 1, None)],
+        [numpy_helper.from_array(w, "w")],
+    )  # fmt: skip
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    model = load(path)
+    tensor = model.graph.initializers[0].initializer
+    assert tensor is not None
+    exchange = Exchange.create()
+    try:
+        sent = tensor_message(tensor, exchange)
+    finally:
+        exchange.remove()
+    assert isinstance(sent, FileRange)
+    result = sessions(model).run({"x": np.zeros(1, np.float32)})
+    np.testing.assert_array_equal(result.values["y"], w)
+
+
+def test_the_folder_goes_when_the_session_goes() -> None:
+    session = WorkerSession(parse(CHAIN))
+    session.run({"x": X})
+    process = session.start()
+    folder, child = Path(process.exchange.folder), process._process
+    del session, process
+    gc.collect()
+    child.join(10)
+    assert not child.is_alive()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.int64).reshape(2, 3),
+        np.ones((300, 400), np.float16)[::2, ::3],
+        np.array(["a", ""], object),
+        np.zeros((0, 4), np.float32),
+        np.array(3.5),
+        [np.ones(2), [np.zeros(50_000)]],
+        {1: 2.0},
+        None,
+    ],
+)
+def test_what_is_put_is_taken(value: Any) -> None:
+    exchange = Exchange.create()
+    try:
+        other = Exchange(exchange.folder)
+        taken = other.take(exchange.put(value))
+        np.testing.assert_equal(taken, value)
+        if isinstance(value, np.ndarray):
+            assert (taken.dtype, taken.shape) == (value.dtype, value.shape)
+        if os.name != "nt":
+            assert list(Path(exchange.folder).iterdir()) == []
+    finally:
+        exchange.remove()
