@@ -526,7 +526,7 @@ class Model:
         self.functions: tuple[Function, ...] = ()
         self.training_info: tuple[TrainingInfo, ...] = ()
         self.configurations: tuple[DeviceConfiguration, ...] = ()
-        self.source: Any = None  # model.io.source.Source, or None for a new model
+        self.source: Any = None  # model.io.read.ModelSource, or None for a new model
         self._source: Any = None
 
     def function(self, domain: str, name: str, overload: str = "") -> Function | None:
