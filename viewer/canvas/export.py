@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 from PySide6.QtCore import QMarginsF, QSaveFile, QSizeF
@@ -32,6 +32,9 @@ from viewer.canvas.png import PngWriter
 from viewer.canvas.scene import Scene, request
 from viewer.canvas.svg import SvgWriter
 from viewer.theme import Theme, load_theme
+
+if TYPE_CHECKING:
+    from viewer.canvas.surface import Surface
 
 MARGIN = 24.0
 #: A PNG has at most so many px on a side and in all; a larger graph is drawn smaller. Few programs open more.
@@ -106,6 +109,23 @@ def export_scene(
             return picture.pdf(target)
         case _:
             raise ModelError(f"Cannot draw into {target.name}", f"The name ends with one of {', '.join(SUFFIXES)}.")
+
+
+def part_of(
+    surface: Surface, which: Literal["all", "view", "selection"], selected: Iterable[object] = ()
+) -> tuple[Scene, Area | None]:
+    """What of a canvas to export: a scene, and the area of it to show (None: all). ModelError when there is nothing."""
+    scene = surface.scene
+    if scene is None:
+        raise ModelError("There is nothing to draw yet", "The graph is still being laid out.")
+    if which == "all":
+        return scene, None
+    if which == "view":
+        return scene, surface.viewport.area
+    boxes = [box for item in selected for box in scene.drawing.boxes_for(item)]
+    if not boxes:
+        raise ModelError("There is nothing to draw", "Nothing that is selected is in this graph.")
+    return scene.only(np.array(boxes, np.intp)), None
 
 
 class _Picture:

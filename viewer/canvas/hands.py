@@ -145,9 +145,12 @@ class Hands:
         return event.key() == Qt.Key.Key_Escape and self._escape()
 
     def _escape(self) -> bool:
-        """Close the innermost thing: the interaction, then the selection."""
+        """Close the innermost thing: the interaction, then a trace, then the selection."""
         selection = self._view.workspace.selection
         if self.cancel():
+            return True
+        if self._view.is_traced:
+            self._view.set_marks("traced", ())
             return True
         if not len(selection):
             return False

@@ -12,6 +12,7 @@ from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from viewer.canvas import walking
 from viewer.canvas.colouring import Colouring
 from viewer.canvas.drawing import TypeOf
 from viewer.canvas.fonts import canvas_fonts
@@ -28,6 +29,9 @@ from viewer.theme import theme
 FILL_SECONDS = 0.005
 #: While zooming goes on, the stretched picture will do; it is painted anew when the wheel has rested this long.
 SETTLE_SECONDS = 0.06
+
+#: A graph that fits only smaller than this is shown from its beginning instead.
+READABLE = 0.6
 
 _BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
 
@@ -82,6 +86,11 @@ class Surface(QWidget):
             self._painter = ScenePainter(scene, self.fonts, theme(), labels, self._colouring)
         self._picture = None
         self.update()
+
+    @property
+    def colouring(self) -> Colouring | None:
+        """What `set_colouring` set."""
+        return self._colouring
 
     @property
     def zoom(self) -> float:
@@ -141,6 +150,23 @@ class Surface(QWidget):
         """Bring a point of the scene into the middle."""
         self.viewport.put(x, y, self.width() / 2, self.height() / 2)
         self._moved()
+
+    def show_beginning(self) -> None:
+        """Where the graph starts, in a readable size."""
+        scene = self.scene
+        first = walking.first_box(scene) if scene is not None else -1
+        if scene is None or first < 0:
+            return
+        left, top, width, height = scene.rect(first)
+        viewport = self.viewport
+        if scene.drawing.options.direction == "down":
+            viewport.scale = min(max((self.width() - 48) / max(scene.width, 1.0), READABLE), 1.0)
+            viewport.put(left + width / 2, top, self.width() / 2, 32.0)
+        else:
+            viewport.scale = min(max((self.height() - 48) / max(scene.height, 1.0), READABLE), 1.0)
+            viewport.put(left, top + height / 2, 32.0, self.height() / 2)
+        self._moved()
+        self.zoom_changed.emit(viewport.scale)
 
     def show_area(self, area: Area, margin: float = 48.0) -> None:
         """Bring an area into view with as little movement as possible; its middle when it does not fit."""

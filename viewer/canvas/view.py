@@ -6,7 +6,7 @@ Listens to the workspace (graph shown, selection, changes, settings) and writes 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
@@ -30,22 +30,22 @@ from model.queries import topology
 from model.types import Type
 from viewer.canvas import colouring, walking
 from viewer.canvas.build import initial_expansion, inner_graph
+from viewer.canvas.colouring import Colouring
 from viewer.canvas.drawing import Kind, Options, TypeOf
 from viewer.canvas.hands import Hands
 from viewer.canvas.layout import Direction
-from viewer.canvas.loader import Loader, nearest_box
+from viewer.canvas.loader import Loader, concerns, nearest_box
 from viewer.canvas.memory import Anchor, Pending, Place
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.scene import Hit, Scene
 from viewer.canvas.scopes import Scope, scope_tree
-from viewer.canvas.surface import Surface
+from viewer.canvas.surface import READABLE, Surface
+from viewer.changes import touched_by
 from viewer.selection import Item
 from viewer.settings import DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
 from viewer.text import plural
 from viewer.theme import theme, themes
 from viewer.workspace import Workspace
-
-_READABLE = 0.6  # a graph that fits only smaller than this is shown from its beginning instead
 
 
 class GraphView(Surface):
@@ -61,6 +61,9 @@ class GraphView(Surface):
         self._places: dict[Graph, Place] = {}
         self._graph = workspace.graph
         self._pending = Pending()
+        self._types: TypeOf | None = None
+        self._shades: Callable[[Scene], Colouring] | None = None
+        self._marked: dict[str, list[object]] = {}
         self._current: Hashable = None  # key of the box that was clicked or walked to last
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
@@ -90,7 +93,7 @@ class GraphView(Surface):
         workspace.changes.values_changed.connect(lambda values: self._loader.forget((), values))
         workspace.changes.changed.connect(self._on_change)
         workspace.settings.changed.connect(self._on_setting)
-        themes().themeChanged.connect(self.repaint_scene)
+        themes().themeChanged.connect(self._apply_shades)
 
     # -- loading ---------------------------------------------------------------------------------------------
 
@@ -158,6 +161,8 @@ class GraphView(Surface):
         is_first = self.scene is None
         pending, self._pending = self._pending, Pending()
         self.set_scene(scene)
+        if self._shades is not None:
+            self._apply_shades()
         self._refresh_marks()
         if is_first:
             self._show_place()
@@ -183,25 +188,8 @@ class GraphView(Surface):
 
     def _show_whole_or_beginning(self) -> None:
         self.fit()
-        if self.viewport.scale < _READABLE:
+        if self.viewport.scale < READABLE:
             self.show_beginning()
-
-    def show_beginning(self) -> None:
-        """Where the graph starts, in a readable size."""
-        scene = self.scene
-        first = walking.first_box(scene) if scene is not None else -1
-        if scene is None or first < 0:
-            return
-        left, top, width, height = scene.rect(first)
-        viewport = self.viewport
-        if scene.drawing.options.direction == "down":
-            viewport.scale = min(max((self.width() - 48) / max(scene.width, 1.0), _READABLE), 1.0)
-            viewport.put(left + width / 2, top, self.width() / 2, 32.0)
-        else:
-            viewport.scale = min(max((self.height() - 48) / max(scene.height, 1.0), _READABLE), 1.0)
-            viewport.put(left, top + height / 2, 32.0, self.height() / 2)
-        self._moved()
-        self.zoom_changed.emit(viewport.scale)
 
     def _find_anchor(self) -> Anchor | None:
         scene = self.scene
@@ -237,8 +225,9 @@ class GraphView(Surface):
 
     # -- what changes ----------------------------------------------------------------------------------------
 
-    def _on_change(self, _change: Change) -> None:
-        self._rebuild.start()
+    def _on_change(self, change: Change) -> None:
+        if self.scene is None or concerns(self.scene.drawing, touched_by(change)):
+            self._rebuild.start()
 
     def _on_setting(self, key: str) -> None:
         if key in (DIRECTION.key, SHOW_ATTRIBUTES.key, SHOW_INITIALIZERS.key, SHOW_NAMES.key):
@@ -248,8 +237,6 @@ class GraphView(Surface):
         """The type shown for a value: what a provider knows, else what the file declares."""
         found = self._types(value) if self._types is not None else None
         return found if found is not None else value.type
-
-    _types: TypeOf | None = None
 
     def set_types(self, type_of: TypeOf | None) -> None:
         """Show types from elsewhere too, such as shape inference or a run."""
@@ -264,20 +251,27 @@ class GraphView(Surface):
 
     def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
         """Colour nodes by a number each (time, size, error), with a legend; None: by category again."""
-        scene = self.scene
-        if scene is None or numbers is None:
-            self.set_colouring(None)
+        if numbers is None:
+            self._set_shades(None)
         else:
-            self.set_colouring(colouring.by_heat(scene, theme(), numbers, title))
+            self._set_shades(lambda scene: colouring.by_heat(scene, theme(), numbers, title))
 
     def set_devices(self, *, shown: bool) -> None:
         """Colour nodes by the device or pipeline stage their configurations name."""
-        scene = self.scene
-        if scene is None or not shown:
-            self.set_colouring(None)
-            return
-        nodes = [box.subject for box in scene.boxes if isinstance(box.subject, Node)]
-        self.set_colouring(colouring.by_key(scene, theme(), colouring.device_keys(nodes), "Device"))
+
+        def by_device(scene: Scene) -> Colouring:
+            nodes = [box.subject for box in scene.boxes if isinstance(box.subject, Node)]
+            return colouring.by_key(scene, theme(), colouring.device_keys(nodes), "Device")
+
+        self._set_shades(by_device if shown else None)
+
+    def _set_shades(self, shades: Callable[[Scene], Colouring] | None) -> None:
+        self._shades = shades
+        self._apply_shades()
+
+    def _apply_shades(self) -> None:
+        if self.scene is not None:
+            self.set_colouring(self._shades(self.scene) if self._shades is not None else None)
 
     # -- groups, bodies, functions ---------------------------------------------------------------------------
 
@@ -394,17 +388,17 @@ class GraphView(Surface):
         chosen = [item for item in self.workspace.selection.items if isinstance(item, (Node, Value))]
         self.set_marks("traced", topology.upstream(chosen) if upstream else topology.downstream(chosen))
 
+    @property
+    def is_traced(self) -> bool:
+        """Whether all but a trace is dimmed."""
+        return bool(self._marked.get("traced"))
+
     def set_marks(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
         self._marked[kind] = list(items)
         if self.marks is not None:
             self.marks.set(kind, self._marked[kind])
         self.update()
-
-    @property
-    def _marked(self) -> dict[str, list[object]]:
-        marked: dict[str, list[object]] = self.__dict__.setdefault("_marked_items", {})
-        return marked
 
     def _refresh_marks(self) -> None:
         if self.marks is not None:
@@ -441,7 +435,7 @@ class GraphView(Surface):
         boxes = scene.drawing.boxes_for(item)[:1]
         area = scene.bounds_of(boxes)
         if area is not None:
-            if self.viewport.scale < _READABLE:
+            if self.viewport.scale < READABLE:
                 self.viewport.scale = 1.0
                 self.centre_on((area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
                 self.zoom_changed.emit(1.0)

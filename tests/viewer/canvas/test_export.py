@@ -14,7 +14,7 @@ from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
 from viewer.canvas import export
 from viewer.canvas.build import build
 from viewer.canvas.drawing import Options
-from viewer.canvas.export import export_scene, render_graph
+from viewer.canvas.export import export_scene, part_of, render_graph
 from viewer.canvas.layout import layout
 from viewer.canvas.png import PngWriter
 from viewer.canvas.scene import Scene, request
@@ -173,3 +173,14 @@ def test_a_real_model_is_rendered(shared_models, tmp_path):
     graph = load(shared_models / "bert_mini_functions" / "model.onnx").graph
     render_graph(graph, tmp_path / "bert.svg", direction="right", theme="dark")
     assert texts(tmp_path / "bert.svg").count("MatMul") > 10
+
+
+def test_parts_of_a_canvas(show, small):
+    view = show(small.model())
+    assert part_of(view, "all") == (view.scene, None)
+    assert part_of(view, "view") == (view.scene, view.viewport.area)
+    part, area = part_of(view, "selection", [small.values["c"]])
+    assert sorted(box.title for box in part.boxes) == ["Add", "Conv", "Relu"]
+    assert area is None
+    with pytest.raises(ModelError, match="Nothing that is selected"):
+        part_of(view, "selection")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
 from model.attributes import make_attribute
@@ -325,3 +326,49 @@ def test_none_is_not_lost_over_thousands_of_frames(show, small):
         view.pan_by(3 if index % 2 else -3, 0)
         view.repaint()
     assert abs(sys.getrefcount(None) - before) < 200
+
+
+def test_colours_by_number_outlive_an_edit_and_a_change_of_theme(show, qtbot, small):
+    view = show(small.model())
+    nodes = list(view.workspace.graph.nodes)
+    view.set_overlay({node: 1.0 + index for index, node in enumerate(nodes)}, "Time")
+    with view.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(small.values["x"], "name", "image"))
+    wait(qtbot, view)
+    assert view.colouring.legend.title == "Time"
+    try:
+        themes().set_mode("dark")
+        assert view.colouring.legend.title == "Time"
+    finally:
+        themes().set_mode("light")
+    view.set_overlay(None)
+    assert view.colouring is None
+
+
+def test_edits_elsewhere_leave_the_scene_alone(show, qtbot, branching_model):
+    view = show(branching_model)
+    inner = branching_model.functions[0].body
+    scene = view.scene
+    with view.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(next(iter(inner.nodes)), "name", "new"))
+    assert not view.is_busy
+    view.expand(box(view, "Twice"))
+    wait(qtbot, view)
+    assert view.scene is not scene
+    scene = view.scene
+    with view.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(next(iter(inner.nodes)), "name", "newer"))
+    wait(qtbot, view)
+    assert view.scene is not scene
+
+
+def test_escape_ends_a_trace_before_the_selection(show, qtbot, small):
+    view = show(small.model())
+    node = next(iter(view.workspace.graph.nodes))
+    view.workspace.selection.set([node])
+    view.trace(upstream=False)
+    qtbot.keyClick(view, Qt.Key.Key_Escape)
+    assert not view.is_traced
+    assert view.workspace.selection.items == (node,)
+    qtbot.keyClick(view, Qt.Key.Key_Escape)
+    assert view.workspace.selection.items == ()
