@@ -89,16 +89,22 @@ def rank(n: int, source: Index, target: Index, values: Index, shared: Mask, prog
                 rank[w] = r
     progress.check()
     pull = (2 * values - np.bincount(target, np.where(shared, 1, 2), n)).astype(np.int64).tolist()
+    # Whatever hangs on nothing but its own inputs, a constant with what prepares it, moves as a whole: it always sinks.
+    floating = [False] * n
+    for v in order:
+        floating[v] = all(
+            floating[p] and succ_starts[p + 1] - succ_starts[p] == 1 for p in pred[pred_starts[v] : pred_starts[v + 1]]
+        )
     # Down: whoever has more lines below than above follows its consumers; ties follow too, so that whole
     # chains come along. Up: ties whose producer did not come along go back to it. No step lengthens lines.
     for _ in range(2):
         for v in reversed(order):
             first, end = succ_starts[v], succ_starts[v + 1]
-            if first < end and pull[v] >= 0:
+            if first < end and (pull[v] >= 0 or floating[v]):
                 rank[v] = min([rank[w] for w in succ[first:end]]) - 1
         for v in order:
             first, end = pred_starts[v], pred_starts[v + 1]
-            if first < end and pull[v] <= 0:
+            if first < end and pull[v] <= 0 and not floating[v]:
                 rank[v] = max([rank[w] for w in pred[first:end]]) + 1
         progress.check()
     return np.array(rank, np.int64)

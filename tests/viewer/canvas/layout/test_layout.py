@@ -202,6 +202,15 @@ def test_constants_sink_to_their_consumer() -> None:
     assert result.ranks[end] - result.ranks[constant] == 2
 
 
+def test_what_prepares_a_constant_sinks_with_it() -> None:
+    s = graphs.Sketch()
+    x = s.chain(s.add("input"), *["Relu"] * 20)
+    clip = s.add("Clip", s.add("Mul", s.add("Constant"), s.add("Constant")), s.add("Constant"))
+    end = s.add("Add", x, clip)
+    result = layout(of_sketch(s))
+    assert result.ranks[end] - result.ranks[clip] == 1
+
+
 def test_a_chain_stands_upright_beside_its_constants() -> None:
     s = graphs.Sketch()
     chain = [s.add("input")]
