@@ -12,7 +12,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from model.graph import Node, Value
+from model.graph import Value
 from viewer.canvas.drawing import Kind
 from viewer.canvas.grid import Ids
 from viewer.canvas.painter import BLOCKS_BELOW, RADIUS, Area, arrow_at, curve_path, draw_rects
@@ -20,25 +20,17 @@ from viewer.canvas.scene import Scene
 from viewer.theme import Theme
 
 _BADGE = 8.0
+_NOTHING = np.zeros(0, np.intp)
 _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 
 
 @dataclass
-class Marks:
-    """Model objects with a mark."""
-
-    selected: frozenset[object] = frozenset()
-    hovered: object = None
-    matches: frozenset[object] = frozenset()
-    errors: frozenset[object] = frozenset()
-    stale: frozenset[object] = frozenset()
-    changed: frozenset[object] = frozenset()
-    traced: frozenset[object] = frozenset()  # what lies up- or downstream; all else is dimmed while there is any
-
-
-@dataclass
 class SceneMarks:
-    """The same for one scene: box and edge indices, ascending."""
+    """The marked boxes and edges of one scene, ascending, by kind of mark.
+
+    Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", and "traced": what lies up- or downstream;
+    all else is dimmed while there is any.
+    """
 
     scene: Scene
     boxes: dict[str, Ids] = field(default_factory=dict)
@@ -60,24 +52,33 @@ class SceneMarks:
 
     def paint(self, painter: QPainter, theme: Theme, area: Area, scale: float) -> None:
         """Draw all marks in an area; the painter is in scene coordinates, `scale` in device px per scene px."""
-        in_view = self.scene.box_grid.in_rect(*area)
-        if len(self._in(in_view, "traced")) or len(self.boxes.get("traced", ())):
+        if self._has("traced"):
+            in_view = self.scene.box_grid.in_rect(*area)
             plain = in_view[self.scene.kinds[in_view] != Kind.CONTAINER]
             self._veil(painter, np.setdiff1d(plain, self.boxes["traced"]), theme, 150)
-        self._veil(painter, self._in(in_view, "stale"), theme, 130)
-        self._outline(painter, self._in(in_view, "matches"), theme.match, 4.0, scale)
+        self._veil(painter, self._in(area, "stale"), theme, 130)
+        self._outline(painter, self._in(area, "matches"), theme.match, 4.0, scale)
         self._paths(painter, "selected", theme.accent, 2.0, area, scale)
-        self._outline(painter, self._in(in_view, "selected"), theme.accent, 2.0, scale)
+        self._outline(painter, self._in(area, "selected"), theme.accent, 2.0, scale)
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
-        self._outline(painter, self._in(in_view, "hovered"), theme.accent, 1.0, scale)
-        self._badges(painter, self._in(in_view, "errors"), theme, scale)
-        self._dots(painter, self._in(in_view, "changed"), theme, scale)
+        self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
+        self._badges(painter, self._in(area, "errors"), theme, scale)
+        self._dots(painter, self._in(area, "changed"), theme, scale)
 
-    def _in(self, in_view: Ids, kind: str) -> Ids:
-        marked = self.boxes.get(kind)
-        if marked is None or not len(marked) or not len(in_view):
-            return in_view[:0]
-        return np.intersect1d(in_view, marked, assume_unique=True)
+    def _has(self, kind: str) -> bool:
+        return bool(len(self.boxes.get(kind, ())))
+
+    def _in(self, area: Area, kind: str) -> Ids:
+        """The boxes with a mark in an area; costs the number of marks, not of boxes."""
+        if not self._has(kind):
+            return _NOTHING
+        marked = self.boxes[kind]
+        left, top, right, bottom = area
+        corners = self.scene.corners[marked]
+        touching = (
+            (corners[:, 0] <= right) & (corners[:, 2] >= left) & (corners[:, 1] <= bottom) & (corners[:, 3] >= top)
+        )
+        return marked[touching]
 
     def _veil(self, painter: QPainter, boxes: Ids, theme: Theme, alpha: int) -> None:
         if len(boxes):
@@ -151,15 +152,3 @@ class SceneMarks:
         for index in boxes.tolist():
             left, top, _, _ = self.scene.rect(index)
             painter.drawEllipse(QPointF(left + 1, top + 1), radius, radius)
-
-
-def involved(items: Iterable[object]) -> frozenset[object]:
-    """Nodes, and the nodes a value joins: for marks that are about nodes."""
-    found: set[object] = set()
-    for item in items:
-        if isinstance(item, Value):
-            if item.producer is not None:
-                found.add(item.producer)
-        elif isinstance(item, Node):
-            found.add(item)
-    return frozenset(found)

@@ -23,7 +23,7 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
     """Names of groups and containers while they are too small to read; larger ones first, none over another."""
     if viewport.scale >= TITLES_FROM:
         return
-    ids = np.flatnonzero((scene.kinds == Kind.GROUP) | (scene.kinds == Kind.CONTAINER))
+    ids = scene.named
     rects = scene.rects[ids] * viewport.scale
     rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio
     seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])

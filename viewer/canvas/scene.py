@@ -124,6 +124,11 @@ class Scene:
         return Grid(np.concatenate([self.pieces.min(1), self.pieces.max(1)], 1) if len(self.pieces) else _NONE)
 
     @cached_property
+    def named(self) -> Ids:
+        """Groups and containers: boxes whose names are worth writing from afar."""
+        return np.flatnonzero((self.kinds == Kind.GROUP) | (self.kinds == Kind.CONTAINER))
+
+    @cached_property
     def is_last(self) -> NDArray[np.bool_]:
         """[P] pieces that end their edge."""
         last = np.zeros(len(self.pieces), bool)
