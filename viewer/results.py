@@ -1,0 +1,344 @@
+"""What runs gave, by value and node of the model: what every view takes numbers from.
+
+    results.value_of(value)     an array, or a Summary while the array is elsewhere (`fetch` brings it)
+    results.changed             which values to look at again
+
+A result belongs to a state of the document. An edit makes what depends on it stale; going back to a state that was
+run (undo) shows its values again without a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from exec.plan import MISSING, Path, ValueKey
+from exec.results import Failure, NodeResult, RunResult, State
+from exec.statistics import Summary, ValueInfo, describe
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.queries.topology import Thing
+from viewer.staleness import outdated, sources
+
+if TYPE_CHECKING:
+    from model.document import Change
+    from viewer.workspace import Workspace
+
+#: How many results are remembered, and how many bytes they may have computed together.
+_MOST_RECORDS = 16
+_MOST_BYTES = 2 << 30
+
+
+@dataclass(eq=False)
+class Record:
+    """One run: what it gave, for which revision and state of the document, and for which inputs."""
+
+    result: RunResult
+    state: int
+    revision: int
+    inputs: object = None  # equal for runs with the same inputs
+    feeds: dict[str, Any] = field(default_factory=dict)
+    whole: bool = True  # nothing but the inputs decided what was computed
+    _paths: dict[int, list[Path]] | None = None
+
+    def paths(self, number: int) -> list[Path]:
+        """In which calls of functions a value was computed."""
+        if self._paths is None:
+            self._paths = {}
+            for path, value in self.result.layout.slots:
+                self._paths.setdefault(value, []).append(path)
+            for path, values in self.result.bodies.items():
+                for value in values:
+                    self._paths.setdefault(value, []).append(path)
+        return self._paths.get(number, [])
+
+    def key(self, value: Value) -> ValueKey | None:
+        """Where the result has a value: in the first call, if it is inside a function."""
+        number = self.result.number(value)
+        paths = self.paths(number) if number else []
+        return (paths[0], number) if paths else None
+
+    @property
+    def computed_bytes(self) -> int:
+        """Bytes of the values that this run computed itself."""
+        return sum(n.nbytes for n in self.result.nodes if n.state is State.DONE)
+
+
+class Results(QObject):
+    """The results of one document. GUI thread only; nothing here waits.
+
+    `current` is the record that is shown, `previous` the one before it, to see differences.
+    """
+
+    changed = Signal(object)  # set[Value]: look at these again; None: at all
+    run_started = Signal()
+    run_finished = Signal()  # `current` is that run's record, unless it gave none
+    pins_changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._document = workspace.document
+        self.current: Record | None = None
+        self.previous: Record | None = None
+        self.pinned: tuple[Value, ...] = ()
+        self._records: list[Record] = []  # the newest last
+        self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
+        self._stale: set[Thing] = set()
+        self._inputs: object = None
+        self._fetching: set[tuple[int, ValueKey]] = set()
+        self._problems: dict[tuple[int, ValueKey], str] = {}
+        self._nodes: dict[Node, NodeResult] | None = None
+        #: The object that a result calls by a number; set by whoever runs.
+        self.node_by_number: Callable[[int], Node | None] = lambda _number: None
+        self.value_by_number: Callable[[int], Value | None] = lambda _number: None
+        workspace.changes.changed.connect(self._on_change)
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def value_of(self, value: Value) -> Any:
+        """What the last run gave: an array, list or dict; a Summary when it has to be fetched; None: nothing.
+
+        None is also the value of an empty optional. Never computes, never waits.
+        """
+        return self._find(self.current, value)
+
+    def before(self, value: Value) -> Any:
+        """The same for the run before the last, to show differences."""
+        return self._find(self.previous, value)
+
+    def _find(self, record: Record | None, value: Value) -> Any:
+        key = None if record is None else record.key(value)
+        if record is None or key is None:
+            return None
+        found = record.result.find(key)
+        if found is not MISSING:
+            return found
+        info = record.result.info(key)
+        return None if info is None else Summary(info, None)
+
+    def has(self, value: Value) -> bool:
+        """Whether the last run computed a value, here or elsewhere."""
+        return self.info_of(value) is not None
+
+    def info_of(self, value: Value) -> ValueInfo | None:
+        """Type, shape and bytes of what the last run gave; None when it gave nothing."""
+        return self._info(self.current, value)
+
+    def _info(self, record: Record | None, value: Value) -> ValueInfo | None:
+        key = None if record is None else record.key(value)
+        return None if record is None or key is None else record.result.info(key)
+
+    def fetch(self, value: Value, *, before: bool = False) -> bool:
+        """Bring a value that is elsewhere or was not kept, in the background; `changed` follows.
+
+        False when there is nothing to wait for: it is at hand, was not computed, or could not be had (`problem_of`).
+        """
+        record = self.previous if before else self.current
+        key = None if record is None else record.key(value)
+        if record is None or key is None or record.result.find(key) is not MISSING or record.result.info(key) is None:
+            return False
+        token = (id(record), key)
+        if token in self._problems:
+            return False
+        if token not in self._fetching:
+            self._fetching.add(token)
+            self._workspace.jobs.start(
+                "Bring a value",
+                partial(_bring, record.result, key),
+                failed=lambda error: self._problems.__setitem__(token, _reason(error)),
+                finished=lambda: self._fetched(record, token, value),
+            )
+        return True
+
+    def _fetched(self, record: Record, token: tuple[int, ValueKey], value: Value) -> None:
+        self._fetching.discard(token)
+        if record in (self.current, self.previous):
+            self.changed.emit({value})
+
+    def is_fetching(self, value: Value, *, before: bool = False) -> bool:
+        """Whether a value is on its way."""
+        record = self.previous if before else self.current
+        key = None if record is None else record.key(value)
+        return record is not None and key is not None and (id(record), key) in self._fetching
+
+    def problem_of(self, value: Value) -> str:
+        """Why a value cannot be shown although it was computed; empty when nothing is known against it."""
+        record = self.current
+        key = None if record is None else record.key(value)
+        return "" if record is None or key is None else self._problems.get((id(record), key), "")
+
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def node_of(self, node: Node) -> NodeResult | None:
+        """What became of a node in the last run: time, memory, state, failure."""
+        if self.current is None:
+            return None
+        if self._nodes is None:
+            self._nodes = self._index_nodes(self.current)
+        return self._nodes.get(node)
+
+    def nodes(self) -> dict[Node, NodeResult]:
+        """Every node of the last run; a call of a function has the sums of its nodes."""
+        if self.current is None:
+            return {}
+        if self._nodes is None:
+            self._nodes = self._index_nodes(self.current)
+        return self._nodes
+
+    def _index_nodes(self, record: Record) -> dict[Node, NodeResult]:
+        object_of = self.node_by_number
+        found: dict[Node, NodeResult] = {}
+        calls: dict[Node, list[NodeResult]] = {}
+        for one in record.result.nodes:
+            node = object_of(one.node)
+            if node is not None:
+                found.setdefault(node, one)
+            for number in one.path:
+                call = object_of(number)
+                if call is not None:
+                    calls.setdefault(call, []).append(one)
+        for call, parts in calls.items():
+            found[call] = _together(call, parts)
+        return found
+
+    def error_of(self, node: Node) -> Failure | None:
+        """Why a node gave no values in the last run; None when it did, or was not reached."""
+        found = self.node_of(node)
+        return None if found is None else found.failure
+
+    # -- what is out of date ---------------------------------------------------------------------------------
+
+    def is_stale(self, value: Value) -> bool:
+        """Whether an edit since the last run may have altered a value that it gave."""
+        return value in self._stale
+
+    @property
+    def stale(self) -> frozenset[Thing]:
+        """Nodes and values that edits since the last run may have altered."""
+        return frozenset(self._stale)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what is shown belongs to the document as it is now."""
+        return self.current is not None and not self._stale
+
+    def _on_change(self, change: Change) -> None:
+        if not self._records:
+            return
+        found = sources(change)
+        self._log.append((change.revision, found))
+        record = self._recall(change.state)
+        if record is not None:
+            self._show(record)
+        elif found:
+            self._stale |= outdated(found)
+            self.changed.emit(None)
+
+    def _recall(self, state: int) -> Record | None:
+        known = [r for r in self._records if r.state == state and r.inputs == self._inputs and r.whole]
+        return known[-1] if known else None
+
+    # -- runs ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A run starts; called by whoever runs."""
+        self.run_started.emit()
+
+    def take(self, record: Record | None) -> None:
+        """A run has ended; None when it gave nothing. Called by whoever runs."""
+        if record is not None:
+            self._inputs = record.inputs
+            self._records.append(record)
+            self._forget_old()
+            self._show(record)
+        self.run_finished.emit()
+
+    def recall(self, inputs: object) -> bool:
+        """Show what an earlier run gave for the document as it is and these inputs; False when there was none."""
+        self._inputs = inputs
+        record = self._recall(self._document.current.id)
+        if record is not None and record is not self.current:
+            self._show(record)
+        return record is not None
+
+    def _show(self, record: Record) -> None:
+        if record is not self.current:
+            self.previous, self.current = self.current, record
+        self._nodes = None
+        if record.state == self._document.current.id:
+            self._stale = set()
+        else:
+            seeds = [thing for revision, found in self._log if revision > record.revision for thing in found]
+            self._stale = outdated(seeds)
+        self.changed.emit(None)
+
+    def _forget_old(self) -> None:
+        kept: list[Record] = []
+        total = 0
+        for record in reversed(self._records):
+            total += record.computed_bytes
+            if len(kept) >= 2 and (len(kept) >= _MOST_RECORDS or total > _MOST_BYTES):
+                break
+            kept.append(record)
+        self._records = kept[::-1]
+        oldest = min(r.revision for r in self._records)
+        self._log = [entry for entry in self._log if entry[0] > oldest]
+
+    def clear(self) -> None:
+        """Forget every run."""
+        self._records.clear()
+        self._log.clear()
+        self._stale = set()
+        self.current = self.previous = self._nodes = None
+        self.changed.emit(None)
+
+    # -- pins ------------------------------------------------------------------------------------------------
+
+    def pin(self, values: Iterable[Value]) -> None:
+        """Keep values in the watch list."""
+        self._set_pinned(dict.fromkeys((*self.pinned, *values)))
+
+    def unpin(self, values: Iterable[Value]) -> None:
+        """Take values off the watch list."""
+        gone = set(values)
+        self._set_pinned(v for v in self.pinned if v not in gone)
+
+    def _set_pinned(self, values: Iterable[Value]) -> None:
+        pinned = tuple(values)
+        if pinned != self.pinned:
+            self.pinned = pinned
+            self.pins_changed.emit()
+
+
+def info_of(found: Any) -> ValueInfo:
+    """Type and shape of what `Results.value_of` gave."""
+    return found.info if isinstance(found, Summary) else describe(found)
+
+
+def _bring(result: RunResult, key: ValueKey, _progress: object) -> None:
+    """Off the GUI thread: the result keeps what it got."""
+    try:
+        result.value(key)
+    except LookupError as error:
+        raise ModelError("The value is not available", str(error.args[0] if error.args else error)) from error
+
+
+def _reason(error: BaseException) -> str:
+    return f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
+
+
+def _together(call: Node, parts: list[NodeResult]) -> NodeResult:
+    """A call of a function as one node: sums, and the first failure inside."""
+    states = {p.state for p in parts}
+    order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
+    state = next(s for s in order if s in states)
+    failure = next((p.failure for p in parts if p.failure is not None), None)
+    because = next((p.because for p in parts if p.because is not None), None)
+    seconds, nbytes = sum(p.seconds for p in parts), sum(p.nbytes for p in parts)
+    name = f"{call.domain}::{call.op_type}" if call.domain else call.op_type
+    return NodeResult(0, (), name, call.title, state, seconds, nbytes, failure, because)

@@ -1,0 +1,91 @@
+"""Which values an edit makes out of date. No Qt in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from model.document import Change
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.queries.topology import Thing, downstream
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+)
+
+#: Fields that say what is computed; names and texts do not.
+_OF_NODES = frozenset({"op_type", "domain", "overload"})
+_OF_MODELS = frozenset({"opset_imports", "functions", "ir_version"})
+
+
+def sources(change: Change) -> set[Thing]:
+    """The nodes and values whose results a change may alter, without what depends on them."""
+    found: set[Thing] = set()
+    for step, inverse in zip(change.steps, change.inverses, strict=True):
+        _collect(step, found)
+        if isinstance(inverse, InsertNode):
+            found.update(v for v in inverse.node.outputs if v is not None)
+    return found
+
+
+def outdated(things: Iterable[Thing]) -> set[Thing]:
+    """All that depends on some nodes and values, themselves included, through calls of functions too."""
+    found: set[Thing] = set()
+    pending = list(things)
+    while pending:
+        fresh = downstream([thing for thing in pending if thing not in found])
+        found.update(fresh)
+        roots = {thing.graph.root for thing in fresh if thing.graph is not None}
+        functions = {root.owner for root in roots if isinstance(root.owner, Function)}
+        pending = [call for function in functions for call in _calls(function) if call not in found]
+    return found
+
+
+def _calls(function: Function) -> list[Node]:
+    if function.model is None:
+        return []
+    nodes = (node for graph in function.model.graphs() for node in graph.nodes)
+    return [n for n in nodes if (n.domain, n.op_type, n.overload) == function.key]
+
+
+def _collect(step: Step, found: set[Thing]) -> None:
+    match step:
+        case SetField():
+            _collect_field(step, found)
+        case SetAttribute() | SetInput() | SetInputs() | SetOutputs() | InsertNode():
+            found.add(step.node)
+        case RemoveNode():
+            pass  # its outputs: see sources
+        case SetGraphInputs() | SetGraphOutputs():
+            # Inputs and outputs name values; what a body gives to its node changes with them.
+            if isinstance(step.graph.owner, Node):
+                found.add(step.graph.owner)
+        case SetInitializer():
+            found.add(step.value)
+        case _:
+            assert_never(step)
+
+
+def _collect_field(step: SetField, found: set[Thing]) -> None:
+    match step.target:
+        case Node():
+            if step.field in _OF_NODES:
+                found.add(step.target)
+        case Model():
+            if step.field in _OF_MODELS:
+                found.update(step.target.graph.nodes)
+        case Function():
+            found.update(_calls(step.target))
+        case Value() | Graph() | TrainingInfo():
+            pass  # names, texts and declared types
+        case _:
+            assert_never(step.target)
