@@ -428,6 +428,8 @@ class RemoteStepper:
             stopped=message.stopped,
             notes=message.notes,
             state=snapshot.state,
+            bodies={path: dict.fromkeys(found, MISSING) for path, found in message.bodies.items()},
+            body_summaries=message.bodies,
         )
         fetcher = _Fetcher(self, result)
         result.fetch, result.measure = fetcher.fetch, fetcher.measure
@@ -464,6 +466,7 @@ class _Fetcher:
         self._stepper = stepper  # the worker drops the run when this goes
         self._slots = result.slots
         self._where = result.layout.slots
+        self._bodies = result.bodies
 
     def fetch(self, key: ValueKey) -> RuntimeValue:
         """The value; LookupError when the worker does not have it and cannot compute it."""
@@ -477,6 +480,8 @@ class _Fetcher:
         slot = self._where.get(key)
         if slot is not None:
             self._slots[slot] = value
+        elif key[0] in self._bodies:
+            self._bodies[key[0]][key[1]] = value
         return value
 
     def measure(self, key: ValueKey) -> Statistics | None:

@@ -99,7 +99,8 @@ class RunResult:
     peak_bytes: int = 0
     stopped: str = ""
     notes: tuple[str, ...] = ()
-    bodies: Mapping[Path, Mapping[int, RuntimeValue]] = field(default_factory=dict)
+    bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last turn
+    body_summaries: Mapping[Path, Mapping[int, Summary]] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> list[NodeResult]:
@@ -207,7 +208,10 @@ class RunResult:
 
     def _summary(self, value: Value | str | ValueKey, path: Path) -> Summary | None:
         key = self.key(value, path)
-        return None if key is None else self.summaries.get(self.layout.slots.get(key, -1))
+        if key is None:
+            return None
+        slot = self.layout.slots.get(key)
+        return self.body_summaries.get(key[0], {}).get(key[1]) if slot is None else self.summaries.get(slot)
 
     # -- nodes and memory ------------------------------------------------------------------------------------
 

@@ -157,6 +157,19 @@ def test_observers_hear_of_nodes(sessions: Any) -> None:
     assert [f.node for f in heard] == list(model.graph.nodes)
 
 
+def test_values_inside_bodies_are_reached(sessions: Any) -> None:
+    text = """g (float[3] x, bool c) => (float[3] y) {
+      y = If (c) < then_branch = t () => (float[3] a) { w = Exp(x) a = Neg(w) },
+                   else_branch = e () => (float[3] b) { b = Neg(x) } > }"""
+    model = parse(text)
+    result = sessions(model).run({"x": X, "c": np.array(True)})
+    w = node(model, "w").outputs[0]
+    assert w is not None
+    assert str(result.info(w)) == "float[3]"
+    np.testing.assert_allclose(result.value(w), np.exp(X))
+    assert result.info(node(model, "b").outputs[0]) is None  # type: ignore[arg-type]
+
+
 def test_texts_sequences_and_small_types_cross_over(sessions: Any) -> None:
     text = """g (string[2] s, float[40000] f) => (string[2] t, seq(float[N]) q, bfloat16[40000] b) {
       t = Identity(s) q = SequenceConstruct(f, f) b = Cast <to = 16> (f) }"""
