@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
@@ -15,6 +16,11 @@ from viewer.changes import Changes, is_in_model
 from viewer.jobs import Job, Jobs
 from viewer.selection import Item, Selection
 from viewer.settings import Settings
+from viewer.types import Types
+
+if TYPE_CHECKING:
+    from viewer.results import Results
+    from viewer.runs import RunControl
 
 Severity = Literal["info", "warning", "error"]
 
@@ -63,12 +69,27 @@ class Workspace(QObject):
         self.selection = Selection(self)
         self.jobs = Jobs(self)
         self.changes = Changes(document, self)
+        self.types = Types(document, self.jobs, self)
         self.run_state = ""  # for the status line; see set_run_state
         self._graph = document.model.graph
         self._back: list[Graph] = []
         self._forward: list[Graph] = []
         self.changes.removed.connect(self._leave_removed)
         self.jobs.failed.connect(self._on_job_failed)
+
+    @cached_property
+    def results(self) -> Results:
+        """What runs gave. Made on first use: it brings numpy."""
+        from viewer.results import Results
+
+        return Results(self)
+
+    @cached_property
+    def runs(self) -> RunControl:
+        """What runs the model. Made on first use: it brings the executor."""
+        from viewer.runs import RunControl
+
+        return RunControl(self)
 
     # -- places ----------------------------------------------------------------------------------------------
 
@@ -197,6 +218,9 @@ class Workspace(QObject):
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
         self.jobs.close()
+        if "runs" in self.__dict__:
+            self.runs.close()
+        self.types.close()
         self.changes.close()
 
 

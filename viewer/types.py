@@ -1,0 +1,100 @@
+"""The types of all values of a document, inferred in the background whenever the structure changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from model.document import Change, Document
+from model.graph import Value
+from model.steps import SetField
+from model.tensors import Tensor
+from model.types import Shape, TensorType, Type
+
+if TYPE_CHECKING:
+    from model.passes.inference import Inferred
+    from viewer.jobs import Jobs
+
+_DELAY_MS = 250  # after the last edit
+
+
+class Types(QObject):
+    """What every value's type is: inferred where that is known, else declared. GUI thread.
+
+    Nothing is inferred before `start`. While an edit's result is being worked out, what was known before stays.
+    """
+
+    changed = Signal()
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._inferred: Inferred | None = None
+        self._rules: dict[str, str] = {}
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self._infer)
+        self._end = document.subscribe(self._on_change)
+        self._running = False
+
+    def close(self) -> None:
+        """Stop listening to the document."""
+        self._delay.stop()
+        self._end()
+
+    def start(self) -> None:
+        """Begin: infer now and after every edit that can change a type."""
+        self._running = True
+        self._delay.start(0)
+
+    @property
+    def inferred(self) -> Inferred | None:
+        """What inference found last; None before it ended for the first time."""
+        return self._inferred
+
+    @property
+    def rules(self) -> Mapping[str, str]:
+        """What a person said of operators nobody knows: ``domain::Operator`` → ``same as input 0``."""
+        return self._rules
+
+    def set_rule(self, operator: str, rule: str) -> None:
+        """Say how the types of an operator follow; an empty rule takes it back."""
+        if rule:
+            self._rules[operator] = rule
+        else:
+            self._rules.pop(operator, None)
+        self._delay.start(0)
+
+    def type_of(self, value: Value) -> Type | None:
+        """The inferred type, else the declared one, else that of the constant."""
+        found = self._inferred.types.get(value) if self._inferred is not None else None
+        if found is not None:
+            return found
+        if value.type is None and isinstance(value.initializer, Tensor):
+            return TensorType(value.initializer.element_type, Shape(tuple(value.initializer.shape)))
+        return value.type
+
+    def _on_change(self, change: Change) -> None:
+        if self._running and not all(_is_only_a_name(step) for step in change.steps):
+            self._delay.start()
+
+    def _infer(self) -> None:
+        from model.errors import ModelError
+        from model.passes.inference.infer import answer, request
+
+        try:
+            asked = request(self._document.model, self._rules)
+        except ModelError:
+            return  # what cannot be written cannot be asked about; problems say why
+        self._jobs.start("", lambda progress: answer(asked, progress), done=self._set, supersede="inference")
+
+    def _set(self, inferred: Inferred) -> None:
+        self._inferred = inferred
+        self.changed.emit()
+
+
+def _is_only_a_name(step: object) -> bool:
+    """Whether a step can change no type: inference knows values, not their names."""
+    return isinstance(step, SetField) and step.field in ("name", "doc_string", "metadata", "overload")
