@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from exec.compiler import compile_model
 from exec.context import Limits, RuntimeValue
 from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
-from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey, compile_model
+from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey
 from exec.results import Failure, NodeResult, RunResult, State
 from exec.runner import FOLD_LIMIT, Observer, Run, bind, distinct_bytes, prepare
 from exec.snapshot import ABSENT, ModelSnapshot

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exec.compiler import Expansion
 from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import KernelError, LimitError
 from exec.kernels.registry import KernelFunction
 from exec.operations import Library
-from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Expansion, Path, Plan, Step, refusal
+from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Path, Plan, Step, refusal
 from exec.results import Failure, StepError, failure_of
 from exec.statistics import Summary, nbytes, summarise
 from model.errors import ModelError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from exec import Session
-from exec.plan import assumed_opset
+from exec.compiler import assumed_opset
 from model import Model, load
 from tests.exec.texts import parse, states
 
@@ -116,7 +116,7 @@ def doubling_calls(depth: int) -> Model:
 
 
 def test_functions_that_expand_without_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exec.plan.MAX_EXPANDED", 1000)
+    monkeypatch.setattr("exec.compiler.MAX_EXPANDED", 1000)
     result = Session(doubling_calls(40)).run({"x": X})
     assert not result.ok
     assert "expand to more than 1,000 nodes" in str(result.failures[0])

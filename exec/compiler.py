@@ -1,0 +1,415 @@
+"""From a snapshot to a plan: every value gets a slot, every node becomes a step, functions are expanded in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from exec.context import Context, RuntimeValue
+from exec.errors import KernelError, MissingKernelError
+from exec.kernels.registry import KernelFunction
+from exec.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
+from exec.plan import MISSING, NONE_SLOT, BodyPlan, Path, Plan, Step, refusal
+from exec.regions import RegionFinder
+from exec.snapshot import ABSENT, FunctionKey, FunctionSnapshot, GraphSnapshot, ModelSnapshot, NodeSnapshot
+from model.schemas import registry as schemas
+
+#: Steps that calls of functions may grow to; each call is expanded, and calls nest.
+MAX_EXPANDED = 1_000_000
+MAX_CALL_DEPTH = 100
+
+
+def compile_model(
+    snapshot: ModelSnapshot, library: Library, *, seed: int = 0, fed: frozenset[int] = frozenset()
+) -> Plan:
+    """The plan of a model's graph; `fed` are initializers that this run replaces."""
+    library.use(snapshot)
+    compiler = _Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
+    return compiler.root(snapshot.graph, snapshot.opset_imports, fed)
+
+
+def compile_expansion(
+    library: Library,
+    graph: GraphSnapshot,
+    imports: Mapping[str, int],
+    environment: Environment,
+    *,
+    seed: int,
+    constants: Mapping[int, RuntimeValue],
+) -> Plan:
+    """The plan of a function body that replaces a kernel; `constants` are inputs (by value) that never change."""
+    compiler = _Compiler(library, {}, {}, seed, 13)
+    return compiler.root(graph, imports, frozenset(), environment, constants)
+
+
+class _Scope:
+    """Where values of one graph (of one call of a function) live."""
+
+    __slots__ = ("context", "environment", "imports", "path", "slots")
+
+    def __init__(self, path: Path, environment: Environment, imports: Mapping[str, int], context: Any) -> None:
+        self.path = path
+        self.environment = environment
+        self.imports = imports
+        self.slots: dict[int, int] = {ABSENT: NONE_SLOT}
+        self.context = context  # what else decides what a node with bodies computes
+
+
+class _Compiler:
+    def __init__(
+        self,
+        library: Library,
+        functions: Mapping[FunctionKey, FunctionSnapshot],
+        names: Mapping[int, str],
+        seed: int,
+        ir_version: int,
+    ) -> None:
+        self.library = library
+        self.functions = functions
+        self.names = names
+        self.seed = seed
+        self.ir_version = ir_version
+        self.plan = Plan([], 1, (), (), {}, {NONE_SLOT: 0}, {}, {}, names)
+        self._depth: list[FunctionKey] = []
+        self._assumed: set[str] = set()
+
+    # -- graphs ----------------------------------------------------------------------------------------------
+
+    def root(
+        self,
+        graph: GraphSnapshot,
+        imports: Mapping[str, int],
+        fed: frozenset[int],
+        environment: Environment = NO_ENVIRONMENT,
+        constants: Mapping[int, RuntimeValue] | None = None,
+    ) -> Plan:
+        functions = tuple(f.uid for f in self.functions.values())
+        scope = _Scope((), environment, imports, (functions, tuple(imports.items())))
+        return self.finish(graph, scope, fed, constants)
+
+    def body(
+        self, graph: GraphSnapshot, scope: _Scope, captured: Mapping[int, int], outer: Plan
+    ) -> tuple[Plan, tuple[tuple[int, int], ...]]:
+        """A plan of its own for a body, and the (outer, inner) slots of what it captures."""
+        captures = []
+        for value, slot in captured.items():
+            inner = self._slot(scope, value)
+            captures.append((slot, inner))
+            if slot in outer.tokens:
+                self.plan.tokens[inner] = outer.tokens[slot]
+            if slot in outer.undefined:
+                self.plan.undefined[inner] = value
+        return self.finish(graph, scope, frozenset(graph.inputs), None), tuple(captures)
+
+    def finish(
+        self, graph: GraphSnapshot, scope: _Scope, fed: frozenset[int], constants: Mapping[int, RuntimeValue] | None
+    ) -> Plan:
+        plan = self.plan
+        plan.inputs = tuple(self._slot(scope, v) for v in graph.inputs)
+        for value, tensor in graph.initializers:
+            if value not in fed:
+                self._constant(self._slot(scope, value), tensor)
+        given: dict[int, RuntimeValue] = {}
+        for value, content in (constants or {}).items():
+            slot = scope.slots[value]
+            given[slot] = content
+            plan.tokens[slot] = self.library.token(("given", id(content)))
+        self._nodes(graph, scope)
+        plan.outputs = tuple(self._read(scope, v) for v in graph.outputs)
+        plan.template = [MISSING] * plan.size
+        plan.template[NONE_SLOT] = None
+        for slot, content in given.items():
+            plan.template[slot] = content
+            plan.given.add(slot)
+        for step in plan.steps:
+            if step.bodies or step.operation.expands:
+                plan.bodied.append(step)
+            for slot in step.outs:
+                if slot:
+                    plan.producers[slot] = step
+        return plan
+
+    def _slot(self, scope: _Scope, value: int) -> int:
+        slot = scope.slots.get(value)
+        if slot is None:
+            plan = self.plan
+            slot = scope.slots[value] = plan.slots[scope.path, value] = plan.size
+            plan.size += 1
+        return slot
+
+    def _read(self, scope: _Scope, value: int) -> int:
+        slot = scope.slots.get(value)
+        if slot is None:
+            slot = self._slot(scope, value)
+            self.plan.undefined[slot] = value
+        return slot
+
+    def _constant(self, slot: int, tensor: int) -> None:
+        self.plan.constants[slot] = tensor
+        self.plan.tokens[slot] = self.library.token(("tensor", tensor))
+
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def _nodes(self, graph: GraphSnapshot, scope: _Scope) -> None:
+        ordered, cyclic = self._order(graph, scope)
+        for node in ordered:
+            self._node(node, scope)
+        if cyclic:
+            text = " → ".join(n.title for n in [*cyclic[0], cyclic[0][0]])
+            for node in cyclic[1]:
+                self._failing(node, scope, f"it is part of, or needs, a cycle of nodes: {text}")
+
+    def _order(
+        self, graph: GraphSnapshot, scope: _Scope
+    ) -> tuple[Sequence[NodeSnapshot], tuple[list[NodeSnapshot], list[NodeSnapshot]] | None]:
+        """Nodes in an order in which they can run, the file's own where that is one; and what is left of a cycle."""
+        defined = set(scope.slots)
+        for node in graph.nodes:
+            if not defined.issuperset(self._needs(node)):
+                break
+            defined.update(node.outputs)
+        else:
+            return graph.nodes, None
+        return self._sort(graph)
+
+    def _needs(self, node: NodeSnapshot) -> Sequence[int]:
+        bodies = node.bodies
+        if not bodies:
+            return node.inputs
+        return [*node.inputs, *(v for body in bodies for v in self.library.free_values(body))]
+
+    def _sort(
+        self, graph: GraphSnapshot
+    ) -> tuple[list[NodeSnapshot], tuple[list[NodeSnapshot], list[NodeSnapshot]] | None]:
+        nodes = graph.nodes
+        producer = {v: i for i, node in enumerate(nodes) for v in node.outputs if v != ABSENT}
+        needs = [{producer[v] for v in self._needs(node) if v in producer} for node in nodes]
+        users: list[list[int]] = [[] for _ in nodes]
+        for index, sources in enumerate(needs):
+            for source in sources:
+                users[source].append(index)
+        missing = [len(sources) for sources in needs]
+        ready = [i for i, count in enumerate(missing) if not count]
+        heapify(ready)
+        order = []
+        while ready:
+            index = heappop(ready)
+            order.append(nodes[index])
+            for user in users[index]:
+                missing[user] -= 1
+                if not missing[user]:
+                    heappush(ready, user)
+        left = {i for i, count in enumerate(missing) if count}
+        if not left:
+            return order, None
+        path: list[int] = []
+        index = min(left)
+        while index not in path:
+            path.append(index)
+            index = min(needs[index] & left)
+        cycle = [nodes[i] for i in reversed(path[path.index(index) :])]
+        return order, (cycle, [nodes[i] for i in sorted(left)])
+
+    def _node(self, node: NodeSnapshot, scope: _Scope) -> None:
+        function = self.functions.get((node.domain, node.op_type, node.overload))
+        if function is not None:
+            self._call(node, function, scope)
+            return
+        opset = self._opset(node.domain, scope)
+        operation = self.library.operation(node, opset, scope.environment, scope.context)
+        ins = tuple([self._read(scope, v) for v in node.inputs])
+        if operation.problem or operation.expands:
+            self._emit(node, scope, operation, ins, (), (), self._substitute(node, operation), None)
+            return
+        kernel = operation.kernel
+        assert kernel is not None
+        bodies, captured = self._bodies(operation, scope) if operation.bodies else ((), ())
+        attributes = operation.attributes
+        if bodies:
+            attributes = attributes | {b.attribute: b for b in bodies}
+        context = None
+        call: KernelFunction = kernel.function
+        if kernel.takes_context:
+            context = self._context(node, opset, scope)
+            call = partial(call, context, **attributes)
+        elif attributes:
+            call = partial(call, **attributes)
+        self._emit(node, scope, operation, ins, captured, bodies, call, context)
+
+    def _context(self, node: NodeSnapshot, opset: int, scope: _Scope) -> Context:
+        finder = RegionFinder(self.plan, scope.path, self.library)
+        self.plan.finders.append(finder)
+        return Context(
+            node.op_type,
+            opset,
+            domain=node.domain,
+            wanted=[v != ABSENT for v in node.outputs],
+            node_name=node.name,
+            seed=self.seed,
+            opset_imports=dict(scope.imports),
+            body_runner=finder,
+        )
+
+    def _substitute(self, node: NodeSnapshot, operation: Operation) -> KernelFunction:
+        """What runs in place of a kernel: a function body, or something that says why nothing can."""
+        if operation.expands:
+            return Expansion(self.library, node, operation, self.seed)
+        error = MissingKernelError if operation.error == "MissingKernelError" else KernelError
+        return refusal(operation.problem, error)
+
+    def _failing(self, node: NodeSnapshot, scope: _Scope, problem: str) -> None:
+        operation = Operation(self.library.token(("problem", node.uid, problem)), 0, problem=problem)
+        ins = tuple(self._read(scope, v) for v in node.inputs)
+        self._emit(node, scope, operation, ins, (), (), refusal(problem), None)
+
+    def _emit(
+        self,
+        node: NodeSnapshot,
+        scope: _Scope,
+        operation: Operation,
+        ins: tuple[int, ...],
+        captured: tuple[int, ...],
+        bodies: tuple[BodyPlan, ...],
+        call: KernelFunction,
+        context: Context | None,
+    ) -> None:
+        plan = self.plan
+        outs = tuple([self._define(scope, v) for v in node.outputs])
+        step = Step(len(plan.steps), node, scope.path, operation, ins, outs, captured, call, context, bodies)
+        plan.steps.append(step)
+        token = self.library.token
+        depends = (node.name, self.seed) if context is not None or bodies or operation.expands else ()
+        step.key = operation.number if not depends else token((operation.number, depends))
+        tokens = plan.tokens
+        if not operation.problem and tokens.keys() >= {*ins, *captured}:
+            step.token = token((step.key, *[tokens[slot] for slot in (*ins, *captured)]))
+            for index, slot in enumerate(outs):
+                if slot:
+                    tokens[slot] = step.token if not index else token((step.token, "output", index))
+        if operation.notes:
+            plan.notes.extend(f"{node.title}: {note}" for note in operation.notes)
+
+    def _define(self, scope: _Scope, value: int) -> int:
+        if value == ABSENT:
+            return NONE_SLOT
+        slot = self._slot(scope, value)
+        self.plan.undefined.pop(slot, None)
+        return slot
+
+    def _opset(self, domain: str, scope: _Scope) -> int:
+        opset = scope.imports.get(domain)
+        if opset is None:
+            opset = assumed_opset(domain, self.ir_version)
+            if domain not in self._assumed:
+                self._assumed.add(domain)
+                self.plan.notes.append(
+                    f"no version of operator set {domain or 'ai.onnx'} is imported; {opset} is assumed"
+                )
+        return opset
+
+    def _bodies(self, operation: Operation, scope: _Scope) -> tuple[tuple[BodyPlan, ...], tuple[int, ...]]:
+        bodies = []
+        outer_slots: dict[int, None] = {}
+        for name, graph in operation.bodies.items():
+            captured = {v: self._read(scope, v) for v in self.library.free_values(graph)}
+            compiler = _Compiler(self.library, self.functions, self.names, self.seed, self.ir_version)
+            compiler._depth = self._depth
+            inner = _Scope(scope.path, scope.environment, scope.imports, scope.context)
+            plan, captures = compiler.body(graph, inner, captured, self.plan)
+            bodies.append(
+                BodyPlan(
+                    name, plan, graph, captures,
+                    tuple(plan.name(v) for v in graph.inputs), tuple(plan.name(v) for v in graph.outputs),
+                    graph.output_types,
+                )
+            )  # fmt: skip
+            outer_slots.update(dict.fromkeys(captured.values()))
+        return tuple(bodies), tuple(outer_slots)
+
+    # -- functions -------------------------------------------------------------------------------------------
+
+    def _call(self, node: NodeSnapshot, function: FunctionSnapshot, scope: _Scope) -> None:
+        """Put the nodes of a function in place of a node that calls it."""
+        problem = self._call_problem(node, function)
+        if problem:
+            self._failing(node, scope, problem)
+            return
+        environment = {a.name: a for a in function.defaults}
+        environment.update({a.name: a for a in resolve(node.attributes, scope.environment)})
+        body = function.body
+        imports = function.opset_imports or scope.imports
+        context = (scope.context, function.uid, tuple(imports.items()))
+        inner = _Scope((*scope.path, node.node), environment, imports, context)
+        for position, value in enumerate(body.inputs):
+            given = node.inputs[position] if position < len(node.inputs) else ABSENT
+            inner.slots[value] = self._read(scope, given)
+            self.plan.slots[inner.path, value] = inner.slots[value]
+        for value, tensor in body.initializers:
+            self._constant(self._slot(inner, value), tensor)
+        self._depth.append(function.key)
+        self._nodes(body, inner)
+        self._depth.pop()
+        for value, result in zip(node.outputs, body.outputs, strict=False):
+            if value != ABSENT:
+                self._alias(scope, value, self._read(inner, result))
+
+    def _alias(self, scope: _Scope, value: int, slot: int) -> None:
+        """Let a value of the caller be a value inside the function; earlier readers (in bodies) see it as well."""
+        scope.slots[value] = slot
+        self.plan.slots[scope.path, value] = slot
+
+    def _call_problem(self, node: NodeSnapshot, function: FunctionSnapshot) -> str:
+        name = "::".join(part for part in (function.key[0], function.key[1]) if part)
+        if function.key in self._depth:
+            return f"the function {name} calls itself: {' → '.join(k[1] for k in [*self._depth, function.key])}"
+        if len(self._depth) >= MAX_CALL_DEPTH:
+            return f"calls of functions nest deeper than {MAX_CALL_DEPTH}"
+        if self._depth and len(self.plan.steps) > MAX_EXPANDED:
+            return f"calls of functions expand to more than {MAX_EXPANDED:,} nodes"
+        if len(node.inputs) > len(function.body.inputs):
+            return f"{len(node.inputs)} inputs; the function {name} takes {len(function.body.inputs)}"
+        if len(node.outputs) > len(function.body.outputs):
+            return f"{len(node.outputs)} outputs; the function {name} has {len(function.body.outputs)}"
+        return ""
+
+
+class Expansion:
+    """Runs an operator without a kernel through the function body of its specification; compiled per input types."""
+
+    def __init__(self, library: Library, node: NodeSnapshot, operation: Operation, seed: int) -> None:
+        self._library = library
+        self._node = node
+        self._operation = operation
+        self._seed = seed
+        self._plans: dict[Any, Plan] = {}
+        self.runner: Callable[[Plan, Sequence[RuntimeValue]], list[RuntimeValue]] | None = None
+
+    def __call__(self, *inputs: RuntimeValue) -> tuple[RuntimeValue, ...]:
+        """The outputs of the body for these inputs."""
+        assert self.runner is not None
+        key = tuple((v.dtype.str, v.dtype.name, v.shape) if isinstance(v, np.ndarray) else type(v) for v in inputs)
+        plan = self._plans.get(key)
+        if plan is None:
+            from exec.functions import expand
+
+            graph, imports, environment = expand(self._library, self._node, self._operation, inputs)
+            plan = compile_expansion(self._library, graph, imports, environment, seed=self._seed, constants={})
+            self._plans[key] = plan
+        given = [*inputs, *[None] * (len(plan.inputs) - len(inputs))]
+        return tuple(self.runner(plan, given))
+
+
+def assumed_opset(domain: str, ir_version: int) -> int:
+    """The version to run by when a model imports none: the newest that its IR version can hold."""
+    from onnx.helper import VERSION_TABLE  # rare: importing onnx is slow
+
+    column = {"": 2, "ai.onnx.ml": 3, "ai.onnx.training": 4}.get(domain)
+    if column is not None:
+        versions = [row[column] for row in VERSION_TABLE if row[1] <= ir_version and len(row) > column]
+        if versions:
+            return int(max(versions))
+    return schemas.newest_opset(domain)
