@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A box that stays where it is in the widget."""
+    """A box the middle of whose upper side stays at a point of the widget."""
 
     key: Hashable
     x: float

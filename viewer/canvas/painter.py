@@ -297,7 +297,7 @@ class ScenePainter:
     ) -> None:
         fonts = self._fonts
         y = top + (HEADER - fonts.height(Style.HEADER)) / 2
-        self._text(painter, left + SIDE, y, box.title, Style.HEADER, color)
+        self._text(painter, left + title_indent(box, fonts, width), y, box.title, Style.HEADER, color)
         right = left + width - 2
         if box.note:
             x = left + SIDE + fonts.width(box.title, Style.HEADER) + 10.0
@@ -362,6 +362,13 @@ class ScenePainter:
         painter.setFont(self._fonts.font(style))
         painter.setPen(color)
         painter.drawStaticText(QPointF(x, y), static)
+
+
+def title_indent(box: Box, fonts: Fonts, width: float) -> float:
+    """Where a title begins: at the side, or in the middle of a box that is nothing but a title."""
+    if box.rows or box.note or box.buttons or box.kind is Kind.CONTAINER:
+        return SIDE
+    return (width - fonts.width(box.title, Style.HEADER)) / 2
 
 
 def _header_path(left: float, top: float, width: float) -> QPainterPath:

@@ -13,7 +13,7 @@ from viewer.canvas.colouring import Colouring
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import HEIGHT, Labels
-from viewer.canvas.painter import RADIUS, arrow_points
+from viewer.canvas.painter import RADIUS, arrow_points, title_indent
 from viewer.canvas.scene import Scene
 from viewer.theme import Theme
 
@@ -152,7 +152,12 @@ class SvgWriter:
 
     def _title(self, box: Box, left: float, top: float, width: float, color: str, muted: str) -> Iterator[str]:
         middle = top + HEADER / 2
-        yield _text(f"h {color}", left + SIDE, middle + self._rise[Style.HEADER], box.title)
+        yield _text(
+            f"h {color}",
+            left + title_indent(box, self._fonts, width),
+            middle + self._rise[Style.HEADER],
+            box.title,
+        )
         if box.note:
             x = left + SIDE + self._fonts.width(box.title, Style.HEADER) + 10
             yield _text(muted, x, middle + self._rise[Style.ROW], box.note)

@@ -208,14 +208,14 @@ class GraphView(Surface):
 
     def _anchor_at(self, box: int) -> Anchor:
         assert self.scene is not None
-        left, top, _, _ = self.scene.rect(box)
-        return Anchor(self.scene.boxes[box].key, *self.viewport.to_widget(left, top))
+        left, top, width, _ = self.scene.rect(box)
+        return Anchor(self.scene.boxes[box].key, *self.viewport.to_widget(left + width / 2, top))
 
     def _hold(self, anchor: Anchor) -> None:
         box = self._box_with_key(anchor.key)
         if box >= 0 and self.scene is not None:
-            left, top, _, _ = self.scene.rect(box)
-            self.viewport.put(left, top, anchor.x, anchor.y)
+            left, top, width, _ = self.scene.rect(box)
+            self.viewport.put(left + width / 2, top, anchor.x, anchor.y)
         self._moved()
 
     def _box_with_key(self, key: Hashable) -> int:
@@ -288,6 +288,7 @@ class GraphView(Surface):
         key = self.scene.boxes[box].key
         expanded = self._place.expanded
         (expanded.add if is_open else expanded.discard)(key)
+        self.show_area(self.scene.bounds_of([box]) or self.scene.bounds)
         self._pending.anchor = self._anchor_at(box)
         self._load()
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtGui import QColor, QImage, QPainter
 
 from tests.viewer.canvas.graphs import long_chain, settle
+from viewer.canvas.build import build
 from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
+from viewer.canvas.fonts import canvas_fonts
+from viewer.canvas.labels import Labels
+from viewer.canvas.layout import layout
+from viewer.canvas.painter import ScenePainter
+from viewer.canvas.picture import Picture
+from viewer.canvas.scene import Scene, request
 from viewer.canvas.viewport import Viewport
 from viewer.theme import theme
 
@@ -65,6 +72,35 @@ def test_a_resize_keeps_the_middle(show):
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.25, 1.5, 2.0])
+def test_a_moved_picture_is_the_same_at_any_ratio(qapp, small, ratio):
+    drawing = build(small.model().graph)
+    scene = Scene(drawing, layout(request(drawing)))
+    fonts = canvas_fonts()
+    paint = ScenePainter(scene, fonts, theme(), Labels(scene, fonts, lambda value: value.type)).paint
+
+    def shown(picture: Picture, viewport: Viewport) -> QImage:
+        while not picture.is_complete:
+            picture.fill(paint, 0.001)
+        result = QImage(*viewport.device_size, QImage.Format.Format_RGB32)
+        result.setDevicePixelRatio(ratio)
+        painter = QPainter(result)
+        picture.draw(painter, viewport)
+        painter.end()
+        return result
+
+    viewport = Viewport(width=301, height=203, ratio=ratio, scale=0.9)
+    picture = Picture(viewport, theme().canvas)
+    shown(picture, viewport)
+    for dx, dy in ((17, 5), (-3, 60), (11, -20)):
+        viewport.x += dx
+        viewport.y += dy
+        picture.move_to(viewport)
+        moved = shown(picture, viewport)
+    assert difference(moved, shown(Picture(viewport, theme().canvas), viewport)) <= 20
+    assert difference(moved, QImage(moved).copy(0, 0, 1, 1).scaled(moved.size())) > 1000
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.25, 1.5, 2.0])
 def test_a_viewport_maps_there_and_back_at_any_ratio(ratio):
     viewport = Viewport(width=801, height=603, ratio=ratio, scale=0.73)
     viewport.put(1000, 2000, 400, 300)
@@ -117,9 +153,10 @@ def test_names_from_afar_and_focus_leave_the_rest_as_it_is(show, qtbot):
     plain = image(view)
     view.setFocus(Qt.FocusReason.TabFocusReason)
     focused = image(view)
-    ring = 2 * 2 * (600 + 900)
+    ratio = view.devicePixelRatioF()
+    ring = 2 * 2 * (600 + 900) * ratio * (ratio + 1)
     assert 0 < difference(plain, focused) <= ring
     relu = next(index for index, box in enumerate(view.scene.boxes) if box.title == "Relu")
     left, top, width, height = view.scene.rect(relu)
     x, y = view.viewport.to_widget(left + width / 2, top + height / 2)
-    assert QColor(plain.pixel(round(x), round(y))) == theme().header("activation")
+    assert QColor(plain.pixel(round(x * ratio), round(y * ratio))) == theme().header("activation")

@@ -28,8 +28,8 @@ def wait(qtbot, view):
 
 
 def on_screen(view, index):
-    left, top, _, _ = view.scene.rect(index)
-    return view.viewport.to_widget(left, top)
+    left, top, width, _ = view.scene.rect(index)
+    return view.viewport.to_widget(left + width / 2, top)
 
 
 def test_a_small_graph_is_shown_whole(show, small):
