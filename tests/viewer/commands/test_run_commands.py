@@ -1,0 +1,132 @@
+"""The commands `run` and `test`, as a person or a script calls them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from exec.inputs import read_npz
+from viewer.cli import main
+from viewer.commands.run import size
+
+TEXT = '<ir_version: 10, opset_import: ["" : 21]> g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Neg(a) }'
+X = np.array([[1, 2, 3]], np.float32)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(TEXT), path)
+    return str(path)
+
+
+def test_outputs_are_printed(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", model]) == 0
+    assert capsys.readouterr().out.split() == ["y", "float[1,3]"]
+
+
+def test_values_go_to_a_file_and_come_from_one(model: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=X)
+    out = tmp_path / "out.npz"
+    assert main(["run", model, "--inputs", str(tmp_path / "in.npz"), "--values", "all", "-o", str(out)]) == 0
+    found = read_npz(out)
+    assert set(found) == {"x", "a", "y"}
+    np.testing.assert_allclose(found["y"], -np.exp(X))
+
+
+def test_a_seed_makes_it_repeatable_and_sizes_are_heeded(model: str, tmp_path: Path) -> None:
+    arrays = []
+    for seed in ("1", "1", "2"):
+        out = tmp_path / "out.npz"
+        assert main(["run", model, "--seed", seed, "--size", "n=5", "-o", str(out)]) == 0
+        arrays.append(read_npz(out)["y"])
+    assert arrays[0].shape == (5, 3)
+    np.testing.assert_array_equal(arrays[0], arrays[1])
+    assert not np.array_equal(arrays[0], arrays[2])
+
+
+def test_facts_as_json(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", model, "--json", "--stats", "--profile", "--values", "a,y"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert list(facts["values"]) == ["a", "y"]
+    assert facts["values"]["y"]["maximum"] < 0
+    assert [n["operator"] for n in facts["nodes"]] == ["Exp", "Neg"]
+
+
+def test_statistics_and_profile_are_printed(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", model, "--stats", "--profile"]) == 0
+    out = capsys.readouterr().out
+    assert "minimum" in out
+    assert "Exp" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--values", "nothing"], 2, "nothing"),
+        (["--size", "n"], 2, "SYMBOL=N"),
+        (["--inputs", "missing.npz"], 2, "missing.npz"),
+    ],
+)
+def test_what_goes_wrong_is_told(
+    model: str, arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", model, *arguments]) == status
+    assert message in capsys.readouterr().err
+
+
+def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.onnx"
+    text = TEXT.replace("y = Neg(a)", "y = Neg(a) z = Expand(x, s)").replace(
+        "float[n,3] y)", "float[n,3] y, float[a,b] z)"
+    )
+    onnx.save(onnx.parser.parse_model(text.replace(" {", " <int64[2] s = {1000, 3000}> {", 1)), path)
+    assert main(["run", str(path), "--memory-limit", "1M"]) == 1
+    captured = capsys.readouterr()
+    assert "y  float[1,3]" in captured.out
+    assert "Expand" in captured.err
+    assert "over the limit of 1,048,576" in captured.err
+
+
+@pytest.mark.parametrize(("text", "expected"), [("4G", 4 << 30), ("512M", 512 << 20), ("1.5k", 1536), ("7", 7)])
+def test_sizes(text: str, expected: int) -> None:
+    assert size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "G", "4X", "-1"])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match="size"):
+        size(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    data = Path(onnx.__file__).parent / "backend/test/data/simple/test_single_relu_model"
+    return Path(shutil.copytree(data, tmp_path / "relu"))
+
+
+def test_test_data_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(folder)]) == 0
+    assert "1 of 1" in capsys.readouterr().out
+
+
+def test_a_difference_is_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = next(folder.glob("test_data_set_0/output_0.pb"))
+    tensor = onnx.TensorProto.FromString(path.read_bytes())
+    array: Any = onnx.numpy_helper.to_array(tensor).copy()
+    array.reshape(-1)[0] += 1
+    path.write_bytes(onnx.numpy_helper.from_array(array).SerializeToString())
+    assert main(["test", str(folder), "--json"]) == 1
+    (verdict,) = json.loads(capsys.readouterr().out)["results"]
+    assert "1 of" in verdict["problem"]
+
+
+def test_a_folder_without_data_is_refused(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(Path(model).parent)]) == 2
+    assert "test_data_set" in capsys.readouterr().err
