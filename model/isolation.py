@@ -6,9 +6,11 @@ hostile files, so none of them ever runs in the program's own process. The child
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,22 +43,39 @@ def run_isolated(
     `what` begins the message when it fails: ModelError for a crash, a limit, or a ModelError raised inside.
     `memory` limits its address space, `seconds` its processor and wall time. Blocks; not on the GUI thread.
     """
-    with tempfile.TemporaryDirectory(prefix="onnx-workbench-") as folder:
-        Path(folder, "in").write_bytes(payload)
+    folder = Path(tempfile.mkdtemp(prefix="onnx-workbench-"))
+    try:
+        (folder / "in").write_bytes(payload)
         process = subprocess.Popen(
-            [*child_command(), function, folder, str(memory), str(seconds)],
+            [*child_command(), function, str(folder), str(memory), str(seconds)],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        _running[process] = folder
         try:
             stderr = _wait(process, seconds, what, progress)
         except BaseException:
             _kill(process)
             raise
-        return _result(Path(folder), process.returncode, stderr, what)
+        finally:
+            _running.pop(process, None)
+        return _result(folder, process.returncode, stderr, what)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+#: Children at work and their folders: when the program ends, they end with it.
+_running: dict[subprocess.Popen[bytes], Path] = {}
+
+
+@atexit.register
+def _end_children() -> None:
+    for process, folder in list(_running.items()):
+        _kill(process)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def child_command() -> list[str]:
@@ -88,7 +107,9 @@ def _wait(process: subprocess.Popen[bytes], seconds: int, what: str, progress: P
 def _kill(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-    process.communicate()
+    process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
 
 
 def _result(folder: Path, code: int, stderr: bytes, what: str) -> bytes:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from viewer import crash
 from viewer.app_icon import app_icon
+from viewer.jobs import wait_for_end
 from viewer.main_window import MainWindow
 from viewer.opening import STANDARD_INPUT
 from viewer.settings import THEME, Settings
@@ -71,6 +72,9 @@ class Application(QApplication):
         window.expect(False)
         if not names:
             window.files.warm_up()
+        from viewer import recovery
+
+        recovery.offer(window)
 
     def _window_gone(self) -> None:
         self.window = None
@@ -84,6 +88,7 @@ def run(names: Sequence[str]) -> int:
     heartbeat = _let_signals_through(application)
     status = application.exec()
     heartbeat.stop()
+    wait_for_end()
     return status
 
 

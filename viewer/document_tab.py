@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from viewer.opening import identity_at
+from viewer.recovery import Keeper
 from viewer.widgets.breadcrumb import Breadcrumb
 from viewer.widgets.message_bar import MessageBar
 from viewer.workspace import Workspace
@@ -32,6 +33,9 @@ class DocumentTab(QWidget):
         self.breadcrumb = Breadcrumb(workspace)
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
+        self.keeper = Keeper(workspace)
+        workspace.types.changed.connect(lambda: self.view.set_types(workspace.types.type_of))
+        workspace.types.start()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -61,6 +65,7 @@ class DocumentTab(QWidget):
 
     def close_workspace(self) -> None:
         """Stop all work; the tab is going away."""
+        self.keeper.close()
         self.workspace.close()
 
     def graph_number(self) -> int:

@@ -61,6 +61,10 @@ class Files(QObject):
             else:
                 self._read(str(path), path.name, path.absolute())
 
+    def open_then(self, path: Path, then: Callable[[DocumentTab], object]) -> None:
+        """Open a file in a tab of its own, even if another tab has it, and do something with the tab."""
+        self._read(str(path), path.name, path.absolute(), then)
+
     def open_standard_input(self) -> None:
         """Open the model that is piped in."""
         self._read(opening.STANDARD_INPUT, "standard input", None)
@@ -74,7 +78,9 @@ class Files(QObject):
         """Import in the background what the first document will need."""
         self.jobs.start("", lambda _progress: opening.import_view())
 
-    def _read(self, name: str, title: str, path: Path | None) -> None:
+    def _read(
+        self, name: str, title: str, path: Path | None, then: Callable[[DocumentTab], object] = lambda _tab: None
+    ) -> None:
         self.pending.append(title)
         self.pending_changed.emit()
 
@@ -85,7 +91,7 @@ class Files(QObject):
         self.jobs.start(
             f"Opening {title}",
             work,
-            done=lambda model: self._add(model, title, path),
+            done=lambda model: then(self._add(model, title, path)),
             failed=lambda error: self._cannot_open(error, title, path),
             finished=lambda: self._arrived(title),
             lane="mutate",  # one after the other, so that tabs stand in the order asked for

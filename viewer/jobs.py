@@ -91,6 +91,36 @@ class _Mailbox(QObject):
         call()
 
 
+class _Busy:
+    """Counts tasks that are running, so that the end of the program can wait for those that were told to stop."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """Until nothing runs, or this long."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count, seconds)
+
+
+_busy = _Busy()
+
+
+def wait_for_end(seconds: float = 2.0) -> None:
+    """Give cancelled work a moment to stop before the interpreter goes away under it."""
+    _busy.wait(seconds)
+
+
 class _Lane:
     """A queue and the threads that work through it; the threads end when there is nothing to do for a while."""
 
@@ -126,7 +156,8 @@ class _Lane:
                 continue
             with self._lock:
                 self._idle -= 1
-            task()
+            with _busy:
+                task()
             del task
 
 

@@ -94,6 +94,7 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+        self._path = None
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -118,6 +118,7 @@ class Names:
         self._kept = [v.initializer for v in model.graph.initializers]
         self._made: dict[str, Any] = {}
         self._made_names: dict[Any, str] = {}
+        self._removals = 0
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -184,7 +185,8 @@ class Names:
 
     def removed(self, node: Node) -> None:
         """A node left its graph: until the edit ends it goes by this."""
-        reference = f"removed {len(self._made_names) + len(self._made) + 1}"
+        self._removals += 1
+        reference = f"removed {self._removals}"
         self._made_names[node] = reference
         self._made[reference] = node
 
@@ -192,6 +194,7 @@ class Names:
         """An edit is complete: what it brought is in the model and goes by its own name."""
         self._made_names.clear()
         self._made.clear()
+        self._removals = 0
 
     def tensor(self, tensor: Tensor) -> Any:
         """The initializer of the main graph that held it when the script begins."""

@@ -1,0 +1,92 @@
+"""What a crash leaves behind comes back through the real window."""
+
+import onnx.parser
+import pytest
+from PySide6.QtWidgets import QAbstractButton
+
+from model.edits import nodes
+from model.recording import journal
+from tests.model import builders
+from viewer import recovery
+from viewer.main_window import MainWindow
+from viewer.settings import Settings
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    return path
+
+
+@pytest.fixture
+def window(qtbot):
+    window = MainWindow(Settings())
+    qtbot.addWidget(window, before_close_func=lambda w: [t.workspace.document.mark_saved() for t in w.tabs()])
+    window.show()
+    return window
+
+
+def opened(qtbot, window, path):
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open([path])
+    return window.tab
+
+
+def crash(qtbot, window, path, monkeypatch):
+    """Edit, then go away without a word, as a killed program does."""
+    tab = opened(qtbot, window, path)
+    with tab.workspace.document.edit("Rename first") as edit:
+        nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
+    tab.keeper.journal.abandon()
+    window.remove_tab(tab)
+    monkeypatch.setattr(journal, "_is_running", lambda pid: False)
+
+
+def press(qtbot, window, text):
+    def buttons():
+        return [b for b in window.findChildren(QAbstractButton) if b.text() == text and b.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(buttons()))
+    buttons()[0].click()
+
+
+def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    document = window.tab.workspace.document
+    qtbot.waitUntil(lambda: document.undo_title == "Rename first")
+    assert builders.node(document, "renamed").op_type == "Mul"
+    assert document.modified
+    assert len(list(recovery.journal_folder().iterdir())) == 1  # of the document that is open now
+
+
+def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window)
+    press(qtbot, window, "Show changes")
+    press(qtbot, window, "Discard")
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
+    tab = opened(qtbot, window, model_file)
+    with tab.workspace.document.edit("Rename") as edit:
+        nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
+    assert len(list(recovery.journal_folder().iterdir())) == 1
+    window.remove_tab(tab)
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_types_are_inferred_in_the_background(qtbot, window, model_file):
+    tab = opened(qtbot, window, model_file)
+    types, document = tab.workspace.types, tab.workspace.document
+    r = builders.value(document, "r")
+    qtbot.waitUntil(lambda: types.type_of(r) is not None, timeout=20_000)
+    assert str(types.type_of(r)) == "float[N,4]"
+    with document.edit("Insert") as edit:
+        node = nodes.insert_on_edge(edit, r, "Transpose")
+    qtbot.waitUntil(lambda: str(types.type_of(node.outputs[0])) == "float[4,N]", timeout=20_000)
+    assert str(tab.view.type_of(node.outputs[0])) == "float[4,N]"

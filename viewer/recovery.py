@@ -1,0 +1,102 @@
+"""Keeps a journal of every open document, and offers at the start what a program that died left behind."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from model.errors import ModelError
+from model.recording.journal import Journal, Leftover, discard, leftovers, recover
+from viewer.settings import state_folder
+from viewer.text import display, plural
+from viewer.workspace import Message, Workspace
+
+if TYPE_CHECKING:
+    from viewer.document_tab import DocumentTab
+    from viewer.main_window import MainWindow
+
+_IDLE_MS = 1500
+_SHOWN_TITLES = 12
+
+
+def journal_folder() -> Path:
+    """Where journals are: beside the user's other state, never beside the model."""
+    return state_folder() / "journals"
+
+
+class Keeper(QObject):
+    """Writes the journal of one document for as long as its workspace lives; `close` forgets it."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._told = False
+        self.journal: Journal | None = None
+        try:
+            self.journal = Journal(workspace.document, journal_folder())
+        except OSError:
+            return  # the file is gone already; saving will say so
+        workspace.changes.changed.connect(self._tell)
+        QTimer.singleShot(_IDLE_MS, self, self.journal.prepare)
+
+    def _tell(self, _change: object) -> None:
+        journal = self.journal
+        if journal is not None and journal.problem and not self._told:
+            self._told = True
+            self._workspace.message("warning", "A crash would lose edits", journal.problem)
+
+    def close(self) -> None:
+        """The document was saved or given up."""
+        if self.journal is not None:
+            self.journal.close()
+
+
+def offer(window: MainWindow) -> None:
+    """Ask about every journal that is left: recover, show the changes, discard. Nothing happens by itself."""
+    for leftover in leftovers(journal_folder()):
+        window.show_message(_question(window, leftover))
+
+
+def _question(window: MainWindow, leftover: Leftover) -> Message:
+    name = display(Path(leftover.base.path).name, 80) if leftover.base.path else "a new model"
+    when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
+    choices = (
+        ("Recover", partial(_recover, window, leftover)),
+        ("Show changes", partial(_show, window, leftover)),
+        ("Discard", partial(discard, leftover)),
+    )
+    detail = f"{plural(len(leftover.titles), 'edit')} of {when} were not saved."
+    if not leftover.fits:
+        detail += " The file has changed since, so they may not fit."
+    return Message("warning", f"Unsaved edits of {name}", detail, None, choices)
+
+
+def _show(window: MainWindow, leftover: Leftover) -> None:
+    titles = [display(title, 100) for title in leftover.titles[-_SHOWN_TITLES:]]
+    more = len(leftover.titles) - len(titles)
+    text = ("… " if more else "") + " · ".join(titles)
+    question = _question(window, leftover)
+    window.show_message(Message("info", question.title, text, None, (question.choices[0], question.choices[2])))
+
+
+def _recover(window: MainWindow, leftover: Leftover) -> None:
+    """Open the file anew and do the edits again."""
+    path = Path(leftover.base.path)
+    if not leftover.base.path:
+        window.report(ModelError("A new model cannot be recovered yet", "Its first state was in no file."))
+        return
+    window.files.open_then(path, lambda tab: _replay(tab, leftover))
+
+
+def _replay(tab: DocumentTab, leftover: Leftover) -> None:
+    workspace = tab.workspace
+    try:
+        recover(workspace.document, leftover)
+    except ModelError as error:
+        workspace.report(error)
+        return
+    workspace.message("info", "Recovered", f"{plural(len(leftover.titles), 'edit')} are back; save to keep them.")
