@@ -86,7 +86,7 @@ def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: py
     text = TEXT.replace("y = Neg(a)", "y = Neg(a) z = Expand(x, s)").replace(
         "float[n,3] y)", "float[n,3] y, float[a,b] z)"
     )
-    onnx.save(onnx.parser.parse_model(text.replace(" {", " <int64[2] s = {1000, 3000}> {", 1)), path)
+    onnx.save(onnx.parser.parse_model(text.replace(" {", " <int64[3] s = {1000, 1000, 3}> {", 1)), path)
     assert main(["run", str(path), "--memory-limit", "1M"]) == 1
     captured = capsys.readouterr()
     assert "y  float[1,3]" in captured.out
