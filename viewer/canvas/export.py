@@ -1,6 +1,7 @@
 """A graph as an image: PNG, SVG or PDF, of everything, of what is in view, or of what is selected.
 
-Needs a QGuiApplication for fonts and painting but no window and no display (platform "offscreen").
+Needs a QGuiApplication for fonts and painting but no window and no display (platform "offscreen"). A scene is
+immutable, so `export_scene` may run in a thread.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from model.progress import SILENT, Progress
 from viewer.canvas.build import build, declared_type
 from viewer.canvas.colouring import Colouring, by_category
 from viewer.canvas.drawing import Options, TypeOf
-from viewer.canvas.fonts import canvas_fonts
+from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import Direction, layout
 from viewer.canvas.painter import Area, ScenePainter
@@ -138,7 +139,7 @@ class _Picture:
         type_of: TypeOf,
         progress: Progress,
     ) -> None:
-        fonts = canvas_fonts()
+        fonts = Fonts()  # its own: exports run in threads
         labels = Labels(scene, fonts, type_of)
         self._theme = theme
         self._progress = progress
@@ -225,8 +226,10 @@ class _Picture:
         painter.fillRect(0, 0, writer.width(), writer.height(), self._theme.canvas)
         painter.scale(zoom, zoom)
         painter.translate(-self._outer[0], -self._outer[1])
-        self._painter.paint(painter, self._outer, 1.0)
-        painter.end()
+        try:
+            self._painter.paint(painter, self._outer, 1.0, self._progress)
+        finally:
+            painter.end()
         if not file.commit():
             raise ModelError(f"Cannot write {path.name}", file.errorString())
         return Exported(path, round(page.width()), round(page.height()), scale)

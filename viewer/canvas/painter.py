@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF, QStaticText, QTextOption
 
+from model.progress import SILENT, Progress
 from viewer.canvas.colouring import Colouring, by_category
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
 from viewer.canvas.fonts import Fonts
@@ -38,6 +39,7 @@ RADIUS = 4.0
 EDGE_WIDTH = 1.2
 _ARROW = 7.0
 _STATIC_LIMIT = 30_000
+_CHUNK = 1000
 _SMOOTH = QPainter.RenderHint.Antialiasing
 
 Area = tuple[float, float, float, float]  # left, top, right, bottom
@@ -109,8 +111,11 @@ class ScenePainter:
         self._dashed.setDashPattern([4.0, 3.0])
         self._border = QPen(theme.node_border, 1.0)
 
-    def paint(self, painter: QPainter, area: Area, scale: float) -> None:
-        """Paint what lies in an area (scene coordinates), for a scale in device pixels per scene px."""
+    def paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
+        """Paint what lies in an area (scene coordinates), for a scale in device pixels per scene px.
+
+        With many boxes `progress` is told and asked now and then.
+        """
         reach = 4.0 / scale
         left, top, right, bottom = area[0] - reach, area[1] - reach, area[2] + reach, area[3] + reach
         ids = self.scene.box_grid.in_rect(left, top, right, bottom)
@@ -126,7 +131,9 @@ class ScenePainter:
             self._paint_blocks(painter, boxes, scale)
             return
         painter.setRenderHint(_SMOOTH, True)
-        for index in boxes.tolist():
+        for count, index in enumerate(boxes.tolist()):
+            if count % _CHUNK == _CHUNK - 1:
+                progress.report(count, len(boxes), "Drawing")
             self._paint_box(painter, index, scale)
         if scale >= ROWS_FROM and self._labels is not None:
             self._paint_labels(painter, (left, top, right, bottom))

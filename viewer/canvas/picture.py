@@ -12,7 +12,7 @@ from viewer.canvas.painter import Area
 from viewer.canvas.viewport import Viewport
 
 #: Paints an area of the scene: (painter in scene coordinates, area, device px per scene px).
-Paint = Callable[[QPainter, Area, float], None]
+Paint = Callable[[QPainter, Area, float], object]
 
 _STRIP_SECONDS = 0.0035
 _LEAST_ROWS = 32  # a strip costs what it touches, so thin ones only paint the same boxes again

@@ -41,6 +41,7 @@ from viewer.canvas.scene import Hit, Scene
 from viewer.canvas.scopes import Scope, scope_tree
 from viewer.canvas.surface import READABLE, Surface
 from viewer.changes import touched_by
+from viewer.places import place_text
 from viewer.selection import Item
 from viewer.settings import DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
 from viewer.text import plural
@@ -116,6 +117,11 @@ class GraphView(Surface):
         return self._loader.is_busy or self._rebuild.isActive()
 
     @property
+    def notice(self) -> str:
+        """What to tell about a scene on its way, or one that was stopped; empty when there is nothing to tell."""
+        return self._loader.state
+
+    @property
     def _place(self) -> Place:
         place = self._places.get(self._graph)
         if place is None:
@@ -172,7 +178,7 @@ class GraphView(Surface):
             self._hold(pending.anchor)
         if pending.reveal:
             self.reveal(pending.reveal[-1])
-        self.setAccessibleDescription(f"{plural(len(scene.boxes), 'box', 'boxes')} drawn")
+        self._describe()
         self.loaded.emit()
 
     def _show_place(self) -> None:
@@ -373,7 +379,15 @@ class GraphView(Surface):
         self._current = None
         (self.workspace.selection.add if extend else self.workspace.selection.set)(items)
 
+    def _describe(self) -> None:
+        """Tell screen readers what is shown and selected."""
+        shown = plural(len(self.scene.boxes), "box", "boxes") if self.scene is not None else "nothing"
+        current = self.workspace.selection.current
+        selected = f"; selected: {place_text(current)}" if current is not None else ""
+        self.setAccessibleDescription(f"{shown} drawn{selected}")
+
     def _on_selection(self) -> None:
+        self._describe()
         if self.marks is not None:
             self.marks.set("selected", self.workspace.selection.items)
             self.update()
@@ -524,8 +538,8 @@ class GraphView(Surface):
         if self.scene is None or self.hands.tool is not None:
             painter = QPainter(self)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            if self.scene is None and self._loader.state:
-                self.paint_notice(painter, self._loader.state)
+            if self.scene is None and self.notice:
+                self.paint_notice(painter, self.notice)
             if self.hands.tool is not None:
                 self.hands.tool.paint(painter)
             painter.end()

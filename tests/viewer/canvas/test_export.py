@@ -18,7 +18,7 @@ from viewer.canvas.export import export_scene, part_of, render_graph
 from viewer.canvas.layout import layout
 from viewer.canvas.png import PngWriter
 from viewer.canvas.scene import Scene, request
-from viewer.theme import load_theme
+from viewer.theme import load_theme, theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -134,11 +134,11 @@ def test_what_cannot_be_done_is_said(small, tmp_path):
         export_scene(scene_of(Graphs().model().graph), tmp_path / "empty.svg", theme)
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_cancelled_export_leaves_the_old_file(small, tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     path.write_text("old")
-    scene = scene_of(long_chain(600).model().graph)
+    scene = scene_of(long_chain(1200).model().graph)
     progress = Progress()
     progress.cancel()
     with pytest.raises(Cancelled):
@@ -184,3 +184,13 @@ def test_parts_of_a_canvas(show, small):
     assert area is None
     with pytest.raises(ModelError, match="Nothing that is selected"):
         part_of(view, "selection")
+
+
+def test_an_export_runs_in_a_thread(qtbot, show, small, tmp_path):
+    view = show(small.model())
+    scene = view.scene
+    for suffix in export.SUFFIXES:
+        path = tmp_path / f"graph{suffix}"
+        with qtbot.waitSignal(view.workspace.jobs.ended, timeout=20_000):
+            view.workspace.jobs.start("Export", lambda progress, path=path: export_scene(scene, path, theme()))
+        assert path.stat().st_size > 500

@@ -372,3 +372,24 @@ def test_escape_ends_a_trace_before_the_selection(show, qtbot, small):
     assert view.workspace.selection.items == (node,)
     qtbot.keyClick(view, Qt.Key.Key_Escape)
     assert view.workspace.selection.items == ()
+
+
+def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
+    view = show(long_chain(2500).model())
+    view.relayout()
+    assert view.workspace.jobs.running
+    scene = view.scene
+    view.workspace.jobs.cancel_all()
+    qtbot.waitUntil(lambda: not view.is_busy)
+    assert view.scene is scene
+    assert "stopped" in view.notice
+    qtbot.keyClick(view, Qt.Key.Key_L)
+    wait(qtbot, view)
+    assert view.scene is not scene
+    assert view.notice == ""
+
+
+def test_screen_readers_hear_what_is_selected(show, small):
+    view = show(small.model())
+    view.workspace.selection.set([small.values["x"]])
+    assert view.accessibleDescription() == "5 boxes drawn; selected: value x in main"
