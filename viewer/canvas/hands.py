@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent, QNativeGestureEvent, QWheelEvent
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtWidgets import QGestureEvent, QPinchGesture, QToolTip
 
 from model.graph import Function, Graph, Node, Value
 from viewer.canvas.tips import tip_of
@@ -110,6 +110,18 @@ class Hands:
                 self._view.fit()
             case _:
                 return False
+        return True
+
+    def pinch(self, event: QGestureEvent) -> bool:
+        """Pinch on a touch screen."""
+        gesture = event.gesture(Qt.GestureType.PinchGesture)
+        if not isinstance(gesture, QPinchGesture):
+            return False
+        self.cancel()  # the first finger began a drag
+        if gesture.changeFlags() & QPinchGesture.ChangeFlag.ScaleFactorChanged:
+            centre = self._view.mapFromGlobal(gesture.hotSpot() if gesture.hasHotSpot() else gesture.centerPoint())
+            self._view.zoom_at(gesture.scaleFactor(), centre.x(), centre.y())
+        event.accept(gesture)
         return True
 
     def menu(self, event: QContextMenuEvent) -> None:

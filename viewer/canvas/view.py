@@ -22,7 +22,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QGestureEvent, QWidget
 
 from model.document import Change
 from model.graph import Graph, Node, Value
@@ -75,7 +75,7 @@ class GraphView(Surface):
         self._rebuild.timeout.connect(self.reload)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.setAttribute(Qt.WidgetAttribute.WA_AcceptTouchEvents)
+        self.grabGesture(Qt.GestureType.PinchGesture)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMinimumSize(160, 120)
         self.setAccessibleName("Graph")
@@ -605,6 +605,8 @@ class GraphView(Surface):
         """Pinch and tooltips come this way."""
         if isinstance(event, QNativeGestureEvent):
             return self.hands.gesture(event)
+        if isinstance(event, QGestureEvent):
+            return self.hands.pinch(event)
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             self.hands.tip(event)
             return True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QToolTip
+from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QNativeGestureEvent, QPointingDevice, QWheelEvent
+from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolTip
 
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
@@ -364,3 +364,22 @@ def test_pressing_on_the_overview_goes_there(show, qtbot):
     assert overview.isVisible()
     overview.set_wanted(False)
     assert not overview.isVisible()
+
+
+def test_pinching_zooms_at_the_fingers(view):
+    zoom = view.zoom
+    place = QPointF(300, 200)
+    under = view.viewport.to_scene(300, 200)
+    gesture = QPinchGesture()
+    gesture.setChangeFlags(QPinchGesture.ChangeFlag.ScaleFactorChanged)
+    gesture.setScaleFactor(1.5)
+    gesture.setCenterPoint(view.mapToGlobal(place))
+    QApplication.sendEvent(view, QGestureEvent([gesture]))
+    assert view.zoom == pytest.approx(1.5 * zoom)
+    assert view.viewport.to_scene(300, 200) == pytest.approx(under, abs=2)
+    device = QPointingDevice.primaryPointingDevice()
+    event = QNativeGestureEvent(
+        Qt.NativeGestureType.ZoomNativeGesture, device, 2, place, place, view.mapToGlobal(place), -0.2, QPointF()
+    )
+    QApplication.sendEvent(view, event)
+    assert view.zoom == pytest.approx(1.5 * zoom * 0.8)
