@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -160,6 +160,15 @@ def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, s
     if isinstance(declared, MapType):
         return {} if isinstance(source, Random) else normalise(getattr(source, "value", {}), declared, value.name)
     return _make_tensor(value, declared, source, sizes, seed)
+
+
+def settle(value: Value, source: InputSource) -> InputSource:
+    """A source with all settled that it takes from the graph, so that `make_value` may be called on another thread."""
+    kind = value.type.element_type if isinstance(value.type, TensorType) else None
+    if not isinstance(source, Random) or not isinstance(kind, ElementType) or not kind.is_integer:
+        return source
+    low, high = _integer_range(value, source)
+    return replace(source, low=low, high=high)
 
 
 def _make_tensor(

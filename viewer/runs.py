@@ -1,11 +1,482 @@
-"""Runs the model of one document."""
+"""Runs the model of one document in the background: whole, to a node, step by step, to breakpoints, live.
+
+A run happens in a warm worker process (or, by a setting, in a thread of this one); the window never waits. What it
+gave goes to `workspace.results`; how it stands is told here, in the status line and on the graph.
+"""
+
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from exec.plan import Path
+from exec.remote import WorkerSession
+from exec.results import RunResult, State
+from exec.session import Breakpoint, Request, Session
+from model.errors import ModelError
+from model.graph import Function, Graph, Node, Value
+from model.progress import Progress
+from viewer.changes import is_in_model
+from viewer.jobs import Job
+from viewer.results import Record
+from viewer.run_inputs import Recipe, RunInputs
+from viewer.settings import Option
+from viewer.text import bytes_text, display, duration_text, plural
+
+if TYPE_CHECKING:
+    from model.document import Change
+    from viewer.workspace import Workspace
+
+RUN_IN_PROCESS = Option(
+    "run/own-process", True, "Run models in a process of their own", help="Keeps the window safe from what a run does"
+)
+LIVE = Option("run/live", False)
+
+#: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
+_LIVE_DELAY = 120
+#: Milliseconds between two looks at which nodes have finished.
+_NEWS = 80
+
+Mode = Literal["run", "step"]
+
+
+class _Relay(Progress):
+    """The progress of a run that goes on over several jobs: that of the job it is in now."""
+
+    def __init__(self, job: Progress) -> None:
+        super().__init__()
+        self.now = job
+
+    def report(self, done: float, total: float, text: str = "") -> None:
+        """Tell the job."""
+        self.now.report(done, total, text)
+
+    def check(self) -> None:
+        """Raise Cancelled when the job was cancelled."""
+        self.now.check()
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        self.now.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job was cancelled."""
+        return self.now.cancelled
+
+
+@dataclass(eq=False)
+class _Run:
+    """One run from its start to its last step."""
+
+    serial: int
+    request: Request
+    recipe: Recipe
+    feeds: Mapping[str, Any]
+    revision: int
+    state: int
+    whole: bool
+    mode: Mode
+    relay: _Relay | None = None
+    stepper: Any = None  # a Stepper or RemoteStepper, once planned
+    result: RunResult | None = None
 
 
 class RunControl(QObject):
-    """See the next change."""
+    """What runs the main graph of one document. GUI thread only."""
+
+    state_changed = Signal()  # running, paused, live or breakpoints
+    nodes_finished = Signal(object)  # list[Node] that have just been computed
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.inputs = RunInputs(workspace)
+        self.breakpoints: tuple[Breakpoint, ...] = ()
+        self.live = False
+        self._session: Session | WorkerSession | None = None
+        self._serial = 0
+        self._job: Job[Any] | None = None
+        self._run: _Run | None = None  # going on, or waiting at a breakpoint
+        self._feeds: tuple[object, dict[str, Any]] | None = None
+        self._told = ""  # the failure that was told last
+        self._news: list[int] = []
+        self._news_lock = threading.Lock()
+        self._news_timer = QTimer(self, interval=_NEWS)
+        self._news_timer.timeout.connect(self._tell_news)
+        self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
+        self._live_timer.timeout.connect(self._run_live)
+        workspace.results.node_by_number = self._node
+        workspace.results.value_by_number = self._value
+        workspace.changes.changed.connect(self._on_change)
+        self.inputs.changed.connect(self._on_inputs)
+
+    # -- what there is ---------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session | WorkerSession:
+        """What runs the model; started on first use."""
+        if self._session is None:
+            document = self._workspace.document
+            own = self._workspace.settings.get(RUN_IN_PROCESS)
+            self._session = WorkerSession(document) if own else Session(document)
+        return self._session
+
+    def warm_up(self) -> None:
+        """Start the worker process now, so that the first run need not wait for it."""
+        session = self.session
+        if isinstance(session, WorkerSession):
+            threading.Thread(target=session.start, name="warm up", daemon=True).start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something is being computed."""
+        return self._job is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a run waits for `step` or `go_on`."""
+        run = self._run
+        return self._job is None and run is not None and run.stepper is not None and not run.stepper.done
+
+    @property
+    def paused_at(self) -> Node | None:
+        """The node that is computed next when a run waits."""
+        if not self.is_paused or self._run is None:
+            return None
+        following = self._run.stepper.next_node
+        return None if following is None else following[1]
+
+    def _node(self, number: int) -> Node | None:
+        found: Node | None = None if self._session is None else self._session.snapshots.nodes.object(number)
+        return found
+
+    def _value(self, number: int) -> Value | None:
+        found: Value | None = None if self._session is None else self._session.snapshots.values.object(number)
+        return found
+
+    # -- starting --------------------------------------------------------------------------------------------
+
+    def run(self, *, fresh: bool = False) -> None:
+        """Run everything; `fresh`: compute also what an earlier run has computed."""
+        self._start("run", fresh=fresh)
+
+    def run_to(self, node: Node) -> None:
+        """Compute what a node needs, and the node."""
+        place = self._call_of(node)
+        if place is None:
+            detail = "its function is not called in the main graph, or it belongs to a training graph"
+            raise ModelError("This node is not part of a run", detail, node)
+        self._start("run", until=place[1], path=place[0])
+
+    def step(self) -> None:
+        """Compute the next node of a run that waits, or start one that waits before its first node."""
+        if self.is_paused:
+            self._continue(one=True)
+        elif not self.is_running:
+            self._start("step")
+
+    def go_on(self) -> None:
+        """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
+        if self.is_paused:
+            self._continue(one=False)
+        elif not self.is_running:
+            self.run()
+
+    def stop(self) -> None:
+        """End the run; what it computed so far stays."""
+        if self._job is not None:
+            self._job.cancel()
+        elif self._run is not None:
+            self._run = None
+            self._workspace.set_run_state("Stopped")
+            self.state_changed.emit()
+
+    def _start(self, mode: Mode, *, until: Node | None = None, path: Path = (), fresh: bool = False) -> None:
+        self._serial += 1
+        serial = self._serial
+        recipe = self.inputs.recipe()
+
+        def go(feeds: dict[str, Any]) -> None:
+            self._feeds = recipe.signature, feeds
+            if serial == self._serial:
+                self._perform(mode, recipe, feeds, until=until, path=path, fresh=fresh)
+
+        if self._feeds is not None and self._feeds[0] == recipe.signature:
+            go(self._feeds[1])
+        else:
+            self._job = self._workspace.jobs.start(
+                "Make the inputs",
+                lambda _progress: recipe.make(),
+                done=go,
+                failed=lambda error: self._refused(error, serial),
+                finished=lambda: self._settled(serial),
+                supersede="run",
+            )
+            self.state_changed.emit()
+
+    def _perform(
+        self, mode: Mode, recipe: Recipe, feeds: dict[str, Any], *, until: Node | None, path: Path, fresh: bool
+    ) -> None:
+        document, inputs = self._workspace.document, self.inputs
+        self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
+        try:
+            request = self.session.request(
+                {**feeds, **inputs.given},
+                seed=inputs.seed,
+                memory_limit=inputs.memory_limit or None,
+                time_limit=inputs.time_limit or None,
+                until=until,
+                path=path,
+                breakpoints=() if until is not None else self.breakpoints,
+                fresh=fresh,
+            )
+        except ModelError as error:
+            self._refused(error, self._serial)
+            return
+        run = _Run(
+            self._serial, request, recipe, {**feeds, **inputs.given}, document.revision, document.current.id,
+            until is None, mode,
+        )  # fmt: skip
+        self._run = run
+        self._workspace.results.begin()
+        self._workspace.set_run_state("Running…")
+        self._launch(run, lambda progress: self._plan_and_go(run, progress))
+
+    def _launch(self, run: _Run, work: Callable[[Progress], None]) -> None:
+        self._news_timer.start()
+        self._job = self._workspace.jobs.start(
+            "Run",
+            work,
+            failed=lambda error: self._refused(error, run.serial),
+            finished=lambda: self._ended(run),
+            supersede="run",
+        )
+        self.state_changed.emit()
+
+    def _plan_and_go(self, run: _Run, progress: Progress) -> None:
+        """Off the GUI thread."""
+        session = self._session
+        run.relay = _Relay(progress)
+        if isinstance(session, WorkerSession):
+            stepping = run.mode == "step"
+            run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe, stepping=stepping)
+        else:
+            assert session is not None
+            run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe)
+            if run.mode == "run":
+                run.stepper.go_on()
+        run.result = run.stepper.result()
+
+    def _continue(self, *, one: bool) -> None:
+        run = self._run
+        assert run is not None
+
+        def work(progress: Progress) -> None:
+            assert run.relay is not None
+            run.relay.now = progress
+            if one:
+                run.stepper.step()
+            else:
+                run.stepper.go_on()
+            run.result = run.stepper.result()
+
+        self._launch(run, work)
+
+    # -- ending ----------------------------------------------------------------------------------------------
+
+    def _refused(self, error: BaseException, serial: int) -> None:
+        if serial != self._serial:
+            return
+        self._job = self._run = None
+        if isinstance(error, ModelError):
+            self._workspace.set_run_state("Not run")
+            text = f"{error.title}: {error.detail}"
+            if text != self._told or not self.live:
+                self._workspace.report(error)
+            self._told = text
+        self.state_changed.emit()
+
+    def _settled(self, serial: int) -> None:
+        """The inputs were made, or that was stopped."""
+        if serial == self._serial and self._run is None:
+            self._job = None
+            self.state_changed.emit()
+
+    def _ended(self, run: _Run) -> None:
+        if run.serial != self._serial:
+            return  # a newer run is on its way
+        self._job = None
+        self._tell_news()
+        self._news_timer.stop()
+        result = run.result
+        if result is None:
+            self._run = None
+            self._workspace.results.take(None)
+            self.state_changed.emit()
+            return
+        waiting = run.stepper is not None and not run.stepper.done and result.stopped != "cancelled"
+        if not waiting:
+            self._run = None
+        self._workspace.results.take(
+            Record(
+                result,
+                run.state,
+                run.revision,
+                run.recipe.signature,
+                dict(run.feeds),
+                run.whole and result_is_whole(result),
+            )
+        )
+        self._tell(run, result)
+        self.state_changed.emit()
+
+    def _tell(self, run: _Run, result: RunResult) -> None:
+        failures = result.failures
+        workspace = self._workspace
+        if self.is_paused:
+            node = self.paused_at
+            reason = run.stepper.reason or "before the next node"
+            workspace.set_run_state(f"Paused: {display(reason, 60)}")
+            if node is not None:
+                workspace.reveal(node)
+        elif result.stopped:
+            workspace.set_run_state(f"Ended early: {result.stopped}")
+        elif failures:
+            workspace.set_run_state(f"{plural(len(failures), 'node')} failed")
+        else:
+            done = sum(n.state is State.DONE for n in result.nodes)
+            workspace.set_run_state(
+                f"Ran {plural(done, 'node')} in {duration_text(result.seconds)} · {bytes_text(result.peak_bytes)}"
+            )
+        self._tell_failure(result)
+
+    def _tell_failure(self, result: RunResult) -> None:
+        failures = result.failures
+        if not failures:
+            if result.stopped not in ("", "cancelled", "time limit") and not result.stopped.startswith("stopped"):
+                self._workspace.message("error", "The run ended early", result.stopped)
+            elif result.stopped == "time limit":
+                self._workspace.message(
+                    "warning", "The run took longer than its time limit", "Values computed so far are kept"
+                )
+            self._told = ""
+            return
+        first = failures[0]
+        more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
+        text = f"{first}{more}"
+        if text == self._told:
+            return
+        self._told = text
+        node = self._node(first.path[0] if first.path else first.node)
+        title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
+        self._workspace.message("error", f"{title} {display(first.title or first.operator, 80)}", text, node)
+
+    # -- nodes that finish -----------------------------------------------------------------------------------
+
+    def _observe(self, finished: Sequence[Any]) -> None:
+        """On the thread of the run."""
+        numbers = []
+        for one in finished:
+            step = getattr(one, "step", None)
+            if step is not None:
+                numbers.append(step.path[0] if step.path else step.node.node)
+            elif isinstance(one.node, Node):
+                numbers.append(one.path[0] if one.path else self._session.number(one.node))  # type: ignore[union-attr]  # a run is going on
+        with self._news_lock:
+            self._news += numbers
+
+    def _tell_news(self) -> None:
+        with self._news_lock:
+            numbers, self._news = self._news, []
+        nodes = [node for number in dict.fromkeys(numbers) if (node := self._node(number)) is not None]
+        if nodes:
+            self.nodes_finished.emit(nodes)
+
+    # -- live ------------------------------------------------------------------------------------------------
+
+    def set_live(self, live: bool) -> None:
+        """Whether every edit runs what it affects."""
+        if live != self.live:
+            self.live = live
+            self.state_changed.emit()
+            if live and not self._workspace.results.is_current:
+                self._live_timer.start(0)
+
+    def _on_change(self, _change: Change) -> None:
+        if self.is_paused:
+            self._run = None  # it belongs to another model now
+            self.state_changed.emit()
+        if self.live and self._workspace.results.stale:
+            self._live_timer.start(_LIVE_DELAY)
+        elif self.live:
+            self._live_timer.stop()
+
+    def _on_inputs(self) -> None:
+        if not self._workspace.results.recall(self.inputs.recipe().signature) and self.live:
+            self._live_timer.start(_LIVE_DELAY)
+
+    def _run_live(self) -> None:
+        if self.live:
+            self._start("run")
+
+    # -- breakpoints -----------------------------------------------------------------------------------------
+
+    def set_breakpoints(self, breakpoints: Sequence[Breakpoint]) -> None:
+        """Replace the breakpoints; the next run heeds them."""
+        self.breakpoints = tuple(dict.fromkeys(breakpoints))
+        self.state_changed.emit()
+
+    def toggle_breakpoint(self, thing: Node | Value) -> None:
+        """Stop before a node or after a value, or no longer."""
+        made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
+        if made in self.breakpoints:
+            self.set_breakpoints([b for b in self.breakpoints if b != made])
+        else:
+            self.set_breakpoints([*self.breakpoints, made])
+
+    def _call_of(self, node: Node) -> tuple[Path, Node] | None:
+        """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in."""
+        graph: Graph | None = node.graph
+        while graph is not None and isinstance(graph.owner, Node):
+            node, graph = graph.owner, graph.owner.graph
+        if graph is self.inputs.graph:
+            return (), node
+        if graph is None or not isinstance(graph.owner, Function):
+            return None
+        for call in _calls_of(graph.owner):
+            around = self._call_of(call)
+            if around is not None and around[1] is call:
+                return (*around[0], self.session.snapshots.nodes[call]), node
+        return None
 
     def close(self) -> None:
-        """Nothing yet."""
+        """End everything; the document is closed."""
+        self._serial += 1
+        self._live_timer.stop()
+        self._news_timer.stop()
+        session, self._session = self._session, None
+        self._run = None
+        if isinstance(session, WorkerSession):
+            threading.Thread(target=session.close, name="end the worker").start()
+
+
+def result_is_whole(result: RunResult) -> bool:
+    """Whether a run came to its end, so that it can stand for the state it was computed for."""
+    return not result.stopped
+
+
+def _alive(breakpoint_: Breakpoint) -> bool:
+    thing = breakpoint_.node or breakpoint_.value
+    return thing is None or is_in_model(thing)
+
+
+def _calls_of(function: Function) -> list[Node]:
+    if function.model is None:
+        return []
+    nodes = (node for graph in function.model.graphs() for node in graph.nodes)
+    return [n for n in nodes if (n.domain, n.op_type, n.overload) == function.key]

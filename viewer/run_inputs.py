@@ -1,0 +1,260 @@
+"""What a run gets: a source for each input, sizes of symbols, seed and limits; remembered for each model."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from PySide6.QtCore import QObject, Signal
+
+from exec.images import ImageOptions
+from exec.inputs import (
+    Constant,
+    File,
+    InputSource,
+    Random,
+    Range,
+    make_value,
+    read_data_set,
+    required_inputs,
+    settle,
+    symbols,
+)
+from model.graph import Graph, Value
+from viewer.settings import Option
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: What the panel offers; a data set is one source for all inputs at once.
+SourceKind = Literal["random", "constant", "range", "file"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that is needed to make the values of the inputs, on any thread. `signature` is equal for equal values."""
+
+    graph: Graph  # a copy of the interface
+    sources: Mapping[str, InputSource]
+    sizes: Mapping[str, int]
+    seed: int
+    data_set: Path | None
+    signature: Hashable
+
+    def make(self) -> dict[str, Any]:
+        """The values by name. Reads files; ModelError when a source does not fit. Any thread."""
+        feeds = dict(read_data_set(self.data_set, self.graph).inputs) if self.data_set is not None else {}
+        for position, value in enumerate(required_inputs(self.graph)):
+            if value.name in self.sources and value.name not in feeds:
+                source = self.sources[value.name]
+                feeds[value.name] = make_value(value, source, self.sizes, seed=self.seed + position)
+        return feeds
+
+
+class RunInputs(QObject):
+    """The choices for one document. GUI thread only."""
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.sources: dict[str, InputSource] = {}
+        self.sizes: dict[str, int] = {}
+        self.seed = 0
+        self.memory_limit = 0  # bytes of a single value; 0: half of the machine's memory
+        self.time_limit = 0.0  # seconds; 0: none
+        self.data_set: Path | None = None
+        self.given: dict[str, Any] = {}  # values of a saved run, by name; they come before the sources
+        self._given_stamp = 0
+        self._read()
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is run."""
+        return self._workspace.model.graph
+
+    def inputs(self) -> list[Value]:
+        """The inputs that need a value."""
+        return required_inputs(self.graph)
+
+    def source(self, name: str) -> InputSource:
+        """Where the value of an input comes from."""
+        return self.sources.get(name, Random())
+
+    def symbols(self) -> dict[str, int]:
+        """The symbolic dimensions of the inputs with their sizes."""
+        found = symbols(self.graph)
+        return found | {name: size for name, size in self.sizes.items() if name in found}
+
+    def data_sets(self) -> list[Path]:
+        """The folders of test data beside the model."""
+        path = self._workspace.document.path
+        if path is None:
+            return []
+        folders = [folder for folder in path.parent.glob("test_data_set_*") if folder.is_dir()]
+        return sorted(folders, key=lambda folder: (len(folder.name), folder.name))
+
+    # -- choosing --------------------------------------------------------------------------------------------
+
+    def set_source(self, name: str, source: InputSource) -> None:
+        """Choose where the value of an input comes from."""
+        if self.source(name) != source or name in self.given:
+            self.sources[name] = source
+            self.given.pop(name, None)
+            self._tell()
+
+    def set_size(self, symbol: str, size: int) -> None:
+        """Choose how large a symbolic dimension is."""
+        if self.symbols().get(symbol) != size:
+            self.sizes[symbol] = size
+            self._tell()
+
+    def set_seed(self, seed: int) -> None:
+        """Choose the seed of random inputs and operators."""
+        if seed != self.seed:
+            self.seed = seed
+            self._tell()
+
+    def set_limits(self, *, memory: int | None = None, time: float | None = None) -> None:
+        """Choose the limits; 0 for none."""
+        self.memory_limit = self.memory_limit if memory is None else memory
+        self.time_limit = self.time_limit if time is None else time
+        self._tell()
+
+    def set_data_set(self, folder: Path | None) -> None:
+        """Take all inputs from a folder of test data, or from their sources again."""
+        if folder != self.data_set:
+            self.data_set = folder
+            self.given = {}
+            self._tell()
+
+    def set_given(self, feeds: Mapping[str, Any], seed: int) -> None:
+        """Take inputs from a saved run."""
+        self.given = dict(feeds)
+        self._given_stamp += 1
+        self.data_set = None
+        self.seed = seed
+        self._tell()
+
+    def _tell(self) -> None:
+        self._write()
+        self.changed.emit()
+
+    # -- what a run needs ------------------------------------------------------------------------------------
+
+    def recipe(self) -> Recipe:
+        """Everything the values are made from, as it is now."""
+        graph = Graph(self.graph.name)
+        graph.inputs = tuple(_copy(v, graph) for v in self.graph.inputs)
+        graph.outputs = tuple(_copy(v, graph) for v in self.graph.outputs)
+        needed = [v for v in self.inputs() if v.name not in self.given]
+        sources = {v.name: settle(v, self.source(v.name)) for v in needed}
+        sizes = self.symbols()
+        signature = (
+            tuple((v.name, v.type, repr(sources.get(v.name)), _stamp(sources.get(v.name))) for v in graph.inputs),
+            tuple(sizes.items()),
+            self.seed,
+            str(self.data_set or ""),
+            (self._given_stamp, tuple(self.given)) if self.given else None,
+        )
+        return Recipe(graph, sources, sizes, self.seed, self.data_set, signature)
+
+    # -- remembering -----------------------------------------------------------------------------------------
+
+    def _option(self) -> Option[str] | None:
+        path = self._workspace.document.path
+        if path is None:
+            return None
+        name = hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return Option(f"run/{name}", "")
+
+    def _write(self) -> None:
+        option = self._option()
+        if option is None:
+            return
+        content = {
+            "sources": {name: as_json(source) for name, source in self.sources.items()},
+            "sizes": self.sizes,
+            "seed": self.seed,
+            "memory": self.memory_limit,
+            "time": self.time_limit,
+            "data set": str(self.data_set or ""),
+        }
+        self._workspace.settings.set(option, json.dumps(content))
+
+    def _read(self) -> None:
+        option = self._option()
+        text = "" if option is None else self._workspace.settings.get(option)
+        try:
+            content = json.loads(text) if text else {}
+            self.sources = {str(n): from_json(s) for n, s in dict(content.get("sources", {})).items()}
+            self.sizes = {str(n): max(0, int(s)) for n, s in dict(content.get("sizes", {})).items()}
+            self.seed = int(content.get("seed", 0))
+            self.memory_limit = max(0, int(content.get("memory", 0)))
+            self.time_limit = max(0.0, float(content.get("time", 0.0)))
+            folder = Path(content.get("data set") or "")
+            self.data_set = folder if content.get("data set") and folder.is_dir() else None
+        except (ValueError, TypeError, AttributeError, KeyError):
+            self.sources, self.sizes = {}, {}  # written by another version, or by hand
+
+
+def _copy(value: Value, graph: Graph) -> Value:
+    copy = Value(value.name, value.type, graph)
+    copy.initializer = value.initializer
+    return copy
+
+
+def _stamp(source: InputSource | None) -> Hashable:
+    """Something that differs when the file of a source was written again."""
+    if not isinstance(source, File):
+        return None
+    try:
+        status = source.path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+_KINDS: dict[str, type[Any]] = {"random": Random, "constant": Constant, "range": Range, "file": File}
+
+
+def kind_of(source: InputSource) -> SourceKind:
+    """What the panel calls a source."""
+    match source:
+        case Random():
+            return "random"
+        case Constant():
+            return "constant"
+        case Range():
+            return "range"
+        case File():
+            return "file"
+
+
+def as_json(source: InputSource) -> dict[str, Any]:
+    """A source as it is remembered."""
+    fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
+    if isinstance(source, File):
+        fields["path"] = str(source.path)
+        fields["image"] = dataclasses.asdict(source.image) if source.image is not None else None
+    return {"kind": kind_of(source), **fields}
+
+
+def from_json(content: Mapping[str, Any]) -> InputSource:
+    """A remembered source; ValueError, TypeError or KeyError when it is none."""
+    fields = dict(content)
+    kind = _KINDS[str(fields.pop("kind"))]
+    if kind is File:
+        image = fields.get("image")
+        if image is not None:
+            options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in dict(image).items()}
+            fields["image"] = ImageOptions(**options)
+        fields["path"] = Path(str(fields["path"]))
+    source: InputSource = kind(**fields)
+    return source
