@@ -28,7 +28,7 @@ def compile_model(
 ) -> Plan:
     """The plan of a model's graph; `fed` are initializers that this run replaces."""
     library.use(snapshot)
-    compiler = _Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
+    compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
     return compiler.root(snapshot.graph, snapshot.opset_imports, fed)
 
 
@@ -42,11 +42,11 @@ def compile_expansion(
     constants: Mapping[int, RuntimeValue],
 ) -> Plan:
     """The plan of a function body that replaces a kernel; `constants` are inputs (by value) that never change."""
-    compiler = _Compiler(library, {}, {}, seed, 13)
+    compiler = Compiler(library, {}, {}, seed, 13)
     return compiler.root(graph, imports, frozenset(), environment, constants)
 
 
-class _Scope:
+class Scope:
     """Where values of one graph (of one call of a function) live."""
 
     __slots__ = ("context", "environment", "imports", "path", "slots")
@@ -59,7 +59,9 @@ class _Scope:
         self.context = context  # what else decides what a node with bodies computes
 
 
-class _Compiler:
+class Compiler:
+    """Makes one plan: `root` of a whole graph, `node` of a single one into the plan at hand."""
+
     def __init__(
         self,
         library: Library,
@@ -76,6 +78,7 @@ class _Compiler:
         self.plan = Plan([], 1, (), (), {}, {NONE_SLOT: 0}, {}, {}, names)
         self._depth: list[FunctionKey] = []
         self._assumed: set[str] = set()
+        self._failed = False  # some node fails for what is around it: a cycle, a recursion
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
@@ -87,12 +90,13 @@ class _Compiler:
         environment: Environment = NO_ENVIRONMENT,
         constants: Mapping[int, RuntimeValue] | None = None,
     ) -> Plan:
+        """The plan of a graph that is in no other."""
         functions = tuple(f.uid for f in self.functions.values())
-        scope = _Scope((), environment, imports, (functions, tuple(imports.items())))
+        scope = Scope((), environment, imports, (functions, tuple(imports.items())))
         return self.finish(graph, scope, fed, constants)
 
     def body(
-        self, graph: GraphSnapshot, scope: _Scope, captured: Mapping[int, int], outer: Plan
+        self, graph: GraphSnapshot, scope: Scope, captured: Mapping[int, int], outer: Plan
     ) -> tuple[Plan, tuple[tuple[int, int], ...]]:
         """A plan of its own for a body, and the (outer, inner) slots of what it captures."""
         captures = []
@@ -106,8 +110,9 @@ class _Compiler:
         return self.finish(graph, scope, frozenset(graph.inputs), None), tuple(captures)
 
     def finish(
-        self, graph: GraphSnapshot, scope: _Scope, fed: frozenset[int], constants: Mapping[int, RuntimeValue] | None
+        self, graph: GraphSnapshot, scope: Scope, fed: frozenset[int], constants: Mapping[int, RuntimeValue] | None
     ) -> Plan:
+        """Compile a graph in a scope that knows what is around it."""
         plan = self.plan
         plan.inputs = tuple(self._slot(scope, v) for v in graph.inputs)
         for value, tensor in graph.initializers:
@@ -122,6 +127,11 @@ class _Compiler:
         plan.outputs = tuple(self._read(scope, v) for v in graph.outputs)
         plan.template = [MISSING] * plan.size
         plan.template[NONE_SLOT] = None
+        plan.straight = (
+            not self._failed
+            and len(plan.steps) == len(graph.nodes)
+            and all(step.node is node for step, node in zip(plan.steps, graph.nodes, strict=True))
+        )
         for slot, content in given.items():
             plan.template[slot] = content
             plan.given.add(slot)
@@ -133,7 +143,7 @@ class _Compiler:
                     plan.producers[slot] = step
         return plan
 
-    def _slot(self, scope: _Scope, value: int) -> int:
+    def _slot(self, scope: Scope, value: int) -> int:
         slot = scope.slots.get(value)
         if slot is None:
             plan = self.plan
@@ -141,7 +151,7 @@ class _Compiler:
             plan.size += 1
         return slot
 
-    def _read(self, scope: _Scope, value: int) -> int:
+    def _read(self, scope: Scope, value: int) -> int:
         slot = scope.slots.get(value)
         if slot is None:
             slot = self._slot(scope, value)
@@ -154,17 +164,17 @@ class _Compiler:
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
-    def _nodes(self, graph: GraphSnapshot, scope: _Scope) -> None:
+    def _nodes(self, graph: GraphSnapshot, scope: Scope) -> None:
         ordered, cyclic = self._order(graph, scope)
         for node in ordered:
-            self._node(node, scope)
+            self.node(node, scope)
         if cyclic:
             text = " → ".join(n.title for n in [*cyclic[0], cyclic[0][0]])
             for node in cyclic[1]:
                 self._failing(node, scope, f"it is part of, or needs, a cycle of nodes: {text}")
 
     def _order(
-        self, graph: GraphSnapshot, scope: _Scope
+        self, graph: GraphSnapshot, scope: Scope
     ) -> tuple[Sequence[NodeSnapshot], tuple[list[NodeSnapshot], list[NodeSnapshot]] | None]:
         """Nodes in an order in which they can run, the file's own where that is one; and what is left of a cycle."""
         defined = set(scope.slots)
@@ -214,7 +224,8 @@ class _Compiler:
         cycle = [nodes[i] for i in reversed(path[path.index(index) :])]
         return order, (cycle, [nodes[i] for i in sorted(left)])
 
-    def _node(self, node: NodeSnapshot, scope: _Scope) -> None:
+    def node(self, node: NodeSnapshot, scope: Scope) -> None:
+        """Add the step of a node, or those of the function it calls."""
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             self._call(node, function, scope)
@@ -240,7 +251,7 @@ class _Compiler:
             call = partial(call, **attributes)
         self._emit(node, scope, operation, ins, captured, bodies, call, context)
 
-    def _context(self, node: NodeSnapshot, opset: int, scope: _Scope) -> Context:
+    def _context(self, node: NodeSnapshot, opset: int, scope: Scope) -> Context:
         finder = RegionFinder(self.plan, scope.path, self.library)
         self.plan.finders.append(finder)
         return Context(
@@ -261,7 +272,8 @@ class _Compiler:
         error = MissingKernelError if operation.error == "MissingKernelError" else KernelError
         return refusal(operation.problem, error)
 
-    def _failing(self, node: NodeSnapshot, scope: _Scope, problem: str) -> None:
+    def _failing(self, node: NodeSnapshot, scope: Scope, problem: str) -> None:
+        self._failed = True
         operation = Operation(self.library.token(("problem", node.uid, problem)), 0, problem=problem)
         ins = tuple(self._read(scope, v) for v in node.inputs)
         self._emit(node, scope, operation, ins, (), (), refusal(problem), None)
@@ -269,7 +281,7 @@ class _Compiler:
     def _emit(
         self,
         node: NodeSnapshot,
-        scope: _Scope,
+        scope: Scope,
         operation: Operation,
         ins: tuple[int, ...],
         captured: tuple[int, ...],
@@ -293,14 +305,14 @@ class _Compiler:
         if operation.notes:
             plan.notes.extend(f"{node.title}: {note}" for note in operation.notes)
 
-    def _define(self, scope: _Scope, value: int) -> int:
+    def _define(self, scope: Scope, value: int) -> int:
         if value == ABSENT:
             return NONE_SLOT
         slot = self._slot(scope, value)
         self.plan.undefined.pop(slot, None)
         return slot
 
-    def _opset(self, domain: str, scope: _Scope) -> int:
+    def _opset(self, domain: str, scope: Scope) -> int:
         opset = scope.imports.get(domain)
         if opset is None:
             opset = assumed_opset(domain, self.ir_version)
@@ -311,14 +323,14 @@ class _Compiler:
                 )
         return opset
 
-    def _bodies(self, operation: Operation, scope: _Scope) -> tuple[tuple[BodyPlan, ...], tuple[int, ...]]:
+    def _bodies(self, operation: Operation, scope: Scope) -> tuple[tuple[BodyPlan, ...], tuple[int, ...]]:
         bodies = []
         outer_slots: dict[int, None] = {}
         for name, graph in operation.bodies.items():
             captured = {v: self._read(scope, v) for v in self.library.free_values(graph)}
-            compiler = _Compiler(self.library, self.functions, self.names, self.seed, self.ir_version)
+            compiler = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version)
             compiler._depth = self._depth
-            inner = _Scope(scope.path, scope.environment, scope.imports, scope.context)
+            inner = Scope(scope.path, scope.environment, scope.imports, scope.context)
             plan, captures = compiler.body(graph, inner, captured, self.plan)
             bodies.append(
                 BodyPlan(
@@ -332,7 +344,7 @@ class _Compiler:
 
     # -- functions -------------------------------------------------------------------------------------------
 
-    def _call(self, node: NodeSnapshot, function: FunctionSnapshot, scope: _Scope) -> None:
+    def _call(self, node: NodeSnapshot, function: FunctionSnapshot, scope: Scope) -> None:
         """Put the nodes of a function in place of a node that calls it."""
         problem = self._call_problem(node, function)
         if problem:
@@ -343,7 +355,7 @@ class _Compiler:
         body = function.body
         imports = function.opset_imports or scope.imports
         context = (scope.context, function.uid, tuple(imports.items()))
-        inner = _Scope((*scope.path, node.node), environment, imports, context)
+        inner = Scope((*scope.path, node.node), environment, imports, context)
         for position, value in enumerate(body.inputs):
             given = node.inputs[position] if position < len(node.inputs) else ABSENT
             inner.slots[value] = self._read(scope, given)
@@ -357,7 +369,7 @@ class _Compiler:
             if value != ABSENT:
                 self._alias(scope, value, self._read(inner, result))
 
-    def _alias(self, scope: _Scope, value: int, slot: int) -> None:
+    def _alias(self, scope: Scope, value: int, slot: int) -> None:
         """Let a value of the caller be a value inside the function; earlier readers (in bodies) see it as well."""
         scope.slots[value] = slot
         self.plan.slots[scope.path, value] = slot

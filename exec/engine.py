@@ -18,6 +18,7 @@ from exec.compiler import compile_model
 from exec.context import Limits, RuntimeValue
 from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
+from exec.patching import patched
 from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey
 from exec.results import Failure, NodeResult, RunResult, State
 from exec.runner import FOLD_LIMIT, Observer, Run, bind, distinct_bytes, prepare
@@ -75,6 +76,8 @@ class _Store:
         """Let values of older runs go until the rest fits."""
         if all(e.run == self.run for e in self.entries.values()):
             return
+        if sum(e.nbytes for e in self.entries.values()) <= self.budget:
+            return  # even if views count
         total = distinct_bytes(v for e in self.entries.values() for v in e.values)
         if total <= self.budget:
             return
@@ -83,6 +86,15 @@ class _Store:
             if total <= self.budget:
                 return
             total -= self.entries.pop(token).nbytes
+
+
+@dataclass(slots=True)
+class _Numbering:
+    """Tokens of slots and steps for certain feeds."""
+
+    feeds: tuple[tuple[int, int], ...]
+    slots: list[int]
+    steps: list[int]
 
 
 class Engine:
@@ -97,8 +109,9 @@ class Engine:
         self.library = Library()
         self._store = _Store(budget)
         self._plans: dict[Any, Plan] = {}
+        self._newest: tuple[int, frozenset[int], ModelSnapshot, Plan] | None = None
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
-        self._tokens: dict[int, tuple[Any, list[int]]] = {}  # by id of a plan in _plans
+        self._tokens: dict[int, _Numbering] = {}  # by id of a plan in _plans
         self._last: Execution | None = None  # whose values are not yet in the store
 
     def forget(self) -> None:
@@ -112,9 +125,12 @@ class Engine:
         """The plan of a snapshot; that of the same content is found again."""
         key = (snapshot.uid, seed, fed)
         plan = self._plans.pop(key, None)
+        if plan is None and self._newest is not None and self._newest[:2] == (seed, fed):
+            plan = patched(self._newest[3], self._newest[2], snapshot, self.library, seed)
         if plan is None:
             plan = compile_model(snapshot, self.library, seed=seed, fed=fed)
         self._plans[key] = plan  # the newest last
+        self._newest = seed, fed, snapshot, plan
         plan.names = snapshot.names
         while len(self._plans) > 4:
             dropped = self._plans.pop(next(iter(self._plans)))
@@ -178,29 +194,53 @@ class Engine:
     def _number(self, plan: Plan, given: Mapping[int, RuntimeValue]) -> list[int]:
         """A token per step; 0 where something is missing."""
         feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
+        volatile = bool(self.library.volatile)
         known = self._tokens.get(id(plan))
-        if known is not None and known[0] == feeds and not self.library.volatile:
-            return known[1]
-        tokens = [0] * plan.size
-        for slot, token in plan.tokens.items():
-            tokens[slot] = token if slot else -1
-        for value, token in feeds:
-            tokens[plan.slots[(), value]] = token
-        of_steps = []
-        intern = self.library.token
-        for step in plan.steps:
-            token = step.token
-            if not token and not step.operation.problem:
-                read = [tokens[s] for s in step.reads]
-                if 0 not in read:
-                    moment = self._store.run if step.key in self.library.volatile else 0
-                    token = intern((step.key, *read) if not moment else ("volatile", moment, step.key, *read))
-                    for index, slot in enumerate(step.outs):
-                        if slot:
-                            tokens[slot] = token if not index else intern((token, "output", index))
-            of_steps.append(token)
-        self._tokens[id(plan)] = feeds, of_steps
-        return of_steps
+        if known is not None and known.feeds == feeds and not volatile:
+            return known.steps
+        base = self._tokens.get(id(plan.base)) if plan.base is not None else None
+        if base is not None and base.feeds == feeds and not volatile:
+            found = _Numbering(feeds, base.slots.copy(), base.steps.copy())
+            self._renumber(plan, found)
+        else:
+            found = _Numbering(feeds, [0] * plan.size, [])
+            for slot, token in plan.tokens.items():
+                found.slots[slot] = token if slot else -1
+            for value, token in feeds:
+                found.slots[plan.slots[(), value]] = token
+            for step in plan.steps:
+                found.steps.append(self._token(step, found.slots))
+        plan.base = None
+        self._tokens[id(plan)] = found
+        return found.steps
+
+    def _renumber(self, plan: Plan, found: _Numbering) -> None:
+        """Number what is downstream of the steps that an edit changed."""
+        changed, dirty = plan.changed, set[int]()
+        for step in plan.steps[min(changed) :]:
+            if step.index in changed or not dirty.isdisjoint(step.ins) or not dirty.isdisjoint(step.captured):
+                token = self._token(step, found.slots)
+                if token != found.steps[step.index]:
+                    found.steps[step.index] = token
+                    dirty.update(step.outs)
+                    dirty.discard(0)
+
+    def _token(self, step: Step, slots: list[int]) -> int:
+        """The token of a step whose inputs have theirs; its outputs get one too."""
+        if step.token:
+            return step.token
+        read = [slots[s] for s in step.reads]
+        if step.operation.problem or 0 in read:
+            for slot in step.outs:
+                slots[slot] = 0 if slot else -1
+            return 0
+        intern, key = self.library.token, step.key
+        content = (key, *read)
+        token = intern(("volatile", self._store.run, *content) if key in self.library.volatile else content)
+        for index, slot in enumerate(step.outs):
+            if slot:
+                slots[slot] = token if not index else intern((token, "output", index))
+        return token
 
     def _feed(self, number: int, value: RuntimeValue) -> int:
         """The token of a feed; a copy is kept to see later whether it changed, and so that nobody can change it."""

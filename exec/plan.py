@@ -80,6 +80,10 @@ class Step:
         """All slots it depends on."""
         return self.ins + self.captured
 
+    def layout(self) -> StepLayout:
+        """What results need to know of it."""
+        return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs)
+
     def code(self, free: tuple[int, ...] = ()) -> Code:
         """The step as the loop wants it."""
         if not free and self.plain is not None:
@@ -120,6 +124,9 @@ class Plan:
     finders: list[RegionFinder] = field(default_factory=list)
     everything: list[Step] | None = None  # what a run of all values computes, once constants are folded; see code
     folded: list[int] = field(default_factory=list)  # the other steps, by index
+    straight: bool = False  # steps are the graph's own nodes in their order
+    base: Plan | None = None  # the plan this one was patched from, until its values are numbered
+    changed: frozenset[int] = frozenset()  # which steps are others than there
     _layout: Layout | None = None
 
     def step_of(self, node: int, path: Path = ()) -> Step | None:
@@ -142,8 +149,7 @@ class Plan:
     def layout(self) -> Layout:
         """What results need to know of it: light, and fit for another process."""
         if self._layout is None:
-            steps = [StepLayout(s.index, s.node.node, s.path, s.reads, s.outs) for s in self.steps]
-            self._layout = Layout(self.slots, self.outputs, self.names, steps)
+            self._layout = Layout(self.slots, self.outputs, self.names, [s.layout() for s in self.steps])
         return self._layout
 
 

@@ -13,12 +13,12 @@ from exec.plan import MISSING, Path, Plan, Step
 class RegionFinder:
     """Finds and runs the steps between given values and a target, in the graph that one node is in.
 
-    `live` holds the values of the run going on while there is one. `used` says that somebody asked: the results of
-    that node then depend on more than its inputs.
+    `plan` is the one that is run (after an edit, plans share finders), `live` holds the values of the run going on.
+    `used` says that somebody asked: the results of that node then depend on more than its inputs.
     """
 
     def __init__(self, plan: Plan, path: Path, library: Library) -> None:
-        self._plan = plan
+        self.plan = plan
         self._path = path
         self._library = library
         self.live: list[RuntimeValue] | None = None
@@ -29,7 +29,7 @@ class RegionFinder:
         """The region that makes `target` of the given values, run on them; KernelError names what is not there."""
         assert self.live is not None
         self.used = True
-        plan = self._plan
+        plan = self.plan
         by_name = {plan.name(value): slot for (path, value), slot in plan.slots.items() if path == self._path}
         names = {slot: name for name, slot in by_name.items()}
         missing = [name for name in (*given, target) if name not in by_name]
@@ -52,7 +52,7 @@ class RegionFinder:
 
     def _between(self, slots: list[RuntimeValue], given: set[int], target: int) -> list[Step]:
         """Steps that the target depends on, up to the given slots, in run order; constants are read on the way."""
-        plan = self._plan
+        plan = self.plan
         wanted: dict[int, Step] = {}
         pending = [target]
         while pending:

@@ -275,7 +275,7 @@ class Run:
     def _connect(self, plan: Plan, slots: list[RuntimeValue]) -> None:
         """Tell the bodies of a plan's steps which values are around them."""
         for finder in plan.finders:
-            finder.live, finder.run = slots, self._again
+            finder.plan, finder.live, finder.run = plan, slots, self._again
         for step in plan.bodied:
             for body in step.bodies:
                 body.outer, body.runner = slots, self.body

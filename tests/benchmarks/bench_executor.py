@@ -97,6 +97,12 @@ def reference_session(model: onnx.ModelProto) -> Any:
         return ReferenceEvaluator(model)
 
 
+def run_reference(evaluator: Any, feeds: dict[str, Any]) -> None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        evaluator.run(None, feeds)
+
+
 def measure(
     tasks: dict[str, Callable[[], Any]], rounds: dict[str, int], clock: Callable[[], float]
 ) -> dict[str, float]:
@@ -127,16 +133,11 @@ def bench(name: str, model: onnx.ModelProto, options: argparse.Namespace) -> Row
             first.outputs, dict(zip([o.name for o in model.graph.output], plain.run(None, feeds), strict=True))
         )
     if options.reference:
-        evaluator = reference_session(model)
-
-        def reference() -> None:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                evaluator.run(None, feeds)
-
         try:
-            reference()
-            tasks["reference"], rounds["reference"] = reference, options.reference_rounds
+            evaluator = reference_session(model)
+            run_reference(evaluator, feeds)
+            tasks["reference"] = lambda: run_reference(evaluator, feeds)
+            rounds["reference"] = options.reference_rounds
         except Exception as error:  # noqa: BLE001 - it cannot run some exports at all
             print(f"  onnx.reference cannot run {name}: {str(error)[:80]}", file=sys.stderr)
     clock = time.process_time if options.threads == 1 else time.perf_counter
