@@ -148,10 +148,11 @@ def _scalar_text(value: object) -> str:
 
 
 def short_shape(shape: Shape | None) -> str:
-    """A shape whose long symbols are shortened, so that the rank can still be seen."""
+    """A shape whose long symbols are shortened, so that the rank can still be seen; ``[3]`` for a single dimension."""
     if shape is None:
         return ""
-    return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
+    text = shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
+    return f"[{text}]" if shape.rank == 1 else text
 
 
 def value_text(value: Value, type_: Type | None = None) -> str:

@@ -17,18 +17,23 @@ from viewer.theme import Theme
 _MOST_NAMES = 60
 _LEAST_SPACE = (44.0, 18.0)  # a group smaller than this on screen has no room for its name
 _MARGIN = 12.0
+_DEEPEST = 6
+_HIDDEN = 10.0  # px of a header out of view that hide its title
 
 
 def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
-    """Names of groups and containers while they are too small to read; larger ones first, none over another."""
-    if viewport.scale >= TITLES_FROM:
-        return
+    """Names of groups and containers where they cannot be read; larger ones first, none over another.
+
+    From afar that is all of them; near it is containers around what is seen whose header is out of view.
+    """
     ids = scene.named
     rects = scene.rects[ids] * viewport.scale
     rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio
     seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])
     seen &= (rects[:, 0] < viewport.width) & (rects[:, 0] + rects[:, 2] > 0)
     seen &= (rects[:, 1] < viewport.height) & (rects[:, 1] + rects[:, 3] > 0)
+    if viewport.scale >= TITLES_FROM:
+        seen &= (scene.kinds[ids] == Kind.CONTAINER) & ((rects[:, 0] < -_HIDDEN) | (rects[:, 1] < -_HIDDEN))
     ids, rects = ids[seen], rects[seen]
     order = np.argsort(-rects[:, 2] * rects[:, 3], kind="stable")[: 2 * _MOST_NAMES]
     taken: list[QRectF] = []
@@ -48,6 +53,9 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
             if box.kind is Kind.CONTAINER
             else QRectF(rect[0] + (width - wide) / 2 - 3, rect[1] + (height - high) / 2, wide + 6, high)
         )
+        for _ in range(_DEEPEST if box.kind is Kind.CONTAINER else 0):  # nested ones below each other
+            if any(spot.intersects(other) for other in taken):
+                spot.translate(0.0, high + 4.0)
         if any(spot.intersects(other) for other in taken):
             continue
         taken.append(spot)

@@ -180,9 +180,8 @@ class ScenePainter:
         for index in frames.tolist():
             left, top, width, height = self.scene.rect(index)
             box = self.scene.boxes[index]
-            fill = theme.group if self.scene.depths[index] % 2 == 0 else _mixed(theme.group, theme.canvas, 0.5)
             painter.setPen(QPen(theme.group_border, 1.0 if scale >= BLOCKS_BELOW else 0))
-            painter.setBrush(fill)
+            painter.setBrush(self._ground(index))
             frame = QRectF(left + 0.5, top + 0.5, width - 1, height - 1)
             if scale < BLOCKS_BELOW:
                 painter.drawRect(frame)
@@ -195,6 +194,13 @@ class ScenePainter:
             if scale >= TITLES_FROM:
                 offset = 6.0 if box.category else 0.0
                 self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted)
+
+    def _ground(self, frame: int) -> QColor:
+        """What lies behind the content of a container; of the canvas for -1."""
+        theme = self._theme
+        if frame < 0:
+            return theme.label
+        return theme.group if self.scene.depths[frame] % 2 == 0 else _mixed(theme.group, theme.canvas, 0.5)
 
     # -- near ------------------------------------------------------------------------------------------------
 
@@ -348,7 +354,8 @@ class ScenePainter:
         inset = (16.0 - fonts.height(Style.LABEL)) / 2
         for label in self._labels.in_rect(*area):
             left, top, width, height = label.rect
-            painter.fillRect(QRectF(left, top, width, height), theme.label)
+            source = int(self.scene.drawing.edges[label.edge, 0])
+            painter.fillRect(QRectF(left, top, width, height), self._ground(self.scene.boxes[source].parent))
             self._text(painter, left + 3.0, top + inset, label.text, Style.LABEL, theme.muted)
 
     def _text(self, painter: QPainter, x: float, y: float, text: str, style: Style, color: QColor) -> None:

@@ -102,5 +102,6 @@ def test_lists_that_say_what_leaving_them_out_would_have_no_row():
 def test_long_symbols_leave_the_rank_visible():
     shape = Shape(("DynamicDimension.0", 16, None, "batch"))
     assert captions.short_shape(shape) == "Dynam…on.0×16×?×batch"
+    assert captions.short_shape(Shape((3,))) == "[3]"
     assert captions.short_shape(Shape(())) == "scalar"
     assert captions.short_shape(None) == ""
