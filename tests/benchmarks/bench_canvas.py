@@ -192,7 +192,7 @@ def measure_hits(view: GraphView, unit: float) -> None:
     print(f"  hit test {clock.median / len(points) * 1e3:.0f} µs ({clock.median / len(points) / unit:.4f})")
     clock = Clock()
     for share in (0.1, 0.5, 1.0):
-        clock.run(lambda share=share: scene.boxes_in(0, 0, scene.width, scene.height * share))  # type: ignore[misc]
+        clock.run(lambda share=share: scene.boxes_in(0, 0, scene.width, scene.height * share))
     print(f"  rubber band over 10 %, 50 %, all: {', '.join(f'{t:.1f}' for t in clock.times)} ms")
 
 
@@ -203,7 +203,7 @@ def measure_exports(view: GraphView, unit: float) -> None:
         for suffix in ("svg", "png", "pdf"):
             path = Path(folder) / f"graph.{suffix}"
             clock = Clock()
-            clock.run(lambda path=path: export_scene(view.scene, path, load_theme("light"), progress=SILENT))  # type: ignore[misc]
+            clock.run(lambda path=path: export_scene(view.scene, path, load_theme("light"), progress=SILENT))
             size = path.stat().st_size / 1e6
             print(f"  {suffix} {clock.median / 1e3:.2f} s, {size:.1f} MB ({clock.median / unit:.0f})")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 from viewer.canvas.viewport import LARGEST
 from viewer.selection import Item
 
 _SMALLEST = 1e-4
+_FARTHEST = 1e9  # px; NaN is not below it either
 
 
 @dataclass
@@ -26,10 +26,10 @@ class Place:
         """Take over what was kept in a file; False, and nothing taken over, when it is nonsense."""
         if not isinstance(state, dict):
             return False
-        numbers = [state.get(name) for name in ("scale", "x", "y")]
-        if not all(isinstance(n, (int, float)) and isfinite(n) and abs(n) < 1e9 for n in numbers):
+        numbers = [n for n in map(state.get, ("scale", "x", "y")) if isinstance(n, (int, float)) and abs(n) < _FARTHEST]
+        if len(numbers) < 3:
             return False
-        scale, x, y = (float(n) for n in numbers)  # type: ignore[arg-type]  # all are numbers, as just checked
+        scale, x, y = map(float, numbers)
         self.scale, self.centre = min(max(scale, _SMALLEST), LARGEST), (x, y)
         return True
 

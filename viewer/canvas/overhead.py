@@ -26,22 +26,13 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
 
     From afar that is all of them; near it is containers around what is seen whose header is out of view.
     """
-    ids = scene.named
-    rects = scene.rects[ids] * viewport.scale
-    rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio
-    seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])
-    seen &= (rects[:, 0] < viewport.width) & (rects[:, 0] + rects[:, 2] > 0)
-    seen &= (rects[:, 1] < viewport.height) & (rects[:, 1] + rects[:, 3] > 0)
-    if viewport.scale >= TITLES_FROM:
-        seen &= (scene.kinds[ids] == Kind.CONTAINER) & ((rects[:, 0] < -_HIDDEN) | (rects[:, 1] < -_HIDDEN))
-    ids, rects = ids[seen], rects[seen]
-    order = np.argsort(-rects[:, 2] * rects[:, 3], kind="stable")[: 2 * _MOST_NAMES]
+    named = _unreadable(scene, viewport)
     taken: list[QRectF] = []
     painter.setFont(fonts.font(Style.NAME))
     high = fonts.height(Style.NAME)
     back = QColor(theme.canvas)
     back.setAlpha(215)
-    for index, rect in zip(ids[order].tolist(), rects[order].tolist(), strict=True):
+    for index, rect in named:
         box = scene.boxes[index]
         left, top, width, height = max(rect[0], 0.0), max(rect[1], 0.0), rect[2], rect[3]
         text = fonts.elided(box.title, Style.NAME, width - 8.0, middle=True)
@@ -66,6 +57,21 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
         painter.drawText(QPointF(spot.left() + 3, spot.top() + fonts.ascent(Style.NAME)), text)
         if len(taken) >= _MOST_NAMES:
             return
+
+
+def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]]]:
+    """Groups and containers in view whose titles cannot be read, largest first, with their place in the widget."""
+    ids = scene.named
+    rects = scene.rects[ids] * viewport.scale
+    rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio
+    seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])
+    seen &= (rects[:, 0] < viewport.width) & (rects[:, 0] + rects[:, 2] > 0)
+    seen &= (rects[:, 1] < viewport.height) & (rects[:, 1] + rects[:, 3] > 0)
+    if viewport.scale >= TITLES_FROM:
+        seen &= (scene.kinds[ids] == Kind.CONTAINER) & ((rects[:, 0] < -_HIDDEN) | (rects[:, 1] < -_HIDDEN))
+    ids, rects = ids[seen], rects[seen]
+    order = np.argsort(-rects[:, 2] * rects[:, 3], kind="stable")[: 2 * _MOST_NAMES]
+    return list(zip(ids[order].tolist(), rects[order].tolist(), strict=True))
 
 
 def paint_notice(painter: QPainter, viewport: Viewport, text: str, fonts: Fonts, theme: Theme) -> None:

@@ -48,7 +48,7 @@ class Picture:
     @property
     def share(self) -> float:
         """How much is painted, 0 to 1."""
-        painted = sum(rect.width() * rect.height() for rect in self.done)  # type: ignore[attr-defined]  # iterable
+        painted = sum(rect.width() * rect.height() for rect in _rects(self.done))
         return float(painted) / max(self._rect.width() * self._rect.height(), 1)
 
     def fits(self, viewport: Viewport) -> bool:
@@ -87,7 +87,7 @@ class Picture:
             pending = self.pending
             if pending.isEmpty():
                 return
-            rect = next(iter(pending))  # type: ignore[call-overload]  # a QRegion is iterable, its stub does not say so
+            rect = _rects(pending)[0]
             strip = QRect(rect.left(), rect.top(), rect.width(), min(rect.height(), self._rows))
             began = time.perf_counter()
             self._paint(strip, paint)
@@ -128,11 +128,11 @@ class Picture:
             if self.is_complete:
                 painter.drawPixmap(0, 0, self._pixmap)
             else:
-                for rect in self.done:  # type: ignore[attr-defined]  # iterable
+                for rect in _rects(self.done):
                     painter.drawPixmap(rect.topLeft(), self._pixmap, rect)
         else:
             zoom = viewport.device_scale / self.scale
-            for rect in self.done:  # type: ignore[attr-defined]  # iterable
+            for rect in _rects(self.done):
                 source = QRectF(rect)
                 target = QRectF(
                     (source.left() + self.x) * zoom - viewport.x,
@@ -142,3 +142,9 @@ class Picture:
                 )
                 painter.drawPixmap(target, self._pixmap, source)
         painter.restore()
+
+
+def _rects(region: QRegion) -> list[QRect]:
+    """The rectangles a region is made of."""
+    rects: list[QRect] = list(region)  # type: ignore[call-overload]  # iterable, though its stub does not say so
+    return rects

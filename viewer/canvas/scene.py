@@ -281,13 +281,17 @@ class Scene:
         return Hit(box=index, part="header")
 
     def _hit_port(self, index: int, x: float, y: float, reach: float) -> Hit | None:
-        for part, positions in (("input", self.inputs(index)), ("output", self.outputs(index))):
+        sides: list[tuple[Part, list[tuple[int, tuple[float, float]]]]] = [
+            ("input", self.inputs(index)),
+            ("output", self.outputs(index)),
+        ]
+        for part, positions in sides:
             for port, (px, py) in positions:
                 if abs(px - x) <= reach and abs(py - y) <= reach * 0.8:
                     inside = self.corners[index]
                     if inside[0] < x < inside[2] and inside[1] + reach / 2 < y < inside[3] - reach / 2:
                         continue  # well inside the box the header and rows are meant
-                    return Hit(box=index, part=part, port=port)  # type: ignore[arg-type]  # the two literals above
+                    return Hit(box=index, part=part, port=port)
         return None
 
     def inputs(self, box: int) -> list[tuple[int, tuple[float, float]]]:

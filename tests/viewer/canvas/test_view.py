@@ -376,11 +376,13 @@ def test_escape_ends_a_trace_before_the_selection(show, qtbot, small):
 
 def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
     view = show(long_chain(2500).model())
-    view.relayout()
-    assert view.workspace.jobs.running
     scene = view.scene
-    view.workspace.jobs.cancel_all()
+    started = view.workspace.jobs.started
+    connection = started.connect(lambda job: job.cancel())
+    with qtbot.waitSignal(view.workspace.jobs.ended):
+        view.relayout()
     qtbot.waitUntil(lambda: not view.is_busy)
+    started.disconnect(connection)
     assert view.scene is scene
     assert "stopped" in view.notice
     qtbot.keyClick(view, Qt.Key.Key_L)
