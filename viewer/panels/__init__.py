@@ -57,4 +57,5 @@ PANELS: tuple[PanelInfo, ...] = (
     PanelInfo("find", "FindPanel", "Find", "left", "find", "Ctrl+F", open_at_first=True),
     PanelInfo("problems", "ProblemsPanel", "Problems", "bottom", "problems"),
     PanelInfo("history", "HistoryPanel", "History", "bottom", "history"),
+    PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw"),
 )

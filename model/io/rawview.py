@@ -1,0 +1,234 @@
+"""A file as it is, or would be saved now, field by field: every message with numbers, names and byte ranges.
+
+Reads only what is looked at, in windows, so a file of any size opens at once. Nothing here recurses: a caller
+descends one message at a time, and a message nested too deeply shows as bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from model.graph import Model
+from model.io.payloads import Payload, Pieces
+from model.io.place import Layout
+from model.io.save import prepare
+from model.io.wire import (
+    DEPTH_LIMIT,
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    START_GROUP,
+    VARINT,
+    FieldSchema,
+    MessageSchema,
+    WireError,
+    read_tag,
+    read_varint,
+    schemas,
+)
+
+_WINDOW = 1 << 16
+_PREVIEW = 64  # bytes of a text or of data that are shown
+_HEADER = 20  # a tag and a length take no more
+
+
+class Contents:
+    """The bytes of a model as one sequence, whether they are in memory or still in a file."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = list(pieces)
+        self._starts = [0]
+        for piece in self._pieces:
+            self._starts.append(self._starts[-1] + (piece.length if isinstance(piece, Payload) else len(piece)))
+
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+        return self._starts[-1]
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes from a position, fewer at the end."""
+        parts = []
+        end = min(offset + length, self.size)
+        index = bisect_right(self._starts, offset) - 1
+        while offset < end:
+            piece, start = self._pieces[index], self._starts[index]
+            stop = min(end, self._starts[index + 1])
+            if isinstance(piece, Payload):
+                parts.append(piece.source.read(piece.offset + offset - start, stop - offset))
+            else:
+                parts.append(bytes(piece[offset - start : stop - start]))
+            offset, index = stop, index + 1
+        return b"".join(parts)
+
+
+def contents_of(model: Model) -> Contents:
+    """What saving the model now would write. On the thread that owns the model; reads no weights."""
+    return Contents(prepare(model, "unsaved.onnx", layout=Layout.KEEP).pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class RawField:
+    """One field where it stands. `index` counts fields of the same number before it in its message.
+
+    The content is [content, end); `schema` is None for a field onnx.proto does not know, and for bytes that stop
+    being fields `problem` says why. `item` is the place in a packed field, where the row is one number of it.
+    """
+
+    number: int
+    wire_type: int
+    start: int
+    content: int
+    end: int
+    value: int
+    index: int
+    schema: FieldSchema | None
+    depth: int
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name in onnx.proto, or its number."""
+        return self.schema.name if self.schema is not None else f"field {self.number}"
+
+    @property
+    def message(self) -> MessageSchema | None:
+        """The message it holds, if it is one that can be opened."""
+        if self.schema is None or self.wire_type != LENGTH or self.depth >= DEPTH_LIMIT:
+            return None
+        return self.schema.message
+
+
+def root(contents: Contents, message: str = "ModelProto") -> RawField:
+    """The whole file as a field of nothing."""
+    schema = FieldSchema(0, message, LENGTH, False, False, schemas()[message])
+    return RawField(0, LENGTH, 0, 0, contents.size, contents.size, 0, schema, 0)
+
+
+def fields(contents: Contents, parent: RawField) -> Iterator[RawField]:
+    """The fields of a message in file order; the last one tells of damage, if there is any."""
+    schema = parent.message
+    if schema is None:
+        return
+    position, buffer, base = parent.content, b"", parent.content
+    counts: dict[int, int] = {}
+    while position < parent.end:
+        if position - base + _HEADER > len(buffer):
+            buffer, base = contents.read(position, min(_WINDOW, parent.end - position)), position
+        try:
+            number, wire_type, value, content, end = _header(buffer, position - base, base)
+            if wire_type == START_GROUP or end > parent.end:
+                end = parent.end if wire_type == START_GROUP else end
+                if end > parent.end:
+                    raise WireError(position, f"it claims {value:,} bytes, {parent.end - content:,} remain")
+        except WireError as error:
+            yield RawField(0, LENGTH, position, position, parent.end, 0, 0, None, parent.depth + 1, error.reason)
+            return
+        index = counts.get(number, 0)
+        counts[number] = index + 1
+        known = schema.fields.get(number)
+        fits = known is not None and (wire_type in (known.wire_type, LENGTH))
+        yield RawField(
+            number, wire_type, position, content, end, value, index, known if fits else None, parent.depth + 1
+        )
+        position = end
+
+
+def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int, int]:
+    """Number, wire type, value or length, content and end, the latter two as positions in the file."""
+    number, wire_type, after = read_tag(buffer, position)
+    if wire_type == VARINT:
+        value, end = read_varint(buffer, after)
+        return number, wire_type, value, base + after, base + end
+    if wire_type in (FIXED32, FIXED64):
+        size = 4 if wire_type == FIXED32 else 8
+        if after + size > len(buffer):
+            raise WireError(position, "the data ends inside a number")
+        return (
+            number,
+            wire_type,
+            int.from_bytes(buffer[after : after + size], "little"),
+            base + after,
+            base + after + size,
+        )
+    if wire_type == LENGTH:
+        length, content = read_varint(buffer, after)
+        return number, wire_type, length, base + content, base + content + length
+    if wire_type == START_GROUP:
+        return number, wire_type, 0, base + after, base + after
+    raise WireError(position, "a group ends that was never begun")
+
+
+def value_text(contents: Contents, field: RawField) -> str:
+    """What a field holds, in short; reads at most a few dozen bytes."""
+    if field.problem:
+        return field.problem
+    if field.message is not None:
+        return f"{field.message.name}, {field.end - field.content:,} bytes"
+    if field.wire_type == LENGTH:
+        head = contents.read(field.content, min(_PREVIEW, field.end - field.content))
+        more = "…" if field.end - field.content > _PREVIEW else ""
+        if field.schema is not None and field.schema.wire_type != LENGTH:
+            return f"{field.end - field.content:,} bytes of packed numbers"
+        if field.schema is None or not field.schema.is_text:
+            return f"{field.end - field.content:,} bytes: {head[:16].hex(' ')}{'…' if len(head) > 16 or more else ''}"
+        return head.decode("utf-8", "surrogateescape" if not more else "replace") + more
+    if field.wire_type == FIXED32:
+        return f"{struct.unpack('<f', field.value.to_bytes(4, 'little'))[0]:g}"
+    if field.wire_type == FIXED64:
+        return f"{struct.unpack('<d', field.value.to_bytes(8, 'little'))[0]:g}"
+    return str(signed(field.value))
+
+
+def signed(value: int) -> int:
+    """A varint as a 64-bit signed number, which is what ONNX's integers are."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def readings(contents: Contents, field: RawField) -> list[tuple[str, str]]:
+    """Everything an unknown field could mean: (how it is read, what it says)."""
+    if field.wire_type == VARINT:
+        zigzag = (field.value >> 1) ^ -(field.value & 1)
+        found = [("unsigned", str(field.value)), ("signed", str(signed(field.value))), ("zigzag", str(zigzag))]
+        return [*found, ("bool", str(bool(field.value)))] if field.value < 2 else found
+    if field.wire_type in (FIXED32, FIXED64):
+        size, real = (4, "f") if field.wire_type == FIXED32 else (8, "d")
+        raw = field.value.to_bytes(size, "little")
+        return [
+            ("unsigned", str(field.value)),
+            ("signed", str(int.from_bytes(raw, "little", signed=True))),
+            ("float" if size == 4 else "double", f"{struct.unpack('<' + real, raw)[0]:g}"),
+        ]
+    if field.wire_type != LENGTH:
+        return []
+    data = contents.read(field.content, min(4096, field.end - field.content))
+    found = [("bytes", data[:32].hex(" ") + ("…" if field.end - field.content > 32 else ""))]
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if text and text.isprintable():
+        found.insert(0, ("text", text[:200]))
+    inner = _as_message(data) if field.end - field.content <= 4096 else None
+    if inner:
+        found.append(("message", f"fields {', '.join(map(str, inner[:12]))}"))
+    return found
+
+
+def _as_message(data: bytes) -> Sequence[int] | None:
+    """The numbers of the fields if the bytes are a message; None when they are not."""
+    numbers = []
+    position = 0
+    try:
+        while position < len(data):
+            number, _, _, _, end = _header(data, position, 0)
+            if end > len(data):
+                return None
+            numbers.append(number)
+            position = end
+    except WireError:
+        return None
+    return numbers

@@ -1,0 +1,169 @@
+import onnx
+import onnx.parser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.document import Document
+from model.edits import nodes
+from model.edits.raw import can_set, object_at, path_of, set_field
+from model.errors import ModelError
+from model.graph import Graph, Node, Value
+from model.io.payloads import Payload
+from model.io.rawview import Contents, contents_of, fields, readings, root, value_text
+from model.io.read import load
+from model.io.source import BytesSource
+from tests.model import builders
+
+
+def tree(contents, parent=None, depth=0):
+    """Every field with its text, as nested lists."""
+    return [
+        (f.name, f.index, value_text(contents, f), tree(contents, f, depth + 1) if f.message else [])
+        for f in fields(contents, parent or root(contents))
+    ]
+
+
+def test_every_field_has_its_place():
+    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    contents = Contents([data])
+    for field in fields(contents, root(contents)):
+        assert data[field.start : field.end]
+        if field.name == "graph":
+            assert onnx.GraphProto.FromString(data[field.content : field.end]).name == "chain"
+            names = [f.name for f in fields(contents, field)]
+            assert names.count("node") == 4
+    assert next(f.value for f in fields(contents, root(contents)) if f.name == "ir_version") == 10
+
+
+def test_pieces_read_as_one():
+    data = bytes(range(200))
+    contents = Contents([data[:50], Payload(BytesSource(b"xx" + data[50:120]), 2, 70), data[120:]])
+    assert contents.size == 200
+    for start, length in ((0, 200), (45, 10), (119, 2), (190, 50), (50, 70)):
+        assert contents.read(start, length) == data[start : start + length]
+
+
+def test_an_edited_model_shows_what_would_be_saved():
+    document = builders.document()
+    with document.edit("Rename") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "renamed")
+    contents = contents_of(document.model)
+    model = load(contents.read(0, contents.size))
+    assert builders.node(model, "renamed").op_type == "Mul"
+
+
+def test_unknown_fields_are_shown_with_their_readings():
+    contents = Contents([b"\xf8\x07\x03" + b"\xfa\x07\x05hello" + b"\xfd\x07\x00\x00\x80\x3f"])
+    number, text, real = fields(contents, root(contents))
+    assert dict(readings(contents, number)) == {"unsigned": "3", "signed": "3", "zigzag": "-2"}
+    assert dict(readings(contents, text))["text"] == "hello"
+    assert dict(readings(contents, real))["float"] == "1"
+
+
+def test_damage_is_shown_where_it_is():
+    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    contents = Contents([data[:-3]])
+    (damaged,) = [f for f in fields(contents, root(contents)) if f.problem]
+    assert "remain" in damaged.problem
+    assert damaged.end == len(data) - 3
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_can_be_looked_at(data):
+    contents = Contents([data])
+    pending = [root(contents)]
+    seen = 0
+    while pending and seen < 2000:
+        for field in fields(contents, pending.pop()):
+            seen += 1
+            value_text(contents, field)
+            readings(contents, field)
+            assert field.start < field.end <= len(data) or field.problem
+            if field.message is not None:
+                pending.append(field)
+
+
+def test_paths_lead_to_objects_and_back():
+    model = builders.model(builders.BRANCHES)
+    for graph in model.graphs():
+        for target in (graph, *graph.nodes, *graph.inputs):
+            path = path_of(target)
+            if path is None or (path[-1][0] == "node" and isinstance(target, Value)):
+                continue
+            found, rest = object_at(model, path)
+            if isinstance(target, Graph) and found is not target:
+                assert target is found.body  # a function stands for its body
+            else:
+                assert found is target
+            assert rest == ()
+    assert path_of(model) == ()
+
+
+def test_paths_and_the_file_agree():
+    document = builders.document(builders.BRANCHES)
+    contents = contents_of(document.model)
+    names = []
+
+    def walk(parent, path):
+        for field in fields(contents, parent):
+            below = (*path, (field.name, field.index))
+            if field.name == "op_type":
+                target, rest = object_at(document.model, below)
+                assert isinstance(target, Node)
+                assert rest == (("op_type", 0),)
+                assert target.op_type == value_text(contents, field)
+                names.append(target.op_type)
+            if field.message is not None:
+                walk(field, below)
+
+    walk(root(contents), ())
+    assert sorted(names) == sorted(n.op_type for g in document.model.graphs() for n in g.nodes)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "check"),
+    [
+        ((("ir_version", 0),), "11", lambda m: m.ir_version == 11),
+        ((("opset_import", 0), ("version", 0)), "22", lambda m: m.opset_imports[""] == 22),
+        ((("graph", 0), ("name", 0)), "net", lambda m: m.graph.name == "net"),
+        ((("graph", 0), ("node", 1), ("op_type", 0)), "Abs", lambda m: builders.node(m, "second").op_type == "Abs"),
+        ((("graph", 0), ("node", 2), ("input", 0)), "a", lambda m: builders.node(m, "third").inputs[0].name == "a"),
+        ((("graph", 0), ("node", 0), ("output", 0)), "A", lambda m: builders.node(m, "second").inputs[0].name == "A"),
+        (
+            (("graph", 0), ("node", 3), ("attribute", 0), ("i", 0)), "-1",
+            lambda m: builders.node(m, "fourth").attributes["axis"].value == -1,
+        ),
+        (
+            (("graph", 0), ("input", 0), ("type", 0), ("tensor_type", 0), ("shape", 0), ("dim", 1), ("dim_value", 0)),
+            "8",
+            lambda m: builders.value(m, "x").type.shape.dims == ("N", 8),
+        ),
+        ((("graph", 0), ("doc_string", 0)), "text", lambda m: m.graph.doc_string == "text"),
+    ],
+)  # fmt: skip
+def test_fields_are_edited_by_their_path(path, text, check):
+    document = builders.document()
+    assert can_set(document.model, path)
+    with document.edit("Set") as edit:
+        set_field(edit, path, text)
+    assert check(document.model)
+    document.undo()
+    assert not document.modified
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ((("ir_version", 0),), "ten"),
+        ((("graph", 0), ("node", 2), ("input", 0)), "nothing"),
+        ((("graph", 0), ("node", 0), ("input", 0)), "y"),
+        ((("graph", 0), ("node", 3), ("attribute", 0), ("i", 0)), "1.5"),
+        ((("graph", 0), ("initializer", 0), ("raw_data", 0)), "00"),
+    ],
+)
+def test_wrong_input_is_refused(path, text):
+    document = Document(builders.model())
+    with pytest.raises(ModelError), document.edit("Set") as edit:
+        set_field(edit, path, text)
+    assert not document.modified

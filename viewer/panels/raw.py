@@ -1,0 +1,119 @@
+"""Raw messages: the model as the protobuf messages that saving it now would write, linked with the selection."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
+
+from model.edits.raw import Path, object_at, path_of, set_field
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.io.rawview import contents_of
+from viewer.panels import Panel
+from viewer.qt_models.raw import RawModel
+from viewer.text import bytes_text
+from viewer.workspace import Workspace
+
+_DELAY_MS = 300
+
+
+class RawPanel(Panel):
+    """Choosing a field selects what it belongs to on the graph, and the other way round. Read while visible only."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.model = RawModel(self)
+        self.tree = QTreeView(self)
+        self.tree.setModel(self.model)
+        self.tree.setUniformRowHeights(True)
+        self.tree.setAccessibleName("Raw messages")
+        self.tree.setEditTriggers(
+            QAbstractItemView.EditTrigger.EditKeyPressed | QAbstractItemView.EditTrigger.DoubleClicked
+        )
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
+        header.resizeSection(0, 260)
+        header.resizeSection(1, 70)
+        header.resizeSection(3, 190)
+        self.status = QLabel("", self)
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status.setContentsMargins(6, 3, 6, 3)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.tree)
+        layout.addWidget(self.status)
+        self.setFocusProxy(self.tree)
+        self._stale = True
+        self._following = False
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self._read)
+        self.model.edited.connect(self._edit)
+        self.tree.selectionModel().currentChanged.connect(self._on_current)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.selection.changed.connect(self._follow)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt
+        """Read when someone looks."""
+        super().showEvent(event)
+        if self._stale:
+            self._delay.start(0)
+
+    def _on_change(self, _change: object) -> None:
+        self._stale = True
+        if self.isVisible():
+            self._delay.start()
+
+    def _read(self) -> None:
+        path = self.tree.currentIndex().data(Qt.ItemDataRole.UserRole) if self.tree.currentIndex().isValid() else None
+        try:
+            contents = contents_of(self.workspace.model)
+        except ModelError as error:
+            self.status.setText(str(error))
+            return
+        self._stale = False
+        self._following = True
+        self.model.set_contents(contents, self.workspace.model)
+        self._show_path(path or (("graph", 0),))
+        self._following = False
+        self.status.setText(f"{bytes_text(contents.size)} as the model would be saved now")
+        self._follow()
+
+    def _show_path(self, path: Path) -> None:
+        index = self.model.index_of(path)
+        if index.isValid():
+            self.tree.setCurrentIndex(index)
+            self.tree.scrollTo(index)
+
+    def _follow(self) -> None:
+        current = self.workspace.selection.current
+        if self._following or self._stale or current is None or not self.isVisible():
+            return
+        path = path_of(current)
+        if path:
+            self._following = True
+            self._show_path(path)
+            self._following = False
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if self._following or not index.isValid():
+            return
+        target, _ = object_at(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
+        if isinstance(target, TrainingInfo):
+            return
+        self._following = True
+        if isinstance(target, (Node, Value)):
+            self.workspace.reveal(target)
+        elif isinstance(target, (Graph, Function, Model)):
+            self.workspace.selection.set([target])
+        self._following = False
+
+    def _edit(self, path: Path, text: str) -> None:
+        name = path[-1][0]
+        try:
+            with self.workspace.document.edit(f"Set {name}") as edit:
+                set_field(edit, path, text)
+        except ModelError as error:
+            self.workspace.report(error)

@@ -1,0 +1,234 @@
+"""The messages of a model as a tree of fields, read from the file branch by branch as they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+
+from model.edits.raw import Path, can_set
+from model.errors import ModelError
+from model.graph import Model
+from model.io.rawview import Contents, RawField, fields, readings, root, value_text
+from viewer.text import display
+from viewer.theme import monospace, theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+_BATCH = 500  # rows fetched at once
+_COLUMNS = ("Field", "Number", "Value", "Bytes")
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One field, or one reading of a field nobody knows."""
+
+    raw: RawField
+    parent: Row | None
+    place: int = 0
+    children: list[Row] | None = None
+    rest: Iterator[RawField] | None = None  # fields not fetched yet
+    reading: tuple[str, str] | None = None
+    path: Path = ()
+    text: str | None = field(default=None, repr=False)
+
+
+class RawModel(QAbstractItemModel):
+    """Columns: field, number, value, byte range. A value that can be edited is changed through `edited`."""
+
+    edited = Signal(object, str)  # Path and what was typed
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._contents = Contents([])
+        self._model: Model | None = None
+        self._top: Row | None = None
+
+    def set_contents(self, contents: Contents, model: Model) -> None:
+        """Show the bytes that saving the model now would write."""
+        self.beginResetModel()
+        self._contents, self._model = contents, model
+        self._top = Row(root(contents), None)
+        self.endResetModel()
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _row(self, index: Index) -> Row | None:
+        return index.internalPointer() if index.isValid() else self._top
+
+    def _open(self, row: Row) -> list[Row]:
+        if row.children is None:
+            row.children = []
+            if row.reading is None and row.raw.message is not None:
+                row.rest = fields(self._contents, row.raw)
+                self._fetch(row, _BATCH)
+            elif row.reading is None and row.raw.schema is None and not row.raw.problem:
+                for place, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
+                    row.children.append(Row(row.raw, row, place, reading=reading, path=row.path))
+        return row.children
+
+    def _fetch(self, row: Row, count: int) -> None:
+        assert row.children is not None
+        if row.rest is None:
+            return
+        batch = self._safely(lambda: list(islice(row.rest or (), count)), [])
+        for raw in batch:
+            path = (*row.path, (raw.name, raw.index))
+            row.children.append(Row(raw, row, len(row.children), path=path))
+        if len(batch) < count:
+            row.rest = None
+
+    def _safely(self, read: Any, otherwise: Any) -> Any:
+        """Read from the file; one that changed on disk shows nothing more."""
+        try:
+            return read()
+        except ModelError:
+            return otherwise
+
+    def index_of(self, path: Path) -> QModelIndex:
+        """The row of a field, opening what is around it; the nearest row when it is not there."""
+        row, index = self._top, QModelIndex()
+        for name, number in path:
+            if row is None:
+                break
+            inner = self._find(row, name, number)
+            if inner is None:
+                break
+            row, index = inner, self.createIndex(inner.place, 0, inner)
+        return index
+
+    def _find(self, row: Row, name: str, number: int) -> Row | None:
+        children = self._open(row)
+        position = 0
+        while True:
+            for child in children[position:]:
+                if child.raw.name == name and child.raw.index == number:
+                    return child
+            position = len(children)
+            if row.rest is None:
+                return None
+            self._fetch_visibly(row)
+
+    def _fetch_visibly(self, row: Row) -> None:
+        """Fetch more rows of a branch the view knows already."""
+        assert row.children is not None
+        before = len(row.children)
+        raws = self._safely(lambda: list(islice(row.rest or (), _BATCH)), [])
+        if raws:
+            parent = QModelIndex() if row is self._top else self.createIndex(row.place, 0, row)
+            self.beginInsertRows(parent, before, before + len(raws) - 1)
+            for raw in raws:
+                row.children.append(Row(raw, row, len(row.children), path=(*row.path, (raw.name, raw.index))))
+            self.endInsertRows()
+        if len(raws) < _BATCH:
+            row.rest = None
+
+    # -- QAbstractItemModel --------------------------------------------------------------------------------------
+
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's signature
+        """Qt asks for a child."""
+        found = self._row(parent)
+        children = self._open(found) if found is not None else []
+        if not (0 <= row < len(children) and 0 <= column < len(_COLUMNS)):
+            return QModelIndex()
+        return self.createIndex(row, column, children[row])
+
+    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008 - also QObject.parent
+        """Qt asks for the parent."""
+        row = self._row(index)
+        outer = row.parent if row is not None else None
+        return QModelIndex() if outer is None or outer is self._top else self.createIndex(outer.place, 0, outer)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many fields were fetched; opens the branch."""
+        row = self._row(parent)
+        return 0 if row is None or parent.column() > 0 else len(self._open(row))
+
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: B008, N802 - Qt
+        """Whether a row can be opened."""
+        row = self._row(parent)
+        if row is None or row.reading is not None:
+            return False
+        if row.raw.message is not None:
+            return row.raw.end > row.raw.content
+        return row.raw.schema is None and not row.raw.problem
+
+    def canFetchMore(self, parent: Index) -> bool:  # noqa: N802 - Qt
+        """Whether a message has fields that were not fetched yet."""
+        row = self._row(parent)
+        return row is not None and row.rest is not None
+
+    def fetchMore(self, parent: Index) -> None:  # noqa: N802 - Qt
+        """Fetch the next fields, when the view scrolls there."""
+        row = self._row(parent)
+        if row is not None and row.children is not None:
+            self._fetch_visibly(row)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+        """Field, number, value, bytes."""
+        return len(_COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Column titles."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return _COLUMNS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        row = self._row(index)
+        if row is None:
+            return None
+        if role == Qt.ItemDataRole.UserRole:
+            return row.path
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self._text(row, index.column())
+        if role == Qt.ItemDataRole.FontRole and index.column() in (1, 2, 3):
+            return monospace()
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return theme().error if row.raw.problem else theme().muted if index.column() in (1, 3) else None
+        if role == Qt.ItemDataRole.ToolTipRole and index.column() == 2:
+            return display(self._value(row), 500)
+        return None
+
+    def _text(self, row: Row, column: int) -> str:
+        raw = row.raw
+        if row.reading is not None:
+            return (f"as {row.reading[0]}", "", display(row.reading[1]), "")[column]
+        if column == 0:
+            repeated = raw.schema is not None and raw.schema.repeated
+            return f"{raw.name}[{raw.index}]" if repeated else raw.name
+        if column == 1:
+            return str(raw.number) if raw.number else ""
+        if column == 2:
+            return display(self._value(row))
+        return f"{raw.start:,}…{raw.end:,}"
+
+    def _value(self, row: Row) -> str:
+        if row.text is None:
+            row.text = self._safely(lambda: value_text(self._contents, row.raw), "the file changed on disk")
+        return row.text or ""
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Values of fields that have one editor are editable."""
+        flags = super().flags(index)
+        row = self._row(index)
+        if index.column() == 2 and row is not None and self._is_editable(row):
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
+
+    def _is_editable(self, row: Row) -> bool:
+        raw = row.raw
+        plain = raw.schema is not None and raw.message is None and row.reading is None
+        return plain and self._model is not None and can_set(self._model, row.path)
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+        """What a person typed goes to whoever edits the model; the tree is read anew after that."""
+        row = self._row(index)
+        if role != Qt.ItemDataRole.EditRole or row is None or str(value) == self._value(row):
+            return False
+        self.edited.emit(row.path, str(value))
+        return True
