@@ -32,6 +32,9 @@ def product(a: Array, b: Array) -> Array:
     """a @ b of two arrays of one float32 or float64 type with numpy's rules for ranks, by BLAS throughout."""
     shape = _product_shape(a, b)
     result = empty(shape, a.dtype)
+    if not (a.size and b.size):
+        result[...] = 0  # a sum over nothing, where there is a result at all
+        return result
     if a.ndim > 2 and b.ndim == 2:
         # One large product instead of many small ones.
         np.matmul(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]))
