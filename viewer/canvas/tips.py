@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from model.attributes import Attribute
-from model.graph import Graph, Node, Value
+from model.graph import Graph, Node, ShardingSpec, Value
 from viewer.canvas.captions import attribute_text, tensor_text, value_text
 from viewer.canvas.drawing import TypeOf
 from viewer.canvas.scene import Hit, Scene
@@ -12,6 +14,8 @@ from viewer.places import name_of
 from viewer.text import bytes_text, display, plural
 
 _LIMIT = 400
+_MOST_CONSUMERS = 50
+_MOST_SHARDINGS = 4
 
 _BUTTONS = {"+": "Open in place", "−": "Close", "ƒ": "Show the function", "○": "Show the body"}
 
@@ -50,6 +54,29 @@ def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:
         lines.append(f"{tensor_text(value.initializer)}, {bytes_text(value.initializer.nbytes)}")
         if value.initializer.problem:
             lines.append(f"data not available: {display(value.initializer.problem)}")
+    lines += sharding_lines(value)
     if hit.edge >= 0 and scene.drawing.multiplicity[hit.edge] > 1:
         lines.append(f"and {plural(int(scene.drawing.multiplicity[hit.edge]) - 1, 'more value')} between these")
     return "\n".join(lines)
+
+
+def sharding_lines(value: Value) -> list[str]:
+    """How device configurations of the nodes around it spread a value over devices, a line each, without repeats."""
+    nodes = [value.producer, *islice(value.consumers, _MOST_CONSUMERS)]
+    lines: dict[str, None] = {}
+    for node in nodes:
+        for configuration in node.device_configurations if node is not None else ():
+            for spec in configuration.sharding:
+                if spec.tensor_name == value.name:
+                    lines[_sharding_text(configuration.configuration_id, spec)] = None
+    return list(lines)[:_MOST_SHARDINGS]
+
+
+def _sharding_text(configuration: str, spec: ShardingSpec) -> str:
+    axes = [
+        f"axis {dimension.axis} in {' and '.join(str(count) for _, count in dimension.shards)}"
+        for dimension in spec.dimensions[:8]
+    ]
+    devices = ", ".join(map(str, spec.devices[:16])) or "none named"
+    how = f": {', '.join(axes)}" if axes else ", not split"
+    return f"{display(configuration, 40)}: devices {devices}{how}"

@@ -88,6 +88,7 @@ class GraphView(Surface):
         workspace.graph_shown.connect(self._on_graph_shown)
         workspace.reveal_requested.connect(self.reveal)
         workspace.marked.connect(self.set_marks)
+        workspace.overlaid.connect(self.set_overlay)
         workspace.selection.changed.connect(self._on_selection)
         workspace.selection.hover_changed.connect(self._on_hover)
         workspace.changes.nodes_changed.connect(self._loader.forget)
