@@ -36,6 +36,8 @@ class DocumentTab(QWidget):
         self.keeper = Keeper(workspace)
         workspace.types.changed.connect(lambda: self.view.set_types(workspace.types.type_of))
         workspace.types.start()
+        workspace.problems.changed.connect(self._mark_problems)
+        workspace.problems.start()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -58,6 +60,10 @@ class DocumentTab(QWidget):
     def modified(self) -> bool:
         """Whether closing would lose something."""
         return self.workspace.document.modified
+
+    def _mark_problems(self) -> None:
+        places = [p.place for p in self.workspace.problems.all if p.severity == "error"]
+        self.workspace.mark("errors", places)
 
     def note_identity(self) -> None:
         """Remember what the file is like now, to notice when another program changes it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from viewer.changes import Changes, is_in_model
 from viewer.jobs import Job, Jobs
+from viewer.problems import Problems
 from viewer.selection import Item, Selection
 from viewer.settings import Settings
 from viewer.types import Types
@@ -52,6 +53,7 @@ class Workspace(QObject):
     run_state_changed = Signal()
     action_requested = Signal(str)  # the id of an Action
     marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`
+    overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
     def __init__(
@@ -70,6 +72,7 @@ class Workspace(QObject):
         self.jobs = Jobs(self)
         self.changes = Changes(document, self)
         self.types = Types(document, self.jobs, self)
+        self.problems = Problems(document, self.types, self.jobs, self)
         self.run_state = ""  # for the status line; see set_run_state
         self._graph = document.model.graph
         self._back: list[Graph] = []
@@ -90,6 +93,11 @@ class Workspace(QObject):
         from viewer.runs import RunControl
 
         return RunControl(self)
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether anything has asked for `runs` yet; asking this makes nothing."""
+        return "runs" in self.__dict__
 
     # -- places ----------------------------------------------------------------------------------------------
 
@@ -201,6 +209,10 @@ class Workspace(QObject):
             self.run_state = text
             self.run_state_changed.emit()
 
+    def overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
+        """Colour the nodes of the graph by a number each, with a legend; None takes the colours away."""
+        self.overlaid.emit(numbers, title)
+
     def mark(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
         self.marked.emit(kind, list(items))
@@ -218,8 +230,9 @@ class Workspace(QObject):
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
         self.jobs.close()
-        if "runs" in self.__dict__:
+        if self.has_runs:
             self.runs.close()
+        self.problems.close()
         self.types.close()
         self.changes.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt, QTimer
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from model.checks import Checker, Problem
+from model.checks import Problem
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from viewer.icons import icon
@@ -29,7 +29,6 @@ from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
 
-_IDLE_MS = 20
 _COLUMNS = ("Problem", "Expected", "Place")
 
 
@@ -100,7 +99,6 @@ class ProblemsPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.checker = Checker(workspace.document, self._on_known)
         self.model = ProblemModel(self)
         self.table = QTableView(self)
         self.table.setModel(self.model)
@@ -133,39 +131,26 @@ class ProblemsPanel(Panel):
         layout.addLayout(row)
         layout.addWidget(self.table)
         self.setFocusProxy(self.table)
-        self._idle = QTimer(self, interval=_IDLE_MS)
-        self._idle.timeout.connect(self._work)
         self.table.activated.connect(self._go)
         self.table.doubleClicked.connect(self._go)
         self.table.customContextMenuRequested.connect(self._on_menu)
         self.table.selectionModel().currentChanged.connect(lambda *_: self._update_buttons())
         self.fix_button.clicked.connect(self.fix_current)
         self.fix_all_button.clicked.connect(self.fix_all)
-        workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the panel
-        self._idle.start()
-        self._on_known()
-
-    def _on_change(self, _change: object) -> None:
-        self._idle.start()
-
-    def _work(self) -> None:
-        if self.checker.work():
-            self._idle.stop()
+        workspace.problems.changed.connect(self._on_known)
+        workspace.problems.start()
         self._on_known()
 
     def _on_known(self) -> None:
-        if not hasattr(self, "fix_all_button"):
-            return
-        problems = self.checker.problems
-        self.model.set(problems)
-        counts = {severity: sum(p.severity == severity for p in problems) for severity in ("error", "warning", "info")}
+        known = self.workspace.problems
+        self.model.set(list(known.all))
         parts = [
-            plural(counts["error"], "error"),
-            plural(counts["warning"], "warning"),
-            plural(counts["info"], "remark"),
+            plural(known.count("error"), "error"),
+            plural(known.count("warning"), "warning"),
+            plural(known.count("info"), "remark"),
         ]
-        checking = "" if self.checker.finished else " · checking…"
-        self.summary.setText((" · ".join(parts) if problems else "No problems") + checking)
+        checking = "" if known.finished else " · checking…"
+        self.summary.setText((" · ".join(parts) if known.all else "No problems") + checking)
         self._update_buttons()
 
     def _update_buttons(self) -> None:

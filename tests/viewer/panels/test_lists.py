@@ -202,7 +202,7 @@ def messages(panel):
 
 def test_problems_appear_and_go(qtbot, workspace):
     panel = shown(qtbot, ProblemsPanel(workspace))
-    qtbot.waitUntil(lambda: panel.checker.finished)
+    qtbot.waitUntil(lambda: panel.workspace.problems.finished)
     before = messages(panel)
     broken(workspace)
     qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
@@ -232,7 +232,7 @@ def test_everything_is_mended_as_one_edit(qtbot, workspace):
     relu = broken(workspace)
     with workspace.document.edit("Break more") as edit:
         edit.do(SetAttribute(relu, "more", make_attribute("more", 1)))
-    qtbot.waitUntil(lambda: panel.checker.finished)
+    qtbot.waitUntil(lambda: panel.workspace.problems.finished)
     panel.fix_all()
     assert not relu.attributes.keys() & {"nonsense", "more"}
     workspace.document.undo()

@@ -1,0 +1,132 @@
+"""Everything that is wrong with a document, found bit by bit while nothing else happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from model.document import Change, Document
+from model.graph import Value
+from viewer.text import type_text
+
+if TYPE_CHECKING:
+    from model.checks import Checker, Problem
+    from viewer.jobs import Jobs
+    from viewer.types import Types
+
+_IDLE_MS = 20
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+class Problems(QObject):
+    """The rules that are broken, declared types that cannot be, and what reading the file found. GUI thread.
+
+    Nothing is checked before `start`. After an edit the node it touched is checked at once, the rest in slices of a
+    few milliseconds.
+    """
+
+    changed = Signal()
+
+    def __init__(self, document: Document, types: Types, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._types = types
+        self._jobs = jobs
+        self._checker: Checker | None = None
+        self._typed: list[Problem] = []
+        self._listed: list[Problem] = []
+        self._started = False
+        self._idle = QTimer(self, interval=_IDLE_MS)
+        self._idle.timeout.connect(self._work)
+        types.changed.connect(self._compare_types)
+
+    def close(self) -> None:
+        """Stop checking."""
+        self._idle.stop()
+        if self._checker is not None:
+            self._checker.close()
+            self._checker = None
+            self._end()
+
+    def start(self) -> None:
+        """Begin, once the signatures are loaded (which takes 0.2 s, so in a thread)."""
+        if not self._started:
+            self._started = True
+            self._jobs.start("", lambda _progress: _load(), done=lambda _none: self._begin())
+
+    def _begin(self) -> None:
+        from model.checks import Checker
+
+        self._checker = Checker(self._document, self._collect)
+        self._end = self._document.subscribe(self._on_change)
+        self._idle.start()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the list is complete for the model as it is now."""
+        return self._checker is not None and self._checker.finished
+
+    @property
+    def all(self) -> list[Problem]:
+        """What is known to be wrong now, errors first."""
+        return self._listed
+
+    def count(self, severity: str) -> int:
+        """How many of a severity."""
+        return sum(problem.severity == severity for problem in self._listed)
+
+    def _on_change(self, _change: Change) -> None:
+        self._idle.start()
+
+    def _work(self) -> None:
+        if self._checker is None or self._checker.work():
+            self._idle.stop()
+        self._collect()
+
+    def _compare_types(self) -> None:
+        from model.checks.problem import Fix, warning
+        from model.edits.values import set_type
+        from model.passes.inference import disagreements
+
+        inferred = self._types.inferred
+        self._typed = []
+        for value, declared, found in disagreements(self._document.model, inferred) if inferred is not None else ():
+
+            def declare(edit: object, value: Value = value, found: object = found) -> None:
+                set_type(edit, value, found)  # type: ignore[arg-type]  # a Fix hands in the transaction, found is a Type
+
+            self._typed.append(
+                warning(
+                    "declared-type",
+                    f"{value.name} is declared {type_text(declared)}",
+                    value,
+                    f"From what feeds it, it will be {type_text(found)}.",
+                    Fix(f"Declare {value.name} as {type_text(found)}", declare),
+                )
+            )
+        self._collect()
+
+    def _collect(self) -> None:
+        if self._checker is None:
+            return
+        found = [*self._read(), *self._checker.problems, *self._typed]
+        found.sort(key=lambda problem: _ORDER[problem.severity])
+        if found != self._listed:
+            self._listed = found
+            self.changed.emit()
+        elif self._checker.finished:
+            self.changed.emit()
+
+    def _read(self) -> list[Problem]:
+        from model.checks.problem import warning
+
+        source = self._document.model.source
+        return [warning("reading", text, self._document.model) for text in getattr(source, "problems", ())]
+
+
+def _load() -> None:
+    from model import checks, schemas
+
+    schemas.preload()
+    assert checks.check_model is not None
