@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Unpack
@@ -433,6 +433,7 @@ class RemoteStepper:
         )
         fetcher = _Fetcher(self, result)
         result.fetch, result.measure = fetcher.fetch, fetcher.measure
+        result.elsewhere = fetcher.apply
         return result
 
     def _crashed(self) -> RunResult:
@@ -483,6 +484,23 @@ class _Fetcher:
         elif key[0] in self._bodies:
             self._bodies[key[0]][key[1]] = value
         return value
+
+    def apply(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """See RunResult.apply."""
+        stepper = self._stepper
+        sent = [self._run_of(a) if isinstance(a, RunResult) else a for a in arguments]
+        try:
+            return stepper._process.ask("apply", (stepper._run, function, sent))
+        except Died as error:
+            msg = "the values are gone: the worker process ended"
+            raise LookupError(msg) from error
+
+    def _run_of(self, result: RunResult) -> tuple[int]:
+        other = getattr(result.elsewhere, "__self__", None)
+        if not isinstance(other, _Fetcher) or other._stepper._process is not self._stepper._process:
+            msg = "the runs belong to different processes"
+            raise LookupError(msg)
+        return (other._stepper._run,)
 
     def measure(self, key: ValueKey) -> Statistics | None:
         """Statistics, computed where the value is."""

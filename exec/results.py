@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from exec.context import RuntimeValue
 from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
 from exec.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from model.errors import ModelError
 from model.graph import Node, Value
+
+T = TypeVar("T")
 
 
 class State(enum.Enum):
@@ -93,6 +95,7 @@ class RunResult:
     summaries: dict[int, Summary] = field(default_factory=dict)  # by slot
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
+    elsewhere: Callable[[Callable[..., Any], Sequence[Any]], Any] | None = None  # see apply
     state: int = 0
     seed: int = 0
     seconds: float = 0.0
@@ -205,6 +208,16 @@ class RunResult:
             return summary.statistics if summary is not None else None
         key = self.key(value, path)
         return None if key is None else self.measure(key)
+
+    def apply(self, function: Callable[..., T], *arguments: Any) -> T:
+        """`function(self, *arguments)`, computed where the values are; any module-level function of this package.
+
+        Arguments may be other results of the same session. LookupError when the values are gone.
+        """
+        if self.elsewhere is None:
+            return function(self, *arguments)
+        answer: T = self.elsewhere(function, arguments)
+        return answer
 
     def _summary(self, value: Value | str | ValueKey, path: Path) -> Summary | None:
         key = self.key(value, path)

@@ -136,6 +136,10 @@ class Worker:
             case "measure":
                 run, key = content
                 self._send(number, "value", self._result(run).statistics(key))
+            case "apply":
+                run, function, arguments = content
+                given = [self._result(a[0]) if isinstance(a, tuple) else a for a in arguments]
+                self._send(number, "value", function(self._result(run), *given))
             case "forget":
                 self._engine.forget()
 

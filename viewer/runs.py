@@ -24,6 +24,7 @@ from viewer.changes import is_in_model
 from viewer.jobs import Job
 from viewer.results import Record
 from viewer.run_inputs import Recipe, RunInputs
+from viewer.run_marks import RunMarks
 from viewer.settings import Option
 from viewer.text import bytes_text, display, duration_text, plural
 
@@ -114,6 +115,8 @@ class RunControl(QObject):
         workspace.results.value_by_number = self._value
         workspace.changes.changed.connect(self._on_change)
         self.inputs.changed.connect(self._on_inputs)
+        self.marks = RunMarks(workspace)
+        self.nodes_finished.connect(self.marks.finished)
 
     # -- what there is ---------------------------------------------------------------------------------------
 

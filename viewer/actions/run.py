@@ -1,0 +1,188 @@
+"""Run: the model, parts of it, step by step, live; breakpoints; what to look at afterwards."""
+
+from __future__ import annotations
+
+from model.graph import Node, Value
+from viewer.actions.action import Action, Context, Menu
+
+
+def _run(context: Context) -> None:
+    context.opened.runs.run()
+
+
+def _run_fresh(context: Context) -> None:
+    context.opened.runs.run(fresh=True)
+
+
+def _stop(context: Context) -> None:
+    context.opened.runs.stop()
+
+
+def _can_stop(context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and (workspace.runs.is_running or workspace.runs.is_paused)
+
+
+def _step(context: Context) -> None:
+    context.opened.runs.step()
+
+
+def _continue(context: Context) -> None:
+    context.opened.runs.go_on()
+
+
+def _is_paused(context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and workspace.runs.is_paused
+
+
+def _target(context: Context) -> Node | None:
+    """The node to run to: the one selected, or the one that makes the selected value."""
+    for item in reversed(context.selected):
+        node = item.producer if isinstance(item, Value) else item
+        if isinstance(node, Node):
+            return node
+    return None
+
+
+def _run_to(context: Context) -> None:
+    node = _target(context)
+    assert node is not None
+    context.opened.runs.run_to(node)
+
+
+def _toggle_live(context: Context) -> None:
+    runs = context.opened.runs
+    runs.set_live(not runs.live)
+
+
+def _is_live(context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and workspace.runs.live
+
+
+def _places(context: Context) -> list[Node | Value]:
+    return [item for item in context.selected if isinstance(item, (Node, Value))]
+
+
+def _toggle_breakpoint(context: Context) -> None:
+    for thing in _places(context):
+        context.opened.runs.toggle_breakpoint(thing)
+
+
+def _has_breakpoints(context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and bool(workspace.runs.breakpoints)
+
+
+def _clear_breakpoints(context: Context) -> None:
+    context.opened.runs.set_breakpoints(())
+
+
+ACTIONS = (
+    Action(
+        id="run.run",
+        title="&Run",
+        run=_run,
+        menu=Menu.RUN,
+        section=1,
+        shortcut=("F6",),
+        icon="run",
+        toolbar=41,
+        contexts=frozenset({"canvas"}),
+        tip="Every wire has a value afterwards.",
+        words="execute compute evaluate infer",
+    ),
+    Action(
+        id="run.to",
+        title="Run to &Selected Node",
+        run=_run_to,
+        menu=Menu.RUN,
+        section=1,
+        shortcut=("Ctrl+F6",),
+        enabled=lambda context: _target(context) is not None,
+        contexts=frozenset({"node", "value"}),
+        tip="Compute only what the node needs, and the node.",
+        words="execute until partial",
+    ),
+    Action(
+        id="run.fresh",
+        title="Run Everything &Anew",
+        run=_run_fresh,
+        menu=Menu.RUN,
+        section=1,
+        shortcut=("Ctrl+Shift+F6",),
+        tip="Also what an earlier run has computed: for times that can be compared.",
+        words="again clean cache profile",
+    ),
+    Action(
+        id="run.stop",
+        title="S&top",
+        run=_stop,
+        menu=Menu.RUN,
+        section=1,
+        shortcut=("Shift+F6",),
+        enabled=_can_stop,
+        icon="stop",
+        toolbar=42,
+        tip="What was computed so far stays.",
+        words="cancel abort end",
+    ),
+    Action(
+        id="run.live",
+        title="&Live",
+        run=_toggle_live,
+        checked=_is_live,
+        menu=Menu.RUN,
+        section=2,
+        shortcut=("Ctrl+Alt+L",),
+        icon="live",
+        toolbar=43,
+        tip="Run what every edit affects.",
+        words="automatic immediate preview",
+    ),
+    Action(
+        id="run.step",
+        title="Ste&p",
+        run=_step,
+        menu=Menu.RUN,
+        section=3,
+        shortcut=("F10",),
+        icon="step",
+        tip="Compute the next node.",
+        words="debug single node",
+    ),
+    Action(
+        id="run.continue",
+        title="&Continue",
+        run=_continue,
+        menu=Menu.RUN,
+        section=3,
+        shortcut=("F8",),
+        enabled=_is_paused,
+        tip="To the next breakpoint or the end.",
+        words="debug resume go on",
+    ),
+    Action(
+        id="run.breakpoint",
+        title="Toggle &Breakpoint",
+        run=_toggle_breakpoint,
+        menu=Menu.RUN,
+        section=4,
+        shortcut=("F9",),
+        enabled=lambda context: bool(_places(context)),
+        icon="breakpoint",
+        contexts=frozenset({"node", "value"}),
+        tip="Stop before the node, or after the value is computed.",
+        words="debug pause stop",
+    ),
+    Action(
+        id="run.clear_breakpoints",
+        title="Remove All Breakpoints",
+        run=_clear_breakpoints,
+        menu=Menu.RUN,
+        section=4,
+        enabled=_has_breakpoints,
+        words="debug",
+    ),
+)

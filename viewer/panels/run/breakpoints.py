@@ -1,0 +1,96 @@
+"""Breakpoints in the Run panel: conditions on any value, and nodes and values to stop at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidget
+
+from exec.session import Breakpoint
+from model.graph import Node
+from viewer.icons import icon
+from viewer.panels.run.controls import NumberEdit, Section, line
+from viewer.places import name_of
+from viewer.text import display
+from viewer.workspace import Workspace
+
+Condition = Literal["non-finite", "above", "shape"]
+
+_USUAL_LIMIT = 1e4
+
+
+class BreakpointSection(Section):
+    """Shows and changes the breakpoints of the document's runs."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__("Breakpoints")
+        self._workspace = workspace
+        self._runs = workspace.runs
+        self.non_finite = QCheckBox("a value is not finite")
+        self.above = QCheckBox("|x| is above")
+        self.limit = NumberEdit("Limit of |x|", "10000", self._on_limit)
+        self.limit.setText("10000")
+        self.shape = QCheckBox("a shape differs from the declared")
+        self.add(QLabel("Stop after a node when"))
+        self.add(self.non_finite)
+        self.add(line(self.above, self.limit))
+        self.add(self.shape)
+        self._places = Section("")
+        self._list = QWidget()
+        self.add(self._list)
+        for box, condition in ((self.non_finite, "non-finite"), (self.above, "above"), (self.shape, "shape")):
+            box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
+        self._runs.state_changed.connect(self._refresh)
+        self._shown: tuple[Breakpoint, ...] | None = None
+        self._refresh()
+
+    def _switch(self, condition: Condition, *, on: bool) -> None:
+        others = [b for b in self._runs.breakpoints if b.condition != condition or b.value is not None]
+        limit = self.limit.number() if condition == "above" else 0.0
+        made = Breakpoint(condition=condition, limit=_USUAL_LIMIT if limit is None else limit)
+        self._runs.set_breakpoints([*others, made] if on else others)
+
+    def _on_limit(self, _number: float | None) -> None:
+        if self.above.isChecked():
+            self._switch("above", on=True)
+
+    def _refresh(self) -> None:
+        breakpoints = self._runs.breakpoints
+        if breakpoints == self._shown:
+            return
+        self._shown = breakpoints
+        on = {b.condition for b in breakpoints if b.condition and b.value is None}
+        for box, condition in ((self.non_finite, "non-finite"), (self.above, "above"), (self.shape, "shape")):
+            blocked = box.blockSignals(True)
+            box.setChecked(condition in on)
+            box.blockSignals(blocked)
+        self.rows.removeWidget(self._list)
+        self._list.hide()
+        self._list.deleteLater()
+        places = Section("Stop at") if any(b.node or b.value for b in breakpoints) else None
+        self._list = places or QWidget()
+        for one in breakpoints:
+            if places is not None and (one.node is not None or one.value is not None):
+                places.add(self._row(one))
+        self.add(self._list)
+
+    def _row(self, one: Breakpoint) -> QWidget:
+        thing = one.node or one.value
+        assert thing is not None
+        where = "before" if isinstance(thing, Node) else "after"
+        text = QToolButton()
+        text.setAutoRaise(True)
+        text.setText(f"{where} {display(name_of(thing), 40)}")
+        text.setToolTip("Go there")
+        text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        text.setIcon(icon("breakpoint"))
+        text.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        text.clicked.connect(lambda: self._workspace.reveal(thing))
+        remove = QToolButton()
+        remove.setAutoRaise(True)
+        remove.setIcon(icon("close"))
+        remove.setToolTip("Remove this breakpoint")
+        remove.setAccessibleName(f"Remove the breakpoint {where} {display(name_of(thing), 40)}")
+        remove.clicked.connect(lambda: self._runs.toggle_breakpoint(thing))
+        return line(text, remove)

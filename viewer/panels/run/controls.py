@@ -1,0 +1,133 @@
+"""Small widgets that the sections of the Run panel are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QRegularExpression, Qt
+from PySide6.QtGui import QFont, QPalette, QRegularExpressionValidator, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QSpinBox, QVBoxLayout, QWidget
+
+_NUMBER = QRegularExpression(r"\s*[-+]?(\d+\.?\d*|\.\d+)?([eE][-+]?\d+)?\s*")
+
+
+class Section(QWidget):
+    """A heading with widgets below it."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        heading = QLabel(title)
+        font = QFont(heading.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        heading.setFont(font)
+        self._heading = QHBoxLayout()
+        self._heading.setContentsMargins(0, 0, 0, 0)
+        self._heading.addWidget(heading, 1)
+        self.rows = QVBoxLayout()
+        self.rows.setContentsMargins(0, 0, 0, 0)
+        self.rows.setSpacing(6)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(6)
+        layout.addLayout(self._heading)
+        layout.addLayout(self.rows)
+
+    def add(self, widget: QWidget) -> None:
+        """Put a widget below the others."""
+        self.rows.addWidget(widget)
+
+    def add_to_heading(self, widget: QWidget) -> None:
+        """Put a widget right of the heading."""
+        self._heading.addWidget(widget)
+
+    def clear(self) -> None:
+        """Take all widgets away."""
+        while (item := self.rows.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+
+
+class Combo(QComboBox):
+    """A choice that does not change when a list is scrolled over it, and may be narrower than its longest entry."""
+
+    def __init__(self, name: str, entries: list[tuple[str, object]]) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(7)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        for text, data in entries:
+            self.addItem(text, data)
+
+    def choose(self, data: object) -> None:
+        """Show the entry with this data, telling nobody."""
+        blocked = self.blockSignals(True)
+        self.setCurrentIndex(max(0, self.findData(data)))
+        self.blockSignals(blocked)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+        """Leave the wheel to the list around."""
+        event.ignore()
+
+
+class Spin(QSpinBox):
+    """A whole number that does not change when a list is scrolled over it."""
+
+    def __init__(self, name: str, low: int, high: int) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.setRange(low, high)
+        self.setKeyboardTracking(False)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+        """Leave the wheel to the list around."""
+        event.ignore()
+
+
+class NumberEdit(QLineEdit):
+    """A number, or nothing; `changed(number)` once it is entered."""
+
+    def __init__(self, name: str, hint: str, changed: Callable[[float | None], None]) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.setPlaceholderText(hint)
+        self.setValidator(QRegularExpressionValidator(_NUMBER, self))
+        self.setMinimumWidth(48)
+        self.editingFinished.connect(lambda: changed(self.number()))
+
+    def number(self) -> float | None:
+        """What stands there; None for nothing or half a number."""
+        try:
+            return float(self.text())
+        except ValueError:
+            return None
+
+    def show_number(self, number: float | None) -> None:
+        """Show a number, or nothing."""
+        text = "" if number is None else f"{number:.9g}"
+        if text != self.text() and not self.hasFocus():
+            self.setText(text)
+
+
+def muted(text: str = "") -> QLabel:
+    """A label for what is secondary; plain text, wrapped."""
+    label = QLabel(text)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+    label.setWordWrap(True)
+    return label
+
+
+def line(*widgets: QWidget) -> QWidget:
+    """Widgets side by side."""
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(6)
+    for widget in widgets:
+        row.addWidget(widget)
+    return holder

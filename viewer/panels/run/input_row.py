@@ -1,0 +1,371 @@
+"""One input in the Run panel: its name and type, and where its value comes from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont, QPalette
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from exec.images import SUFFIXES, ImageOptions
+from exec.inputs import Constant, File, InputSource, Random, Range
+from model.graph import Value
+from viewer.icons import icon
+from viewer.panels.run.controls import Combo, NumberEdit, line
+from viewer.run_inputs import RunInputs, SourceKind, kind_of
+from viewer.text import display, type_text
+
+_KINDS: list[tuple[str, object]] = [
+    ("Random", "random"),
+    ("Constant", "constant"),
+    ("Range", "range"),
+    ("File", "file"),
+]
+_FILES = (
+    "Values (*.npy *.npz *.pb *.csv *.tsv *.txt "
+    + " ".join(f"*{suffix}" for suffix in sorted(SUFFIXES))
+    + ");;All files (*)"
+)
+
+
+class InputRow(QWidget):
+    """Shows the source of one input and changes it."""
+
+    def __init__(self, inputs: RunInputs, value: Value) -> None:
+        super().__init__()
+        self._inputs = inputs
+        self._name = value.name
+        shown = display(value.name, 60) or "(unnamed)"
+        name = QLabel(shown)
+        name.setTextFormat(Qt.TextFormat.PlainText)
+        font = QFont(name.font())
+        font.setWeight(QFont.Weight.Medium)
+        name.setFont(font)
+        name.setToolTip(display(value.name, 500))
+        name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        kind = QLabel(type_text(value.type))
+        kind.setTextFormat(Qt.TextFormat.PlainText)
+        kind.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        title = QHBoxLayout()
+        title.addWidget(name, 1)
+        title.addWidget(kind)
+        self.source = Combo(f"Source of {shown}", _KINDS)
+        self._editors: dict[str, _Editor] = {
+            "random": _RandomEditor(self._choose, shown),
+            "constant": _ConstantEditor(self._choose, shown),
+            "range": _RangeEditor(self._choose, shown),
+            "file": _FileEditor(self._choose, shown),
+        }
+        self._stack = _Stack()
+        for editor in self._editors.values():
+            self._stack.addWidget(editor)
+        self.note = QLabel("from a saved run")
+        self.note.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 4)
+        layout.setSpacing(4)
+        layout.addLayout(title)
+        layout.addWidget(self.source)
+        layout.addWidget(self._stack)
+        layout.addWidget(self.note)
+        self.source.activated.connect(self._on_kind)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show what is chosen."""
+        source = self._inputs.source(self._name)
+        kind = kind_of(source)
+        self.source.choose(kind)
+        self._editors[kind].show_source(source)
+        self._stack.show_page(self._editors[kind])
+        self.note.setVisible(self._name in self._inputs.given)
+
+    def _on_kind(self, _index: int) -> None:
+        kind: SourceKind = self.source.currentData()
+        editor = self._editors[kind]
+        self._stack.show_page(editor)
+        if isinstance(editor, _FileEditor):
+            source = self._inputs.source(self._name)
+            if not isinstance(source, File):
+                editor.browse()
+                self.refresh()
+        else:
+            self._choose(editor.first())
+
+    def _choose(self, source: InputSource) -> None:
+        self._inputs.set_source(self._name, source)
+
+
+class _Stack(QStackedWidget):
+    """As high as the page that is shown."""
+
+    def show_page(self, page: QWidget) -> None:
+        """Show a page; the others take no room."""
+        for other in self.findChildren(_Editor):
+            policy = QSizePolicy.Policy.Preferred if other is page else QSizePolicy.Policy.Ignored
+            other.setSizePolicy(QSizePolicy.Policy.Preferred, policy)
+        self.setCurrentWidget(page)
+        self.adjustSize()
+        self.updateGeometry()
+
+
+class _Editor(QWidget):
+    """Shows and changes sources of one kind."""
+
+    def __init__(self, choose: Any) -> None:
+        super().__init__()
+        self._choose = choose
+
+    def show_source(self, source: InputSource) -> None:
+        """Show a source of this kind."""
+
+    def first(self) -> InputSource:
+        """What is chosen when this kind is."""
+        return Random()
+
+
+class _RandomEditor(_Editor):
+    def __init__(self, choose: Any, name: str) -> None:
+        super().__init__(choose)
+        self._source = Random()
+        self.distribution = Combo(f"Distribution of {name}", [("Uniform", "uniform"), ("Normal", "normal")])
+        self.low = NumberEdit(f"Lowest value or mean of {name}", "from", lambda x: self._set(low=x))
+        self.high = NumberEdit(f"Highest value or deviation of {name}", "to", lambda x: self._set(high=x))
+        self.seed = NumberEdit(f"Seed of {name}", "seed", lambda x: self._set(seed=None if x is None else int(x)))
+        self.seed.setToolTip("Seed of this input; empty: that of the run")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(line(self.distribution, self.low, self.high, self.seed))
+        self.distribution.activated.connect(lambda _: self._set(distribution=self.distribution.currentData()))
+
+    def _set(self, **fields: Any) -> None:
+        changed = replace(self._source, **fields)
+        if changed != self._source:
+            self._source = changed
+            self._choose(changed)
+
+    def show_source(self, source: InputSource) -> None:
+        assert isinstance(source, Random)
+        self._source = source
+        self.distribution.choose(source.distribution)
+        normal = source.distribution == "normal"
+        self.low.setPlaceholderText("mean" if normal else "from")
+        self.high.setPlaceholderText("deviation" if normal else "to")
+        self.low.show_number(source.low)
+        self.high.show_number(source.high)
+        self.seed.show_number(source.seed)
+
+
+class _ConstantEditor(_Editor):
+    def __init__(self, choose: Any, name: str) -> None:
+        super().__init__(choose)
+        self.text = QLineEdit()
+        self.text.setAccessibleName(f"Constant for {name}")
+        self.text.setPlaceholderText("0, true, a text, or a list such as [[1, 2], [3, 4]]")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.text)
+        self.text.editingFinished.connect(self._enter)
+
+    def _enter(self) -> None:
+        self._choose(self.first())
+
+    def first(self) -> InputSource:
+        return Constant(constant_from(self.text.text()))
+
+    def show_source(self, source: InputSource) -> None:
+        assert isinstance(source, Constant)
+        if not self.text.hasFocus():
+            self.text.setText(source.value if isinstance(source.value, str) else json.dumps(source.value))
+
+
+class _RangeEditor(_Editor):
+    def __init__(self, choose: Any, name: str) -> None:
+        super().__init__(choose)
+        self.start = NumberEdit(f"First value of {name}", "first", lambda _: self._enter())
+        self.step = NumberEdit(f"Step of {name}", "step", lambda _: self._enter())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(line(QLabel("first"), self.start, QLabel("step"), self.step))
+
+    def _enter(self) -> None:
+        self._choose(self.first())
+
+    def first(self) -> InputSource:
+        step = self.step.number()
+        return Range(self.start.number() or 0.0, 1.0 if step is None else step)
+
+    def show_source(self, source: InputSource) -> None:
+        assert isinstance(source, Range)
+        self.start.show_number(source.start)
+        self.step.show_number(source.step)
+
+
+class _FileEditor(_Editor):
+    def __init__(self, choose: Any, name: str) -> None:
+        super().__init__(choose)
+        self._source: File | None = None
+        self.path = QLineEdit()
+        self.path.setAccessibleName(f"File for {name}")
+        self.path.setPlaceholderText(".npy .npz .pb .csv .txt or a picture")
+        self.button = QToolButton()
+        self.button.setIcon(icon("open"))
+        self.button.setToolTip("Choose a file")
+        self.button.setAccessibleName(f"Choose a file for {name}")
+        self.key = QLineEdit()
+        self.key.setPlaceholderText("name of the array")
+        self.key.setAccessibleName(f"Array in the file for {name}")
+        self.image = _ImageEditor(self._set_image, name)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(line(self.path, self.button))
+        layout.addWidget(self.key)
+        layout.addWidget(self.image)
+        self.button.clicked.connect(self.browse)
+        self.path.editingFinished.connect(self._enter)
+        self.key.editingFinished.connect(self._enter)
+
+    def browse(self) -> None:
+        """Ask for a file."""
+        start = str(self._source.path.parent) if self._source is not None else ""
+        name, _ = QFileDialog.getOpenFileName(self, "Choose values", start, _FILES)
+        if name:
+            self.path.setText(name)
+            self._enter()
+
+    def _enter(self) -> None:
+        if self.path.text():
+            self._choose(self.first())
+
+    def first(self) -> InputSource:
+        path = Path(self.path.text()).expanduser()
+        picture = path.suffix.lower() in SUFFIXES
+        return File(
+            path, self.key.text() if path.suffix.lower() == ".npz" else "", self.image.options if picture else None
+        )
+
+    def _set_image(self, _options: ImageOptions) -> None:
+        self._enter()
+
+    def show_source(self, source: InputSource) -> None:
+        assert isinstance(source, File)
+        self._source = source
+        self.path.setText(str(source.path))
+        self.path.setToolTip(str(source.path))
+        self.key.setText(source.key)
+        self.key.setVisible(source.path.suffix.lower() == ".npz")
+        self.image.setVisible(source.path.suffix.lower() in SUFFIXES)
+        self.image.show_options(source.image or ImageOptions())
+
+
+class _ImageEditor(QWidget):
+    """How a picture becomes a tensor."""
+
+    def __init__(self, chosen: Any, name: str) -> None:
+        super().__init__()
+        self.options = ImageOptions()
+        self._chosen = chosen
+        self._layout_box = Combo(f"Layout of {name}", [("Layout: declared", None), ("NCHW", "NCHW"), ("NHWC", "NHWC")])
+        self._channels = Combo(
+            f"Channels of {name}",
+            [("Channels: declared", None), *((c, c) for c in ("RGB", "BGR", "L", "RGBA"))],
+        )
+        self._fit = Combo(f"Fit of {name}", [("Stretch", "stretch"), ("Crop", "crop"), ("Pad", "pad")])
+        self._size = QLineEdit()
+        self._size.setPlaceholderText("224×224")
+        self._size.setAccessibleName(f"Height and width of {name}")
+        self._scale = NumberEdit(f"Scale of {name}", "scale", lambda _: self._enter())
+        self._mean = QLineEdit()
+        self._mean.setPlaceholderText("0.485, 0.456, 0.406")
+        self._mean.setAccessibleName(f"Mean of {name}")
+        self._std = QLineEdit()
+        self._std.setPlaceholderText("0.229, 0.224, 0.225")
+        self._std.setAccessibleName(f"Deviation of {name}")
+        self._preset = QPushButton("ImageNet")
+        self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224")
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setSpacing(4)
+        grid.addWidget(self._layout_box, 0, 0, 1, 2)
+        grid.addWidget(self._channels, 0, 2, 1, 2)
+        for row, (text, widget) in enumerate((("Size", self._size), ("Mean", self._mean)), 1):
+            grid.addWidget(QLabel(text), row, 0)
+            grid.addWidget(widget, row, 1)
+        for row, (text, box) in enumerate((("Scale", self._scale), ("Std", self._std)), 1):
+            grid.addWidget(QLabel(text), row, 2)
+            grid.addWidget(box, row, 3)
+        grid.addWidget(self._fit, 3, 0, 1, 2)
+        grid.addWidget(self._preset, 3, 2, 1, 2)
+        for combo in (self._layout_box, self._channels, self._fit):
+            combo.activated.connect(self._enter)
+        for edit in (self._size, self._mean, self._std):
+            edit.editingFinished.connect(self._enter)
+        self._preset.clicked.connect(self._use_preset)
+
+    def _use_preset(self) -> None:
+        self.options = replace(
+            self.options, size=(224, 224), scale=1 / 255, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
+        )
+        self.show_options(self.options)
+        self._chosen(self.options)
+
+    def _enter(self, *_: object) -> None:
+        size = numbers_in(self._size.text().replace("×", " ").replace("x", " "))
+        scale = self._scale.number()
+        self.options = ImageOptions(
+            size=(int(size[0]), int(size[-1])) if size and min(size) >= 1 else None,
+            layout=self._layout_box.currentData(),
+            channels=self._channels.currentData(),
+            fit=self._fit.currentData(),
+            scale=1 / 255 if scale is None else scale,
+            mean=numbers_in(self._mean.text()) or (0.0,),
+            std=tuple(x or 1.0 for x in numbers_in(self._std.text())) or (1.0,),
+        )
+        self._chosen(self.options)
+
+    def show_options(self, options: ImageOptions) -> None:
+        """Show what is chosen."""
+        self.options = options
+        self._layout_box.choose(options.layout)
+        self._channels.choose(options.channels)
+        self._fit.choose(options.fit)
+        self._size.setText("" if options.size is None else f"{options.size[0]}×{options.size[1]}")
+        self._scale.show_number(options.scale)
+        self._mean.setText(", ".join(f"{x:g}" for x in options.mean) if options.mean != (0.0,) else "")
+        self._std.setText(", ".join(f"{x:g}" for x in options.std) if options.std != (1.0,) else "")
+
+
+def constant_from(text: str) -> Any:
+    """A number, truth value, list or text from what a person typed; 0 for nothing."""
+    text = text.strip()
+    if not text:
+        return 0
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"True": True, "False": False}.get(text, text)
+
+
+def numbers_in(text: str) -> tuple[float, ...]:
+    """The numbers of a list with commas or blanks; none when one of them is no number."""
+    try:
+        return tuple(float(part) for part in text.replace(",", " ").split())
+    except ValueError:
+        return ()

@@ -1,0 +1,99 @@
+"""What the graph shows of runs: what is being computed, failed, stale, or different from the run before."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from exec.overview import changed_values
+from exec.results import RunResult
+from model.graph import Node, Value
+from viewer.results import Record
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: A run that is over sooner than this many seconds shows only its end: nothing blinks.
+_PATIENCE = 0.3
+#: Seconds between two looks of a large graph that is being computed.
+_PACE = 0.15
+
+
+class RunMarks(QObject):
+    """Keeps the marks of one workspace in line with its results. GUI thread only."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._waiting: set[Node] | None = None
+        self._begun = self._shown = 0.0
+        self._compared: tuple[Record, Record] | None = None
+        self.differing: frozenset[Value] = frozenset()
+        results = workspace.results
+        results.run_started.connect(self._begin)
+        results.run_finished.connect(self.refresh)
+        results.changed.connect(self._on_changed)
+        workspace.graph_shown.connect(lambda _graph: self.refresh())
+
+    def _begin(self) -> None:
+        self._begun = time.monotonic()
+        self._waiting = None
+
+    def finished(self, nodes: list[Node]) -> None:
+        """Nodes have just been computed: let them light up."""
+        now = time.monotonic()
+        if self._waiting is None:
+            if now - self._begun < _PATIENCE:
+                return
+            results = self._workspace.results
+            known = results.stale if results.current is not None else self._workspace.graph.nodes
+            self._waiting = {thing for thing in known if isinstance(thing, Node)}
+        self._waiting.difference_update(nodes)
+        if now - self._shown > _PACE:
+            self._shown = now
+            self._workspace.mark("stale", self._waiting)
+
+    def _on_changed(self, values: object) -> None:
+        if values is None:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Mark anew."""
+        self._waiting = None
+        results, mark = self._workspace.results, self._workspace.mark
+        mark("stale", [thing for thing in results.stale if isinstance(thing, Node)])
+        mark("errors", [node for node, result in results.nodes().items() if result.failure is not None])
+        self._compare()
+
+    def _compare(self) -> None:
+        """Find out in the background which values differ from the run before."""
+        results = self._workspace.results
+        ours, before = results.current, results.previous
+        if ours is None or before is None:
+            return
+        if self._compared == (ours, before):
+            return
+        self._compared = ours, before
+        result, other = ours.result, before.result
+        self._workspace.jobs.start(
+            "Compare with the run before",
+            lambda _progress: _differing(result, other),
+            done=lambda numbers: self._show_differing(ours, numbers),
+            supersede="differing",
+        )
+
+    def _show_differing(self, record: Record, numbers: list[int]) -> None:
+        if record is self._workspace.results.current:
+            find = self._workspace.results.value_by_number
+            self.differing = frozenset(v for number in numbers if (v := find(number)) is not None)
+            self._workspace.mark("changed", self.differing)
+
+
+def _differing(result: RunResult, before: RunResult) -> list[int]:
+    """Off the GUI thread."""
+    try:
+        return result.apply(changed_values, before)
+    except LookupError:
+        return []  # the worker that had the values is gone
