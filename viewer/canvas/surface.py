@@ -68,8 +68,9 @@ class Surface(QWidget):
         self.scene = scene
         self._colouring = None
         self.marks = SceneMarks(scene) if scene is not None else None
-        self._stale = None
         self.repaint_scene()
+        if scene is None:
+            self._stale = None
         self.scene_changed.emit()
 
     def set_colouring(self, colouring: Colouring | None) -> None:
@@ -84,6 +85,8 @@ class Surface(QWidget):
         if scene is not None:
             labels = Labels(scene, self.fonts, self._type_of)
             self._painter = ScenePainter(scene, self.fonts, theme(), labels, self._colouring)
+        if self._picture is not None and self._picture.share > 0.5:
+            self._stale = self._picture  # shows through while the new one is painted: nothing blinks
         self._picture = None
         self.update()
 

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from tests.viewer.canvas.graphs import long_chain, settle
+from viewer.canvas import surface
 from viewer.canvas.build import build
 from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
 from viewer.canvas.fonts import canvas_fonts
@@ -161,3 +162,15 @@ def test_names_from_afar_and_focus_leave_the_rest_as_it_is(show, qtbot):
     left, top, width, height = view.scene.rect(relu)
     x, y = view.viewport.to_widget(left + width / 2, top + height / 2)
     assert QColor(plain.pixel(round(x * ratio), round(y * ratio))) == theme().header("activation")
+
+
+def test_nothing_blinks_while_a_new_scene_is_painted(show, monkeypatch):
+    view = show(long_chain(40).model())
+    settle(view)
+    before = image(view)
+    monkeypatch.setattr(surface, "FILL_SECONDS", 0.0)
+    view.set_scene(view.scene)
+    assert not view.is_painted
+    assert difference(before, image(view)) <= 20
+    view.set_scene(None)
+    assert difference(before, image(view)) > 1000
