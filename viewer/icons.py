@@ -42,3 +42,25 @@ def _pixmaps(name: str, color: str) -> list[QPixmap]:
         painter.end()
         pixmaps.append(pixmap)
     return pixmaps
+
+
+def dot(color: QColor) -> QIcon:
+    """A small square of a colour with round corners, for lists whose rows have a category."""
+    return _dot(color.name())
+
+
+@cache
+def _dot(color: str) -> QIcon:
+    made = QIcon()
+    for ratio in (1.0, 2.0):
+        pixmap = QPixmap(int(16 * ratio), int(16 * ratio))
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(color))
+        painter.drawRoundedRect(QRectF(3, 3, 10, 10), 2.5, 2.5)
+        painter.end()
+        made.addPixmap(pixmap)
+    return made

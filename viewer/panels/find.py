@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.queries.search import parse, search
-from viewer.icons import icon
+from viewer.icons import dot, icon
 from viewer.panels import Panel
 from viewer.qt_models.outline import graph_title
 from viewer.text import count_text, display, type_text
@@ -60,7 +60,7 @@ class Matches(QAbstractListModel):
             return f"{_line(item, 1000)}{where}"
         if role == Qt.ItemDataRole.DecorationRole:
             if isinstance(item, Node):
-                return categories()[operator_category(item.domain, item.op_type)].color
+                return dot(categories()[operator_category(item.domain, item.op_type)].color)
             return icon("tensor" if item.initializer is not None else "direction")
         return None
 

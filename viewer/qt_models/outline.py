@@ -9,7 +9,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 
 from model.graph import Function, Graph, Model, Node
 from viewer.canvas.scopes import Scope, ScopeTree, scope_tree
-from viewer.icons import icon
+from viewer.icons import dot, icon
 from viewer.text import count_text, display, plural
 from viewer.theme import categories, operator_category
 
@@ -178,7 +178,7 @@ class OutlineModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
             return icon("outline" if isinstance(row.subject, Graph) else "group")
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, Node):
-            return categories()[operator_category(row.subject.domain, row.subject.op_type)].color
+            return dot(categories()[operator_category(row.subject.domain, row.subject.op_type)].color)
         return None
 
     def _row(self, index: Index) -> Row:
