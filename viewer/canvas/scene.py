@@ -232,8 +232,11 @@ class Scene:
 
     # -- what is where ---------------------------------------------------------------------------------------
 
-    def hit(self, x: float, y: float, reach: float = REACH) -> Hit | None:
-        """What a click at a point means: port, button, row, box, then edge; containers only by their frame."""
+    def hit(self, x: float, y: float, reach: float = REACH, *, details: bool = True) -> Hit | None:
+        """What a click at a point means: port, button, row, box, then edge; containers only by their frame.
+
+        `details` False: from so far that ports, buttons and rows cannot be told from their box.
+        """
         container = None
         for index in reversed(self.box_grid.at(x, y, reach)):
             box = self.boxes[index]
@@ -241,7 +244,7 @@ class Scene:
                 found = self._hit_container(index, box, x, y)
                 container = found if container is None or container.part == "body" else container
                 continue
-            found = self._hit_box(index, box, x, y, reach)
+            found = self._hit_box(index, box, x, y, reach if details else 0.0)
             if found is not None:
                 return found
         edge = self.edge_at(x, y, reach)
@@ -261,12 +264,14 @@ class Scene:
         left, top, width, height = self.rect(index)
         if box.kind is Kind.GROUP:
             width, height = width - STACK, height - STACK
-        if box.kind is Kind.NODE:
+        if box.kind is Kind.NODE and reach > 0:
             port = self._hit_port(index, x, y, reach)
             if port is not None:
                 return port
         if not (left <= x <= left + width and top <= y <= top + height):
             return None
+        if reach <= 0:
+            return Hit(box=index, part="header")
         if y <= top + HEADER:
             return self._hit_header(index, box, x, left + width)
         row = int((y - top - HEADER - ROWS_PADDING) // ROW)

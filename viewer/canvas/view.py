@@ -37,7 +37,8 @@ from viewer.canvas.layout import Direction
 from viewer.canvas.loader import Loader, concerns, nearest_box
 from viewer.canvas.memory import Anchor, Pending, Place
 from viewer.canvas.minimap import Minimap
-from viewer.canvas.scene import Hit, Scene
+from viewer.canvas.painter import TITLES_FROM
+from viewer.canvas.scene import REACH, Hit, Scene
 from viewer.canvas.scopes import Scope, scope_tree
 from viewer.canvas.surface import READABLE, Surface
 from viewer.changes import touched_by
@@ -560,7 +561,7 @@ class GraphView(Surface):
         if self.scene is None:
             return None
         x, y = self.viewport.to_scene(position.x(), position.y())
-        return self.scene.hit(x, y, min(6.0 / self.viewport.scale, 40.0))
+        return self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= TITLES_FROM)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
         """Start the tool that wants the press."""

@@ -62,6 +62,16 @@ def test_a_click_selects_and_one_on_the_canvas_deselects(view, qtbot):
     assert view.workspace.selection.items == ()
 
 
+@pytest.mark.parametrize("zoom", [0.05, 0.1, 0.25, 0.42, 1.0, 3.0])
+def test_a_click_in_the_middle_of_a_box_selects_it_at_any_zoom(view, qtbot, zoom):
+    view.zoom_to(zoom)
+    index = box(view, "Relu")
+    left, top, width, height = view.scene.rect(index)
+    view.centre_on(left + width / 2, top + height / 2)
+    qtbot.mouseClick(view, LEFT, NONE, point(view, index, width / 2, height / 2))
+    assert view.workspace.selection.items == (node(view, "Relu"),)
+
+
 def test_ctrl_click_adds_and_takes_away(view, qtbot):
     qtbot.mouseClick(view, LEFT, NONE, point(view, box(view, "Relu")))
     qtbot.mouseClick(view, LEFT, CTRL, point(view, box(view, "Add")))
@@ -234,6 +244,14 @@ def test_the_header_buttons_open_and_close_in_place(show, qtbot, branching_model
     qtbot.mouseClick(view, LEFT, NONE, button(view, frame))
     wait(qtbot, view)
     assert view.scene.kinds[box(view, "If")] == Kind.NODE
+
+
+def test_a_button_too_small_to_see_is_not_pushed(show, qtbot, branching_model):
+    view = show(branching_model)
+    view.zoom_to(0.2)
+    qtbot.mouseClick(view, LEFT, NONE, button(view, box(view, "If")))
+    assert not view.is_busy
+    assert view.workspace.selection.items == (node(view, "If"),)
 
 
 def test_a_button_pressed_but_dragged_away_does_nothing(show, qtbot, branching_model):
