@@ -31,6 +31,9 @@ from model.progress import SILENT, Cancelled, Progress
 #: Seconds a cancelled run gets to stop by itself before the worker is killed.
 GRACE = 2.0
 
+#: Seconds a worker gets to answer before it is killed, and to hand over what it has computed if it does answer.
+ANSWER, HAND_OVER = 2.0, 30.0
+
 _POLL = 0.05
 
 
@@ -268,6 +271,7 @@ class RemoteStepper:
         self._message: ResultMessage | None = None
         self._crash = ""
         self._at: tuple[Path, int] | None = None
+        self._salvaged: dict[int, RuntimeValue] = {}
         self._run = 0
         self._process = session.start()
         with session._running:
@@ -309,7 +313,7 @@ class RemoteStepper:
                         asked_to_stop = now
                     late = deadline is not None and now > deadline
                     if late or (asked_to_stop and now - asked_to_stop > GRACE):
-                        self._kill("time limit" if late else "cancelled")
+                        self._kill("time limit" if late else "cancelled", started)
                         return
                     if not process.alive:
                         self._run = started
@@ -344,9 +348,18 @@ class RemoteStepper:
         if self._observer is not None:
             self._observer([NodeFinished(p, nodes.object(n), s, b, f) for p, n, s, b, f in news])
 
-    def _kill(self, why: str) -> None:
+    def _kill(self, why: str, run: int) -> None:
+        """End a worker that does not listen, but first ask it for what the run has computed."""
         self._crash = why
-        self._process.kill()
+        process = self._process
+        with contextlib.suppress(Died, queue.Empty), process.conversation("salvage", run) as (_, answers):
+            kind, content = answers.get(timeout=ANSWER)
+            if kind == "salvaging":
+                kind, content = answers.get(timeout=HAND_OVER)
+            if kind == "salvaged" and content is not None:
+                self._message, values = content
+                self._salvaged = {slot: process.exchange.take(sent) for slot, sent in values.items()}
+        process.kill()
 
     def _died(self) -> None:
         """The worker crashed: the node it was in is the first that was not finished."""
@@ -413,7 +426,7 @@ class RemoteStepper:
         """Everything computed so far; values are fetched when someone looks."""
         message = self._message
         snapshot = self._request.snapshot
-        if message is None or self._crash:
+        if message is None or (self._crash and not self._salvaged):
             return self._crashed()
         layout = replace(message.layout, names=snapshot.names)
         result = RunResult(
@@ -425,12 +438,16 @@ class RemoteStepper:
             seed=message.seed,
             seconds=message.seconds,
             peak_bytes=message.peak_bytes,
-            stopped=message.stopped,
+            stopped=self._crash or message.stopped,
             notes=message.notes,
             state=snapshot.state,
             bodies={path: dict.fromkeys(found, MISSING) for path, found in message.bodies.items()},
             body_summaries=message.bodies,
         )
+        for slot, value in self._salvaged.items():
+            result.slots[slot] = value
+        if self._crash:
+            return result
         fetcher = _Fetcher(self, result)
         result.fetch, result.measure = fetcher.fetch, fetcher.measure
         result.elsewhere = fetcher.apply

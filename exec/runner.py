@@ -25,7 +25,7 @@ from model.errors import ModelError
 from model.progress import SILENT, Cancelled
 
 #: Constants computed at plan time may take so many bytes each; larger ones are computed in every run.
-FOLD_LIMIT = 256 << 20
+FOLD_LIMIT = 1 << 30
 
 #: Seconds between two looks at limits and listeners.
 TICK = 0.02

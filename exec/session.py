@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -204,6 +204,11 @@ class Stepper:
     def total(self) -> int:
         """How many nodes the run has."""
         return len(self._execution.run.code)
+
+    @property
+    def constants(self) -> Collection[int]:
+        """Slots that hold constants of the model."""
+        return self._execution.plan.constants.keys()
 
     @property
     def next_key(self) -> tuple[Path, int] | None:

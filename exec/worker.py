@@ -89,6 +89,8 @@ class Worker:
                     cancelled = self._jobs.get(content)
                     if cancelled is not None:
                         cancelled.progress.cancel()
+                case "salvage":
+                    self._salvage(number, content)
                 case "drop":
                     self._jobs.pop(content, None)
                 case "release":
@@ -204,19 +206,46 @@ class Worker:
     def _answer(self, number: int, job: _Job) -> None:
         stepper = job.stepper
         assert stepper is not None
-        job.result = result = stepper.result()
-        infos = {
-            slot: Summary(describe(value), None) for slot, value in enumerate(result.slots) if value is not MISSING
-        }
-        infos.update(result.summaries)
-        message = ResultMessage(
-            replace_names(result.layout), infos, result.nodes, result.seed, result.seconds, result.peak_bytes,
-            result.stopped, result.notes, stepper.reason, stepper.next_key, stepper.position, stepper.total,
-            {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()},
-        )  # fmt: skip
-        self._send(number, "result", message)
+        job.result = stepper.result()
+        self._send(number, "result", _message(job.result, stepper))
         if stepper.done:
             job.stepper = None
+
+    def _salvage(self, number: int, run: int) -> None:
+        """On the listening thread, before this process is killed: hand over what the run has computed."""
+        job = self._jobs.get(run)
+        stepper = job.stepper if job is not None else None
+        if stepper is None:
+            self._send(number, "salvaged", None)
+            return
+        self._send(number, "salvaging", None)
+        result = stepper.result()
+        values = {
+            slot: self._exchange.put(value)
+            for slot, value in enumerate(result.slots)
+            if value is not MISSING and slot not in stepper.constants
+        }
+        self._send(number, "salvaged", (_message(result, stepper), values))
+
+
+def _message(result: RunResult, stepper: Stepper) -> ResultMessage:
+    infos = {slot: Summary(describe(value), None) for slot, value in enumerate(result.slots) if value is not MISSING}
+    infos.update(result.summaries)
+    return ResultMessage(
+        replace(result.layout, names={}),  # the other side has them
+        infos,
+        result.nodes,
+        result.seed,
+        result.seconds,
+        result.peak_bytes,
+        result.stopped,
+        result.notes,
+        stepper.reason,
+        stepper.next_key,
+        stepper.position,
+        stepper.total,
+        {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()},
+    )
 
 
 def usable_cores() -> int:
@@ -230,11 +259,6 @@ def usable_cores() -> int:
     except (AttributeError, OSError):
         return cores
     return cores if load < 0.75 * cores else 1
-
-
-def replace_names(layout: Any) -> Any:
-    """A layout without the names, which the other side has."""
-    return replace(layout, names={})
 
 
 def serve(connection: Connection, folder: str, budget: int, memory: int | None) -> None:

@@ -109,6 +109,30 @@ def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytes
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
 
 
+def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that never looks whether the run was cancelled: a huge product of matrices."""
+    monkeypatch.setattr("exec.remote.GRACE", 0.1)
+    model = parse(
+        "g (float[N,N] x) => (float[N,N] y) { z = Neg(x) a = MatMul(x, z) b = MatMul(a, z) y = MatMul(b, a) }"
+    )
+    session = sessions(model)
+    session.start()
+    x = np.ones((5000, 5000), np.float32)
+    progress = Progress()
+    began = threading.Event()
+    threading.Thread(target=lambda: (began.wait(60), progress.cancel())).start()
+
+    def heard(news: Any) -> None:
+        if any(f.node.op_type == "Neg" for f in news):
+            began.set()
+
+    result = session.run({"x": x}, progress=progress, observer=heard)
+    began.set()
+    assert result.stopped == "cancelled"
+    assert result.find("z")[5, 5] == -1
+    assert states(result)["y"] in ("WAITING", "DONE")
+
+
 def test_the_time_limit_holds(sessions: Any) -> None:
     result = sessions(parse(ENDLESS)).run({"x": X}, time_limit=0.3)
     assert result.stopped == "time limit"
