@@ -171,6 +171,10 @@ class Drawing:
             self._edges_of = index
         return self._edges_of.get(value, [])
 
+    def box_with(self, key: Hashable) -> int:
+        """The box with a key, -1 for none. Looks through all: not for every mouse move."""
+        return next((index for index, box in enumerate(self.boxes) if box.key == key), -1) if key is not None else -1
+
     def boxes_for(self, subject: object) -> list[int]:
         """The boxes to look at for an object: its own, or those a value's edges join, or that hold its constant."""
         found = self.boxes_of(subject)

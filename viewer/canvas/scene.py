@@ -12,11 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Node, Value
+from model.graph import Graph, Node, Value
 from viewer.canvas.captions import Row
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, STACK, Box, Button, Drawing, Kind
 from viewer.canvas.grid import Grid, Ids
 from viewer.canvas.layout import Layout, LayoutRequest, Spacing
+from viewer.canvas.scopes import Scope
 
 Real = NDArray[np.float64]
 Part = Literal["header", "body", "row", "button", "input", "output"]
@@ -352,6 +353,16 @@ class Scene:
         corners = self.corners[ids]
         inside = (corners[:, 0] >= left) & (corners[:, 1] >= top) & (corners[:, 2] <= right) & (corners[:, 3] <= bottom)
         return ids[inside]
+
+    def objects_at(self, hit: Hit) -> list[Node | Value | Graph]:
+        """The model objects a hit means: a value, what the box stands for, all nodes of a group."""
+        value = self.value_at(hit)
+        if value is not None:
+            return [value]
+        if hit.box < 0:
+            return []
+        subject = self.boxes[hit.box].subject
+        return list(subject.all_nodes()) if isinstance(subject, Scope) else [subject]
 
     def value_at(self, hit: Hit) -> Value | None:
         """The value a hit means: an edge's, a pill's, a constant row's, a port's."""

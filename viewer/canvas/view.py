@@ -39,7 +39,7 @@ from viewer.canvas.memory import Anchor, Pending, Place
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.painter import TITLES_FROM
 from viewer.canvas.scene import REACH, Hit, Scene
-from viewer.canvas.scopes import Scope, scope_tree
+from viewer.canvas.scopes import scope_tree
 from viewer.canvas.surface import READABLE, Surface
 from viewer.changes import touched_by
 from viewer.places import place_text
@@ -220,16 +220,11 @@ class GraphView(Surface):
         return Anchor(self.scene.boxes[box].key, *self.viewport.to_widget(left + width / 2, top))
 
     def _hold(self, anchor: Anchor) -> None:
-        box = self._box_with_key(anchor.key)
+        box = self.scene.drawing.box_with(anchor.key) if self.scene is not None else -1
         if box >= 0 and self.scene is not None:
             left, top, width, _ = self.scene.rect(box)
             self.viewport.put(left + width / 2, top, anchor.x, anchor.y)
         self._moved()
-
-    def _box_with_key(self, key: Hashable) -> int:
-        if self.scene is None or key is None:
-            return -1
-        return next((index for index, box in enumerate(self.scene.boxes) if box.key == key), -1)
 
     # -- what changes ----------------------------------------------------------------------------------------
 
@@ -329,8 +324,10 @@ class GraphView(Surface):
 
     def current_box(self) -> int:
         """The box that was clicked or walked to last, else one of the current object; -1 for none."""
-        box = self._box_with_key(self._current)
-        if box >= 0 or self.scene is None:
+        if self.scene is None:
+            return -1
+        box = self.scene.drawing.box_with(self._current)
+        if box >= 0:
             return box
         current = self.workspace.selection.current
         found = self.scene.drawing.boxes_of(current) if current is not None else []
@@ -338,15 +335,7 @@ class GraphView(Surface):
 
     def items_of(self, hit: Hit | None) -> list[Item]:
         """The model objects a hit means."""
-        if hit is None or self.scene is None:
-            return []
-        value = self.scene.value_at(hit)
-        if value is not None:
-            return [value]
-        if hit.box < 0:
-            return []
-        subject = self.scene.boxes[hit.box].subject
-        return list(subject.all_nodes()) if isinstance(subject, Scope) else [subject]
+        return [*self.scene.objects_at(hit)] if hit is not None and self.scene is not None else []
 
     def click(self, hit: Hit | None, *, extend: bool = False) -> None:
         """Select what was hit; extend: toggle it instead. A container's ground counts as canvas."""
@@ -362,10 +351,9 @@ class GraphView(Surface):
 
     def is_ground(self, hit: Hit) -> bool:
         """Whether a hit is the ground of a container, which counts as canvas."""
-        return self.scene is not None and hit.part == "body" and hit.box >= 0 and self._is_container(hit.box)
-
-    def _is_container(self, box: int) -> bool:
-        return self.scene is not None and self.scene.kinds[box] == Kind.CONTAINER
+        if self.scene is None or hit.box < 0:
+            return False
+        return hit.part == "body" and self.scene.boxes[hit.box].kind is Kind.CONTAINER
 
     def select_rect(self, rect: QRectF, *, extend: bool = False) -> None:
         """Select the boxes inside a rectangle of the widget."""
