@@ -65,6 +65,10 @@ class Files(QObject):
         """Open a file in a tab of its own, even if another tab has it, and do something with the tab."""
         self._read(str(path), path.name, path.absolute(), then)
 
+    def open_copy_then(self, path: Path, title: str, then: Callable[[DocumentTab], object]) -> None:
+        """Open what is in a file as a new document that belongs to no file, and do something with the tab."""
+        self._read(str(path), title, None, then)
+
     def open_standard_input(self) -> None:
         """Open the model that is piped in."""
         self._read(opening.STANDARD_INPUT, "standard input", None)

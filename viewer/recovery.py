@@ -85,11 +85,12 @@ def _show(window: MainWindow, leftover: Leftover) -> None:
 
 def _recover(window: MainWindow, leftover: Leftover) -> None:
     """Open the file anew and do the edits again."""
-    path = Path(leftover.base.path)
-    if not leftover.base.path:
-        window.report(ModelError("A new model cannot be recovered yet", "Its first state was in no file."))
-        return
-    window.files.open_then(path, lambda tab: _replay(tab, leftover))
+    if leftover.base.path:
+        window.files.open_then(Path(leftover.base.path), lambda tab: _replay(tab, leftover))
+    elif leftover.beginning is not None:
+        window.files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(tab, leftover))
+    else:
+        window.report(ModelError("The model cannot be recovered", "What it began with was not kept."))
 
 
 def _replay(tab: DocumentTab, leftover: Leftover) -> None:

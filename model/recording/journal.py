@@ -26,6 +26,8 @@ _FORMAT = "onnx-workbench journal"
 _VERSION = 1
 _SUFFIX = ".journal"
 _TRIED = ".tried"  # replayed once already: not offered a second time
+_BASE = ".onnx"  # beside the journal of a document that is in no file: the model as it began
+_LARGEST_BASE = 64 << 20
 _SYNC_SECONDS = 2.0
 
 
@@ -64,6 +66,7 @@ class Journal:
         self._folder = folder
         self._base = BaseFile.of(document.path) if base is None else base
         self._numbers: Numbers | None = None
+        self._beginning: bytes | None = None  # of a document that is in no file
         self._file: IO[str] | None = None
         self._path: Path | None = None
         self._entry = document.current
@@ -79,7 +82,21 @@ class Journal:
     def prepare(self) -> None:
         """Number the model's objects now, in an idle moment, so that the first edit does not have to."""
         if self._numbers is None and self._document.current is self._document.root and not self._file:
-            self._numbers = Numbers(self._document.model)
+            self._begin()
+
+    def _begin(self) -> None:
+        """Take down what the edits will be made on, while the model is as it was opened."""
+        self._numbers = Numbers(self._document.model)
+        if not self._base.path:
+            from model.io.save import to_bytes
+
+            if (
+                sum(v.initializer.nbytes for v in self._document.model.graph.initializers if v.initializer)
+                > _LARGEST_BASE
+            ):
+                self.problem = "Edits are not being kept for recovery: the model is large and in no file yet."
+                return
+            self._beginning = to_bytes(self._document.model)
 
     def close(self) -> None:
         """The document is closed: saved or given up. Nothing is left to recover."""
@@ -102,7 +119,9 @@ class Journal:
         if self.problem:
             return
         try:
-            self._write(self._line(change))
+            line = self._line(change)
+            if not self.problem:
+                self._write(line)
         except OSError as error:
             self.problem = f"Edits are not being kept for recovery: {error.strerror or error}."
             self._remove()
@@ -129,10 +148,12 @@ class Journal:
             # Numbers must be those of the model as opened: look at it as it was before this first edit.
             inverses = _take_back(change)
             try:
-                numbers = self._numbers = Numbers(self._document.model)
+                self._begin()
             finally:
                 for step in change.steps[: len(inverses)]:
                     step.apply()
+            numbers = self._numbers
+            assert numbers is not None
         if len(change.steps) == 1 or not any(map(_brings_something, change.steps)):
             return [encode(step, numbers) for step in change.steps]
         # What a step brings in is written as it was then, not as later steps of the same edit left it.
@@ -156,6 +177,8 @@ class Journal:
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{_SUFFIX}"
+        if self._beginning is not None:
+            _base_path(self._path).write_bytes(self._beginning)
         self._file = open(self._path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # open for long
         header = {
             "format": _FORMAT,
@@ -192,7 +215,12 @@ class Journal:
             self._file = None
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+            _base_path(self._path).unlink(missing_ok=True)
             self._path = None
+
+
+def _base_path(journal: Path) -> Path:
+    return journal.with_name(journal.name.partition(".")[0] + _BASE)
 
 
 def _take_back(change: Change) -> list[Step]:
@@ -223,6 +251,12 @@ class Leftover:
     def fits(self) -> bool:
         """Whether the file is still the one the edits were made on."""
         return self.base.is_unchanged()
+
+    @property
+    def beginning(self) -> Path | None:
+        """The model as it began, for a document that was in no file; None when nothing was kept."""
+        path = _base_path(self.path)
+        return path if not self.base.path and path.exists() else None
 
 
 def leftovers(folder: Path) -> Iterator[Leftover]:
@@ -313,6 +347,7 @@ def recover(document: Document, leftover: Leftover) -> int:
     if count:
         document.mark_unsaved()
     tried.unlink()
+    _base_path(tried).unlink(missing_ok=True)
     return count
 
 
@@ -333,6 +368,7 @@ def _redo_line(document: Document, numbers: Numbers, line: dict[str, Any]) -> No
 def discard(leftover: Leftover) -> None:
     """Throw a journal away."""
     leftover.path.unlink(missing_ok=True)
+    _base_path(leftover.path).unlink(missing_ok=True)
 
 
 def _set_aside(path: Path) -> None:

@@ -71,6 +71,25 @@ def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file,
     assert list(recovery.journal_folder().iterdir()) == []
 
 
+def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open_sample()
+    tab = window.tab
+    first = tab.workspace.graph.nodes.first
+    with tab.workspace.document.edit("Rename") as edit:
+        nodes.rename_node(edit, first, "renamed")
+    tab.keeper.journal.abandon()
+    window.remove_tab(tab)
+    monkeypatch.setattr(journal, "_is_running", lambda pid: False)
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    document = window.tab.workspace.document
+    qtbot.waitUntil(lambda: document.undo_title == "Rename")
+    assert document.path is None
+    assert document.model.graph.nodes.first.name == "renamed"
+
+
 def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
     tab = opened(qtbot, window, model_file)
     with tab.workspace.document.edit("Rename") as edit:

@@ -226,12 +226,12 @@ def test_a_saved_or_closed_document_leaves_nothing(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     work(document)
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.glob("*.journal"))) == 1
     document.mark_saved()
     assert list(tmp_path.iterdir()) == []
     with document.edit("More") as edit:
         nodes.rename_node(edit, builders.node(document, "first"), "one")
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.glob("*.journal"))) == 1
     kept.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -249,7 +249,7 @@ def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
     kept = Journal(document, tmp_path)
     work(document)
     kept.abandon()
-    path = next(tmp_path.iterdir())
+    path = next(tmp_path.glob("*.journal"))
     data = path.read_bytes()
     states = set()
     for cut in range(data.index(b"\n") + 1, len(data), 97):
@@ -267,7 +267,7 @@ def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
     kept = Journal(document, tmp_path)
     work(document)
     kept.abandon()
-    path = next(tmp_path.iterdir())
+    path = next(tmp_path.glob("*.journal"))
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], lines[2].replace('"axis"', "17"), *lines[3:]]))
     (leftover,) = leftovers(tmp_path)
@@ -276,7 +276,7 @@ def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
         recover(again, leftover)
     assert_linked(again.model)
     assert list(leftovers(tmp_path)) == []
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.glob("*.tried"))) == 1
 
 
 def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
