@@ -129,6 +129,38 @@ def remove_function(edit: Transaction, function: Function) -> None:
     edit.do(SetField(edit.model, "functions", tuple(f for f in edit.model.functions if f is not function)))
 
 
+def rename_function(
+    edit: Transaction,
+    function: Function,
+    *,
+    name: str | None = None,
+    domain: str | None = None,
+    overload: str | None = None,
+) -> None:
+    """Change what a function is called by; every call follows, and so do the imports when the domain is a new one."""
+    key = (
+        function.domain if domain is None else domain,
+        function.name if name is None else name,
+        function.overload if overload is None else overload,
+    )
+    if key == function.key:
+        return
+    if not key[1] or edit.model.function(*key) is not None:
+        raise ModelError(
+            f"{key[0]}::{key[1]} cannot be the new name" if key[1] else "A function needs a name",
+            "Another function of the model is called so." if key[1] else "The name is empty.",
+            function,
+        )
+    calls = list(calls_of(edit.model, function))
+    for field, text in zip(("domain", "name", "overload"), key, strict=True):
+        edit.do(SetField(function, field, text))
+    for call in calls:
+        assert call.graph is not None
+        _import(edit, call.graph, key[0])
+        for field, text in zip(("domain", "op_type", "overload"), key, strict=True):
+            edit.do(SetField(call, field, text))
+
+
 def calls_of(model: Model, function: Function) -> Iterator[Node]:
     """Every node that calls a function."""
     for graph in model.graphs():

@@ -233,6 +233,30 @@ def set_output_count(edit: Transaction, node: Node, count: int) -> None:
     edit.do(SetOutputs(node, outputs))
 
 
+def produce_output(edit: Transaction, node: Node, index: int) -> Value:
+    """Let a node produce an output it left out so far, under a free name; those before it stay left out."""
+    assert node.graph is not None
+    outputs = [*node.outputs, *([None] * (index + 1 - len(node.outputs)))]
+    present = outputs[index]
+    if present is not None:
+        return present
+    value = Value(unique_name(f"{node.title}_output_{index}", names_taken(node.graph)))
+    outputs[index] = value
+    edit.do(SetOutputs(node, tuple(outputs)))
+    return value
+
+
+def drop_output(edit: Transaction, node: Node, index: int) -> None:
+    """Let a node leave an output out; refused while something uses it. A last one goes from the list."""
+    value = node.outputs[index]
+    if value is not None and value.uses:
+        raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose it while others use it.", value)
+    outputs = [*node.outputs[:index], None, *node.outputs[index + 1 :]]
+    while outputs and outputs[-1] is None:
+        outputs.pop()
+    edit.do(SetOutputs(node, tuple(outputs)))
+
+
 def insert_on_edge(
     edit: Transaction,
     value: Value,
@@ -240,6 +264,7 @@ def insert_on_edge(
     *,
     users: Collection[tuple[Node | Graph, int]] | None = None,
     domain: str = "",
+    overload: str = "",
     attributes: Mapping[str, Any] | None = None,
 ) -> Node:
     """Put a node between a value and those who use it (all, or the given ones).
@@ -250,9 +275,12 @@ def insert_on_edge(
     assert graph is not None
     uses = list(value.uses if users is None else users)
     first = next((user for user, _ in uses if isinstance(user, Node) and user.graph is graph), None)
-    node = add_node(edit, graph, op_type, [value], domain=domain, attributes=attributes, before=first)
-    output = node.outputs[0]
-    assert output is not None
+    node = add_node(
+        edit, graph, op_type, [value], domain=domain, overload=overload, attributes=attributes, before=first
+    )
+    output = node.outputs[0] if node.outputs else None
+    if output is None:
+        raise ModelError(f"{op_type} cannot stand on an edge", "It has no output to pass on.", value)
     for user, index in uses:
         if isinstance(user, Node):
             connect(edit, user, index, output)

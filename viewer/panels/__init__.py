@@ -56,6 +56,7 @@ PANELS: tuple[PanelInfo, ...] = (
     PanelInfo("outline", "OutlinePanel", "Outline", "left", "outline", open_at_first=True),
     PanelInfo("find", "FindPanel", "Find", "left", "find", "Ctrl+F", open_at_first=True),
     PanelInfo("run", "RunPanel", "Run", "right", "run", "Ctrl+Shift+R"),
+    PanelInfo("inspector", "InspectorPanel", "Inspector", "right", "inspector", "Alt+Return", open_at_first=True),
     PanelInfo("problems", "ProblemsPanel", "Problems", "bottom", "problems"),
     PanelInfo("history", "HistoryPanel", "History", "bottom", "history"),
     PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw"),

@@ -1,0 +1,235 @@
+"""Attribute values as a person writes them: ``1, 3, 3``, ``[0.5, inf]``, ``"SAME_UPPER"``, ``float[N,3]``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from model.attributes import Attribute, AttributeKind, guess_kind
+from model.errors import ModelError
+from model.typetext import parse_type, type_source
+
+_INT = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9](?:_?[0-9])*)")
+_MOST_DIGITS = 400
+_TEXT_KINDS = frozenset({
+    AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.STRING, AttributeKind.FLOATS, AttributeKind.INTS,
+    AttributeKind.STRINGS, AttributeKind.TYPE_PROTO,
+})  # fmt: skip
+
+
+def has_text(kind: AttributeKind) -> bool:
+    """Whether values of a kind are written as text at all; tensors and graphs are not."""
+    return kind in _TEXT_KINDS
+
+
+def attribute_source(attribute: Attribute, limit: int | None = None) -> str:
+    """The value as `parse_attribute` reads it back. With `limit` only so many elements of a list, then ``…``."""
+    value: Any = attribute.value
+    if value is None:
+        return ""
+    match attribute.kind:
+        case AttributeKind.STRINGS:
+            texts = [json.dumps(v, ensure_ascii=False) for v in (value if limit is None else value[:limit])]
+        case AttributeKind.INTS | AttributeKind.FLOATS:
+            element = attribute.kind.element
+            texts = [number_source(v, element) for v in (value if limit is None else value[:limit])]
+        case AttributeKind.TYPE_PROTO:
+            return type_source(value)
+        case AttributeKind.STRING:
+            return str(value)
+        case AttributeKind.INT | AttributeKind.FLOAT:
+            return number_source(value, attribute.kind)
+        case _:
+            return ""
+    more = ", …" if limit is not None and len(value) > limit else ""
+    return ", ".join(texts) + more
+
+
+def number_source(number: float, kind: AttributeKind) -> str:
+    """An int or float attribute's number; floats as short as their 32 bits allow, always with a point or exponent."""
+    if kind is AttributeKind.INT:
+        return str(number)
+    if number != number or number in (float("inf"), float("-inf")):
+        return str(number)
+    import struct
+
+    exact = struct.unpack("f", struct.pack("f", number))[0]
+    for digits in range(6, 10):
+        text = f"{number:.{digits}g}"
+        if abs(float(text)) < 3.4028235677973366e38 and struct.unpack("f", struct.pack("f", float(text)))[0] == exact:
+            break
+    return text if re.search(r"[.e]", text) else f"{text}.0"
+
+
+def parse_attribute(text: str, kind: AttributeKind) -> Any:
+    """The value a person wrote for an attribute of a kind; ModelError says what was not understood.
+
+    Lists are separated by commas, brackets around them are optional; strings in lists may stand in quotes.
+    """
+    match kind:
+        case AttributeKind.INT:
+            return parse_int(text)
+        case AttributeKind.FLOAT:
+            return parse_float(text)
+        case AttributeKind.STRING:
+            return text
+        case AttributeKind.INTS:
+            return tuple(parse_int(part) for part in _parts(text))
+        case AttributeKind.FLOATS:
+            return tuple(parse_float(part) for part in _parts(text))
+        case AttributeKind.STRINGS:
+            return tuple(_strings(text))
+        case AttributeKind.TYPE_PROTO:
+            return parse_type(text)
+        case _:
+            raise ModelError(f"{kind.name} is not written as text", "Open it to change it.")
+
+
+def parse_any(text: str) -> tuple[Any, AttributeKind]:
+    """A value without a known kind: a number, a list, or else a string (quotes are taken off)."""
+    text = text.strip()
+    for kind in (AttributeKind.INT, AttributeKind.FLOAT):
+        try:
+            return parse_attribute(text, kind), kind
+        except ModelError:
+            continue
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return _strings(text)[0], AttributeKind.STRING
+    if text.startswith("[") or "," in text:
+        for kind in (AttributeKind.INTS, AttributeKind.FLOATS):
+            try:
+                return parse_attribute(text, kind), kind
+            except ModelError:
+                continue
+        if text.startswith("["):
+            return parse_attribute(text, AttributeKind.STRINGS), AttributeKind.STRINGS
+    return text, AttributeKind.STRING
+
+
+def convert_value(attribute: Attribute, kind: AttributeKind) -> Any:
+    """The value in another kind as far as it can be kept, else that kind's plainest value (0, "", an empty list)."""
+    if attribute.kind is kind and attribute.value is not None:
+        return attribute.value
+    value: Any = attribute.value
+    if isinstance(value, tuple) and not kind.is_list:
+        value = value[0] if value else None
+    if value is not None and not isinstance(value, tuple) and kind.is_list:
+        value = (value,)
+    try:
+        if kind in (AttributeKind.INT, AttributeKind.INTS):
+            return tuple(int(v) for v in value) if isinstance(value, tuple) else int(value)
+        if kind in (AttributeKind.FLOAT, AttributeKind.FLOATS):
+            return tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)
+        if kind in (AttributeKind.STRING, AttributeKind.STRINGS):
+            return tuple(str(v) for v in value) if isinstance(value, tuple) else str(value)
+        return value if guess_kind(value) is kind else plainest(kind)
+    except (TypeError, ValueError, OverflowError):
+        return plainest(kind)
+
+
+def plainest(kind: AttributeKind) -> Any:
+    """The value to begin with for a kind."""
+    from model.graph import Graph
+    from model.types import ElementType, TensorType
+
+    if kind.is_list:
+        return ()
+    match kind:
+        case AttributeKind.INT:
+            return 0
+        case AttributeKind.FLOAT:
+            return 0.0
+        case AttributeKind.STRING:
+            return ""
+        case AttributeKind.GRAPH:
+            return Graph("body")
+        case AttributeKind.TYPE_PROTO:
+            return TensorType(ElementType.FLOAT)
+        case AttributeKind.TENSOR:
+            import numpy as np
+
+            from model.tensors import ArrayTensor
+
+            return ArrayTensor(np.zeros((), np.float32))
+        case _:
+            raise ModelError(f"A {kind.name.lower()} cannot be made from nothing", "Choose another kind.")
+
+
+def parse_int(text: str) -> int:
+    """A whole number of 64 bits; also hexadecimal."""
+    text = text.strip().replace("−", "-")
+    if not _INT.fullmatch(text) or len(text) > _MOST_DIGITS:
+        raise ModelError(f"{_short(text)} is not a whole number", "Write something like 3, -1 or 0x10.")
+    number = int(text, 16 if "x" in text.lower() else 10)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ModelError(f"{_short(text)} is too large", "Integers in ONNX have 64 bits.")
+    return number
+
+
+def parse_float(text: str) -> float:
+    """A number of 32 bits, ``inf`` and ``nan`` included."""
+    text = text.strip().replace("−", "-").replace("∞", "inf")
+    try:
+        number = float(text)
+    except ValueError:
+        raise ModelError(f"{_short(text)} is not a number", "Write something like 0.5, 1e-5 or inf.") from None
+    if abs(number) > 3.4028235677973366e38 and abs(number) != float("inf"):
+        raise ModelError(f"{_short(text)} is too large", "Floats in attributes have 32 bits.")
+    return number
+
+
+def _parts(text: str) -> list[str]:
+    """The parts of a list, brackets taken off; a comma at the end is allowed."""
+    text = _inside(text)
+    if not text:
+        return []
+    parts = re.split(r"\s*[,;\n]\s*", text) if re.search(r"[,;\n]", text) else text.split()
+    if parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def _inside(text: str) -> str:
+    text = text.strip()
+    for opening, closing in ("[]", "()", "{}"):
+        if text.startswith(opening) and text.endswith(closing):
+            return text[1:-1].strip()
+        if text.startswith(opening) or text.endswith(closing):
+            raise ModelError(f"A bracket is missing in {_short(text)}", "Write 1, 2, 3 or [1, 2, 3].")
+    return text
+
+
+_QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')\s*(,|$)')
+
+
+def _strings(text: str) -> list[str]:
+    stripped = text.strip()
+    if stripped.startswith("[") and stripped.endswith("]"):
+        stripped = stripped[1:-1].strip()
+    found, position = [], 0
+    while position < len(stripped):
+        quoted = _QUOTED.match(stripped, position)
+        if quoted is not None:
+            found.append(_unquote(quoted[1]))
+            position = quoted.end()
+            continue
+        comma = stripped.find(",", position)
+        end = len(stripped) if comma < 0 else comma
+        found.append(stripped[position:end].strip())
+        position = end + 1
+    return found
+
+
+def _unquote(text: str) -> str:
+    body = text[1:-1]
+    if text[0] == '"':
+        try:
+            return str(json.loads(text, strict=False))
+        except json.JSONDecodeError:
+            return body
+    return body.replace("\\'", "'")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:39] + "…") if text else "An empty text"

@@ -1,0 +1,341 @@
+"""Rows for the attributes of a node: those it has and those its operator knows, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from model.attributes import Attribute, AttributeKind
+from model.attributetext import (
+    attribute_source,
+    convert_value,
+    has_text,
+    number_source,
+    parse_any,
+    parse_attribute,
+    parse_float,
+    parse_int,
+    plainest,
+)
+from model.document import Transaction
+from model.edits import attributes as edits
+from model.errors import ModelError
+from model.graph import Function, Node
+from model.schemas import AttributeSchema, Schema
+from model.tensors import SparseTensor, Tensor
+from model.types import ElementType
+from model.typetext import parse_element_type
+from viewer.panels.inspector.common import act, add_row, name_of, one_line, section
+from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text
+from viewer.text import display, plural
+from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Help, Row, RowAction, Suggestion
+from viewer.workspace import Workspace
+
+#: Integer attributes that hold an element type.
+_ELEMENT_TYPES = frozenset({
+    "to", "dtype", "output_dtype", "output_datatype", "stash_type", "softmax_precision", "precision", "to_type",
+})  # fmt: skip
+_SHOWN = 40  # elements of a list
+_KINDS = tuple(k for k in AttributeKind if has_text(k) or k in (AttributeKind.TENSOR, AttributeKind.GRAPH))
+
+OpenList = Callable[[Node, Attribute], object]
+
+
+def kind_text(kind: AttributeKind) -> str:
+    """A kind as people say it: ``ints``, ``type``."""
+    return kind.name.lower().replace("_proto", "").replace("_", " ")
+
+
+def attributes_section(
+    workspace: Workspace, node: Node, schema: Schema | None, numbers: Numbers, open_list: OpenList
+) -> Row:
+    """Every attribute the node has or may have."""
+    formal = {} if schema is None else schema.attributes
+    names = sorted({*node.attributes, *formal}, key=str.lower)
+
+    def rows() -> Sequence[Row]:
+        found = []
+        for name in names:
+            attribute = node.attributes.get(name)
+            known = formal.get(name)
+            if attribute is not None:
+                found.append(_present(workspace, node, attribute, known, schema, numbers, open_list))
+            elif known is not None:
+                found.append(_absent(node, known, schema))
+        return [*found, _add(node, schema)]
+
+    return section("attributes", "Attributes", len(node.attributes), rows, expanded=bool(names) or schema is None)
+
+
+def _present(
+    workspace: Workspace,
+    node: Node,
+    attribute: Attribute,
+    known: AttributeSchema | None,
+    schema: Schema | None,
+    numbers: Numbers,
+    open_list: OpenList,
+) -> Row:
+    name = attribute.name
+    row = Row(name, display(name, 120), tip=_tip(known), help=_help(known, schema))
+    row.text = attribute_text(attribute)
+    row.note = kind_text(attribute.kind)
+    if attribute.kind is AttributeKind.INT and _is_element_type(name) and not attribute.reference:
+        row.note = str(attribute.value)
+    if schema is not None and known is None and schema.is_signature_known:
+        row.style, row.note = "warning", f"{row.note} · unknown to {schema.name}"
+    elif known is not None and known.kind is not attribute.kind:
+        row.style, row.note = "error", f"{row.note}, expected {kind_text(known.kind)}"
+    row.field = _field(node, attribute, known, open_list)
+    if known is None:
+        row.label_field = Field(
+            f"Rename {one_line(name, 40)} of {name_of(node)}",
+            lambda: name,
+            lambda edit, new: edits.rename_attribute(edit, node, name, new.strip()),
+        )
+    if not attribute.reference:
+        _open(workspace, row, attribute, numbers)
+    row.actions = (*row.actions, *_actions(workspace, node, attribute, known))
+    return row
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """An attribute's value in a few words."""
+    value = attribute.value
+    if attribute.reference:
+        return f"= {display(attribute.reference, 120)} of the function"
+    if attribute.kind is AttributeKind.INT and _is_element_type(attribute.name) and isinstance(value, int):
+        return _element_name(value)
+    if isinstance(value, (Tensor, SparseTensor)):
+        return tensor_text(value)
+    if attribute.graphs:
+        return ", ".join(f"{display(g.name, 60)} · {plural(len(g.nodes), 'node')}" for g in attribute.graphs[:4])
+    if isinstance(value, tuple) and not has_text(attribute.kind):
+        return plural(len(value), kind_text(attribute.kind.element))
+    text = attribute_source(attribute, _SHOWN)
+    if isinstance(value, tuple):
+        text = f"[{text}]" if len(value) <= _SHOWN else f"{len(value):,}: [{text}]"
+    return one_line(text) if isinstance(value, str) else display(text, 300, elide="end")
+
+
+def _is_element_type(name: str) -> bool:
+    return name in _ELEMENT_TYPES
+
+
+def _element_name(number: int) -> str:
+    try:
+        return ElementType(number).text
+    except ValueError:
+        return f"{number} (no element type)"
+
+
+def _absent(node: Node, known: AttributeSchema, schema: Schema | None) -> Row:
+    row = Row(known.name, known.name, style="muted", tip=_tip(known), help=_help(known, schema))
+    if known.default is not None:
+        row.text = attribute_text(known.default)
+        row.note = "default"
+    elif known.required:
+        row.text, row.note, row.style = "required", kind_text(known.kind), "error"
+    else:
+        row.text, row.note = "not set", kind_text(known.kind)
+    row.field = _field(node, known.default or Attribute(known.name, known.kind), known, None)
+    if row.field is None:
+        row.note = kind_text(known.kind)
+    return row
+
+
+def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open_list: OpenList | None) -> Field | None:
+    name, kind = attribute.name, attribute.kind
+    title = f"Set {one_line(name, 40)} of {name_of(node)}"
+    if attribute.reference:
+        owner = _function_of(node)
+        names = () if owner is None else (*owner.attributes, *(a.name for a in owner.attribute_defaults))
+        return Field(
+            title,
+            lambda: attribute.reference,
+            lambda edit, text: edits.refer_to_function_attribute(edit, node, name, text.strip()),
+            choices=tuple(Suggestion(n) for n in names),
+        )
+    if not has_text(kind):
+        return None
+
+    def apply(edit: Transaction, text: str) -> None:
+        edits.set_attribute(edit, node, name, _parse(name, kind, text), kind)
+
+    too_long = isinstance(attribute.value, (tuple, str)) and len(attribute.value) > (
+        LONGEST_TEXT // 8 if isinstance(attribute.value, tuple) else LONGEST_TEXT
+    )
+    return Field(
+        title,
+        lambda: _source(attribute),
+        apply,
+        choices=_choices(name, kind, known),
+        step=_step(kind) if not _is_element_type(name) else None,
+        lines=kind is AttributeKind.STRING and isinstance(attribute.value, str) and "\n" in attribute.value,
+        mono=kind not in (AttributeKind.STRING, AttributeKind.STRINGS),
+        hint="1, 2, 3" if kind.is_list else "",
+        open=(lambda: open_list(node, attribute)) if too_long and open_list is not None else None,
+    )
+
+
+def _source(attribute: Attribute) -> str:
+    value = attribute.value
+    if attribute.kind is AttributeKind.INT and _is_element_type(attribute.name) and isinstance(value, int):
+        return ElementType(value).text if value in set(ElementType) else str(value)
+    return attribute_source(attribute)
+
+
+def _parse(name: str, kind: AttributeKind, text: str) -> object:
+    if kind is AttributeKind.INT and _is_element_type(name):
+        try:
+            return parse_int(text)
+        except ModelError:
+            return int(parse_element_type(text))
+    return parse_attribute(text, kind)
+
+
+def _choices(name: str, kind: AttributeKind, known: AttributeSchema | None) -> tuple[Suggestion, ...]:
+    if kind is AttributeKind.INT and _is_element_type(name):
+        return tuple(Suggestion(e.text, str(int(e))) for e in ElementType if e)
+    if known is None or not known.choices:
+        return ()
+    default = None if known.default is None else known.default.value
+    return tuple(Suggestion(str(c), "default" if c == default else "") for c in known.choices)
+
+
+def _step(kind: AttributeKind) -> Callable[[str, int], str] | None:
+    if kind is AttributeKind.INT:
+        return lambda text, by: str(parse_int(text) + by) if _reads(parse_int, text) else text
+    if kind is AttributeKind.FLOAT:
+        return lambda text, by: _stepped(text, by) if _reads(parse_float, text) else text
+    return None
+
+
+def _reads(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except ModelError:
+        return False
+    return True
+
+
+def _stepped(text: str, by: int) -> str:
+    """One step in the last digit written."""
+    mantissa, e, exponent = text.strip().lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    try:
+        return f"{float(mantissa) + by * 10**-decimals:.{decimals}f}{e}{exponent}"
+    except ValueError:
+        return number_source(parse_float(text), AttributeKind.FLOAT)
+
+
+def _tip(known: AttributeSchema | None) -> str:
+    if known is None or not known.doc:
+        return ""
+    return display(" ".join(known.doc.split()), 400, elide="end")
+
+
+def _help(known: AttributeSchema | None, schema: Schema | None) -> Help | None:
+    if known is None or schema is None:
+        return None
+    facts = [kind_text(known.kind), "required" if known.required else "optional"]
+    if known.default is not None:
+        facts.append(f"default {attribute_text(known.default)}")
+    if known.choices:
+        facts.append(f"one of {', '.join(map(str, known.choices))}")
+    return Help(f"{schema.name}.{known.name} – {', '.join(facts)}", known.doc, markdown=schema.origin == "onnx")
+
+
+def _open(workspace: Workspace, row: Row, attribute: Attribute, numbers: Numbers) -> None:
+    """What is under a value that is more than a text."""
+    value = attribute.value
+    if isinstance(value, (Tensor, SparseTensor)):
+        row.children = lambda: tensor_rows(value, numbers)
+        if isinstance(value, Tensor):
+            row.actions = (RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"),)
+    elif attribute.graphs:
+        first = attribute.graphs[0]
+        row.target = first
+        row.actions = tuple(
+            RowAction(f"Open {display(g.name, 40)}", _shower(workspace, g), "forward" if g is first else "", "go")
+            for g in attribute.graphs
+        )
+
+
+def _shower(workspace: Workspace, graph: object) -> Callable[[], object]:
+    return lambda: workspace.show(graph)  # type: ignore[arg-type]  # only graphs are passed
+
+
+def _actions(
+    workspace: Workspace, node: Node, attribute: Attribute, known: AttributeSchema | None
+) -> tuple[RowAction, ...]:
+    name = attribute.name
+    of = f"{one_line(name, 40)} of {name_of(node)}"
+    title = "Back to the default" if known is not None and not known.required else "Remove"
+    removing = RowAction(
+        title, act(workspace, f"Remove {of}", lambda edit: edits.remove_attribute(edit, node, name)), "delete", "remove"
+    )
+    kinds = tuple(
+        RowAction(kind_text(k), act(workspace, f"Change kind of {of}", _converter(node, attribute, k)))
+        for k in _KINDS
+        if k is not attribute.kind
+    )
+    found = [removing, RowAction("Change kind", lambda: None, inner=kinds)]
+    owner = _function_of(node)
+    if owner is not None:
+        names = (*owner.attributes, *(a.name for a in owner.attribute_defaults))
+        inner = tuple(
+            RowAction(display(n, 60), act(workspace, f"Let {of} follow {one_line(n, 40)}", _referrer(node, name, n)))
+            for n in names
+        )
+        if inner:
+            found.append(RowAction("Take from function attribute", lambda: None, inner=inner))
+    return tuple(found)
+
+
+def _converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable[[Transaction], object]:
+    def change(edit: Transaction) -> None:
+        value = convert_value(attribute, kind)
+        edits.set_attribute(edit, node, attribute.name, value, kind)
+
+    return change
+
+
+def _referrer(node: Node, name: str, reference: str) -> Callable[[Transaction], object]:
+    return lambda edit: edits.refer_to_function_attribute(edit, node, name, reference)
+
+
+def _function_of(node: Node) -> Function | None:
+    owner = node.graph.root.owner if node.graph is not None else None
+    return owner if isinstance(owner, Function) else None
+
+
+def _add(node: Node, schema: Schema | None) -> Row:
+    formal = {} if schema is None else schema.attributes
+
+    def add(edit: Transaction, text: str) -> None:
+        name, equals, rest = text.partition("=")
+        name = name.strip()
+        if not name:
+            raise ModelError("An attribute needs a name", "Write name = value.")
+        if name in node.attributes:
+            raise ModelError(f"There is an attribute {name} already", "Edit it in its own row.")
+        known = formal.get(name)
+        if known is not None:
+            value = _parse(name, known.kind, rest.strip()) if equals else plainest(known.kind)
+            edits.set_attribute(edit, node, name, value, known.kind)
+        elif not equals:
+            raise ModelError(f"{display(name, 60)} needs a value", "Write name = value, for example axis = 1.")
+        else:
+            value, kind = parse_any(rest)
+            edits.set_attribute(edit, node, name, value, kind)
+
+    def suggest(typed: str) -> Sequence[Suggestion]:
+        words = typed.lower()
+        return [
+            Suggestion(f"{n} = ", kind_text(known.kind))
+            for n, known in formal.items()
+            if n not in node.attributes and words in n.lower() and has_text(known.kind)
+        ]
+
+    field = Field(f"Add attribute to {name_of(node)}", str, add, suggest=suggest, hint="name = value")
+    return add_row("Add attribute", field)

@@ -1,0 +1,269 @@
+"""What the rows of several kinds of object share: texts, metadata, types, going somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from model.document import Transaction
+from model.edits import properties, values
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from model.queries.scope import enclosing
+from model.types import ElementType, Type
+from model.typetext import parse_type, type_source
+from viewer.selection import Item
+from viewer.text import display, type_text
+from viewer.widgets.fields.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion
+from viewer.workspace import Workspace
+
+Carrier = Model | Graph | Function | Node | Value
+Change = Callable[[Transaction], object]
+
+_MOST_SUGGESTED = 100
+_MANY = 60
+
+
+def act(workspace: Workspace, title: str, change: Change) -> Callable[[], object]:
+    """A function that makes one edit."""
+
+    def run() -> None:
+        with workspace.document.edit(title) as edit:
+            change(edit)
+
+    return run
+
+
+def go(workspace: Workspace, item: Item, title: str = "Go there") -> RowAction:
+    """Select an object and bring it into view."""
+    return RowAction(title, lambda: workspace.reveal(item), "forward", "go")
+
+
+def name_of(item: Item) -> str:
+    """What titles of edits call an object."""
+    match item:
+        case Node():
+            return display(item.title, 60)
+        case Value() | Function():
+            return display(item.name, 60)
+        case Graph():
+            return f"graph {display(item.name, 60)}"
+        case Model():
+            return "model"
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """A text as a row shows it: its first lines joined."""
+    return display(" ".join(text[: limit * 2].split()), limit, elide="end")
+
+
+def text_field(
+    title: str, text: str, apply: Callable[[Transaction, str], object], *, lines: bool = False, hint: str = ""
+) -> Field:
+    """A field for a text of the file."""
+    return Field(title, lambda: text, apply, lines=lines or "\n" in text or len(text) > LONGEST_TEXT // 10, hint=hint)
+
+
+def text_row(
+    key: str,
+    label: str,
+    text: str,
+    field: Field | None = None,
+    *,
+    tip: str = "",
+    common: bool = True,
+    middle: bool = False,
+    mono: bool = False,
+) -> Row:
+    """A row whose text is a text of the file."""
+    shown = one_line(text) if field is not None and field.lines else display(text, 300)
+    full = display(text, 1000, keep_lines=True) if len(text) > 30 else ""
+    return Row(key, label, shown, field=field, tip=tip or full, common=common, middle=middle, mono=mono)
+
+
+def description_row(target: Carrier) -> Row:
+    """The doc_string of anything."""
+    field = text_field(
+        f"Describe {name_of(target)}",
+        target.doc_string,
+        lambda edit, text: properties.set_text(edit, target, "doc_string", text),
+        lines=True,
+    )
+    return text_row("doc_string", "Description", target.doc_string, field)
+
+
+# -- metadata -------------------------------------------------------------------------------------------------
+
+
+def metadata_section(workspace: Workspace, target: Carrier) -> Row:
+    """metadata_props of anything: keys and texts, with a row that adds one."""
+    entries = target.metadata
+
+    def rows() -> Sequence[Row]:
+        return [*(_metadata_row(workspace, target, k, v) for k, v in entries.items()), _add_metadata(target)]
+
+    return section("metadata", "Metadata", len(entries), rows)
+
+
+def _metadata_row(workspace: Workspace, target: Carrier, key: str, text: str) -> Row:
+    of = f"{one_line(key, 40)} of {name_of(target)}"
+    field = text_field(f"Set metadata {of}", text, lambda edit, new: properties.set_metadata(edit, target, key, new))
+    row = text_row(f"metadata {key}", display(key, 120), text, field)
+    row.label_field = Field(
+        f"Rename metadata {of}", lambda: key, lambda edit, new: properties.rename_metadata(edit, target, key, new)
+    )
+    row.actions = (
+        RowAction(
+            "Remove",
+            act(workspace, f"Remove metadata {of}", lambda edit: properties.set_metadata(edit, target, key, None)),
+            "delete",
+            "remove",
+        ),
+    )
+    return row
+
+
+def _add_metadata(target: Carrier) -> Row:
+    def add(edit: Transaction, text: str) -> None:
+        key, _, value = text.partition("=")
+        key = key.strip()
+        if key in target.metadata:
+            raise ModelError(f"There is an entry {key} already", "Keys of metadata are unique.")
+        properties.set_metadata(edit, target, key, value.strip())
+
+    return add_row("Add entry", Field(f"Add metadata to {name_of(target)}", str, add, hint="key = text"))
+
+
+# -- sections and lists ---------------------------------------------------------------------------------------
+
+
+def section(
+    key: str, title: str, count: int, children: Callable[[], Sequence[Row]] | Sequence[Row], **more: object
+) -> Row:
+    """A section over rows; open at first when there are some, but not very many."""
+    row = Row(key, title, str(count) if count else "", style="section", children=children)
+    row.expanded = bool(more.get("expanded", 0 < count <= _MANY))
+    actions = more.get("actions", ())
+    row.actions = tuple(actions) if isinstance(actions, Iterable) else ()
+    row.common = bool(more.get("common", True))
+    return row
+
+
+def add_row(label: str, field: Field) -> Row:
+    """The last row of a list, in which a new entry is written."""
+    return Row("+", label, field.hint, style="muted", field=field, common=False)
+
+
+def many(count: int, make: Callable[[int], Row], *last: Row) -> Sequence[Row]:
+    """The rows of a list: made at once when they are few, when looked at when they are many."""
+    if count <= _MANY * 4:
+        return [*(make(i) for i in range(count)), *last]
+    return LazyRows(count + len(last), lambda i: make(i) if i < count else last[i - count])
+
+
+# -- types ----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _type_choices() -> tuple[Suggestion, ...]:
+    names = [e.text for e in ElementType if e]
+    return tuple(Suggestion(n) for n in (*names, "seq(float)", "optional(float)", "map(int64, float)"))
+
+
+def _suggest_types(typed: str) -> Sequence[Suggestion]:
+    """Element types that begin like what was typed, with the dimensions typed so far."""
+    head, bracket, rest = typed.partition("[")
+    return [
+        Suggestion(f"{e.text}{bracket}{rest}" if bracket else e.text)
+        for e in ElementType
+        if e and e.text.startswith(head.strip().lower())
+    ]
+
+
+def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, Type | None], object]) -> Field:
+    """A field for a type as text; empty for none."""
+
+    def take(edit: Transaction, text: str) -> None:
+        apply(edit, parse_type(text) if text.strip() else None)
+
+    return Field(
+        title,
+        lambda: "" if declared is None else type_source(declared),
+        take,
+        suggest=_suggest_types,
+        mono=True,
+        hint="float[batch,3,224,224]",
+    )
+
+
+def value_type_field(value: Value) -> Field:
+    """A field for the declared type of a value."""
+    return type_field(f"Set type of {name_of(value)}", value.type, lambda edit, new: values.set_type(edit, value, new))
+
+
+def type_note(workspace: Workspace, value: Value) -> str:
+    """The type of a value, inferred where that is known; nothing when nobody knows."""
+    found = workspace.types.type_of(value)
+    return "" if found is None else type_text(found)
+
+
+def rename_field(value: Value) -> Field:
+    """A field for the name of a value."""
+    return Field(
+        f"Rename {name_of(value)}", lambda: value.name, lambda edit, new: values.rename_value(edit, value, new)
+    )
+
+
+# -- choosing values ------------------------------------------------------------------------------------------
+
+
+class VisibleValues:
+    """The values a graph sees, searched while a name is typed; looked up once."""
+
+    def __init__(self, workspace: Workspace, graph: Graph, *, judge: Callable[[Value], str] | None = None) -> None:
+        self._workspace = workspace
+        self._graph = graph
+        self._judge = judge
+        self._values: list[Value] | None = None
+        self._shadow: set[str] = set()
+
+    def suggest(self, typed: str) -> Sequence[Suggestion]:
+        """Values whose name holds what was typed: fitting ones first, a beginning before a middle."""
+        if self._values is None:
+            self._values = list(_unique(enclosing(self._graph)))
+        words = typed.lower()
+        starts: list[Value] = []
+        holds: list[Value] = []
+        for value in self._values:
+            name = value.name.lower()
+            if words in name:
+                (starts if name.startswith(words) else holds).append(value)
+                if len(starts) >= _MOST_SUGGESTED:
+                    break
+        found = [self._suggestion(value) for value in (*starts, *holds)[:_MOST_SUGGESTED]]
+        return sorted(found, key=lambda s: not s.fits)
+
+    def _suggestion(self, value: Value) -> Suggestion:
+        reason = self._judge(value) if self._judge is not None else ""
+        note = type_note(self._workspace, value)
+        return Suggestion(value.name, f"{note} – {reason}" if reason else note, fits=not reason)
+
+
+def find_value(graph: Graph, name: str) -> Value:
+    """The value of a name a graph sees; ModelError when there is none."""
+    for level in enclosing(graph):
+        for value in level.values():
+            if value.name == name:
+                return value
+    raise ModelError(
+        f"There is no value named {display(name, 80)} here", "Choose one of the graph or of those around it."
+    )
+
+
+def _unique(graphs: Iterable[Graph]) -> Iterable[Value]:
+    seen: set[str] = set()
+    for graph in graphs:
+        for value in graph.values():
+            if value.name not in seen:
+                seen.add(value.name)
+                yield value

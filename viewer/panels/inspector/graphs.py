@@ -1,0 +1,268 @@
+"""Rows for a graph: its interface, constants, texts; also the signature of a function, which is its body's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from model.document import Transaction
+from model.edits import functions, interface, properties
+from model.errors import ModelError
+from model.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from model.queries.scope import names_taken
+from model.typetext import parse_type
+from viewer.panels.inspector.common import (
+    VisibleValues,
+    act,
+    add_row,
+    description_row,
+    find_value,
+    go,
+    many,
+    metadata_section,
+    name_of,
+    rename_field,
+    section,
+    text_field,
+    text_row,
+    type_note,
+    value_type_field,
+)
+from viewer.panels.inspector.tensors import tensor_text
+from viewer.panels.inspector.values import owner_text, quantization_row
+from viewer.text import display, plural, type_text
+from viewer.widgets.fields.rows import Field, Row, RowAction
+from viewer.workspace import Workspace
+
+Side = Literal["input", "output"]
+
+
+def graph_rows(workspace: Workspace, graph: Graph) -> list[Row]:
+    """Everything of a graph, to see and to change."""
+    field = text_field(
+        f"Rename {name_of(graph)}", graph.name, lambda edit, text: properties.set_text(edit, graph, "name", text)
+    )
+    belongs = Row("owner", "Belongs to", owner_text(graph), common=False)
+    if isinstance(graph.owner, (Node, Function)):
+        owner = graph.owner
+        belongs.actions = (go(workspace, owner),)
+    return [
+        text_row("name", "Name", graph.name, field, common=False, middle=True),
+        belongs,
+        Row("nodes", "Nodes", f"{len(graph.nodes):,}", common=False),
+        ports_section(workspace, graph, "input"),
+        ports_section(workspace, graph, "output"),
+        _initializers(workspace, graph),
+        *_quantization(workspace, graph),
+        description_row(graph),
+        metadata_section(workspace, graph),
+    ]
+
+
+def ports_section(workspace: Workspace, graph: Graph, side: Side) -> Row:
+    """The inputs or outputs of a graph: renamed, typed, moved, removed and added."""
+    ports = _ports(graph, side)
+
+    def rows() -> Sequence[Row]:
+        return many(
+            len(ports), lambda i: _port_row(workspace, graph, side, ports, i), _add_port(workspace, graph, side)
+        )
+
+    return section(f"{side}s", f"{side.capitalize()}s", len(ports), rows, common=False, expanded=len(ports) <= 60)
+
+
+def _ports(graph: Graph, side: Side) -> tuple[Value, ...]:
+    return graph.inputs if side == "input" else graph.outputs
+
+
+def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Value], index: int) -> Row:
+    value = ports[index]
+    declared = value.type
+    row = Row(f"{side} {index} {value.name}", display(value.name, 200), middle=True)
+    row.tip = display(value.name, 400)
+    row.target = value
+    row.label_field = rename_field(value)
+    row.field = value_type_field(value)
+    if declared is not None:
+        row.text, row.mono = type_text(declared), True
+    else:
+        known = type_note(workspace, value)
+        row.text, row.style = known or "not declared", "muted"
+        row.note = "inferred" if known else ""
+    if side == "input" and value.initializer is not None:
+        row.note = "has a default"
+    of = f"{side} {name_of(value)}"
+    row.actions = (
+        RowAction(
+            "Move up",
+            act(workspace, f"Move {of}", _mover(graph, side, index, -1)),
+            id="up",
+            enabled=index > 0,
+        ),
+        RowAction(
+            "Move down",
+            act(workspace, f"Move {of}", _mover(graph, side, index, 1)),
+            id="down",
+            enabled=index + 1 < len(ports),
+        ),
+        RowAction(f"Remove {side}", act(workspace, f"Remove {of}", _remover(graph, side, value)), "delete", "remove"),
+        go(workspace, value),
+    )
+    return row
+
+
+def _mover(graph: Graph, side: Side, index: int, by: int) -> Callable[[Transaction], object]:
+    def change(edit: Transaction) -> None:
+        move_port(edit, graph, side, index, index + by)
+
+    return change
+
+
+def move_port(edit: Transaction, graph: Graph, side: Side, index: int, to: int) -> None:
+    """Give an input or output another place in the list; calls of a function follow."""
+    order = list(_ports(graph, side))
+    order.insert(to, order.pop(index))
+    _set_ports(edit, graph, side, tuple(order))
+
+
+def _set_ports(edit: Transaction, graph: Graph, side: Side, ports: tuple[Value, ...]) -> None:
+    owner = graph.owner
+    if isinstance(owner, Function) and side == "input":
+        functions.set_signature(edit, owner, inputs=ports)
+    elif isinstance(owner, Function):
+        functions.set_signature(edit, owner, outputs=ports)
+    elif side == "input":
+        interface.reorder_inputs(edit, graph, ports)
+    else:
+        interface.reorder_outputs(edit, graph, ports)
+
+
+def _remover(graph: Graph, side: Side, value: Value) -> Callable[[Transaction], object]:
+    def change(edit: Transaction) -> None:
+        if isinstance(graph.owner, Function):
+            if side == "input" and value.uses:
+                raise ModelError(f"Input {value.name} is used", "Disconnect it in the function first.", value)
+            _set_ports(edit, graph, side, tuple(v for v in _ports(graph, side) if v is not value))
+        elif side == "input":
+            interface.remove_input(edit, graph, value)
+        else:
+            interface.remove_output(edit, graph, value)
+
+    return change
+
+
+def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
+    if side == "input":
+
+        def add_input(edit: Transaction, text: str) -> None:
+            name, colon, kind = text.partition(":")
+            name = name.strip()
+            if not name or name in names_taken(graph):
+                raise ModelError(
+                    f"There is a value named {display(name, 60)} already" if name else "An input needs a name",
+                    "Write name: type, for example x: float[N,3].",
+                )
+            declared = parse_type(kind) if colon else None
+            if isinstance(graph.owner, Function):
+                functions.set_signature(edit, graph.owner, inputs=(*graph.inputs, Value(name, declared)))
+            else:
+                interface.add_input(edit, graph, name, declared)
+
+        field = Field(f"Add input to {name_of(graph)}", str, add_input, hint="name: float[N,3]")
+        return add_row("Add input", field)
+
+    def judge(value: Value) -> str:
+        return "is one already" if value in graph.outputs else ""
+
+    def add_output(edit: Transaction, text: str) -> None:
+        value = find_value(graph, text)
+        if isinstance(graph.owner, Function):
+            functions.set_signature(edit, graph.owner, outputs=(*graph.outputs, value))
+        else:
+            interface.add_output(edit, graph, value)
+
+    visible = VisibleValues(workspace, graph, judge=judge)
+    field = Field(f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value")
+    return add_row("Add output", field)
+
+
+def _initializers(workspace: Workspace, graph: Graph) -> Row:
+    count = len(graph.initializers)
+
+    def make(index: int) -> Row:
+        value = graph.initializers[index]
+        row = Row(f"initializer {index}", display(value.name, 200), middle=True, tip=display(value.name, 400))
+        tensor = value.initializer
+        row.text = "" if tensor is None else tensor_text(tensor)
+        row.mono = True
+        row.label_field = rename_field(value)
+        row.target = value
+        row.actions = (go(workspace, value),)
+        return row
+
+    row = section("initializers", "Initializers", count, lambda: many(count, make), expanded=False, common=False)
+    row.text = plural(count, "constant") if count else ""
+    return row
+
+
+def _quantization(workspace: Workspace, graph: Graph) -> list[Row]:
+    annotations = graph.quantization_annotations
+
+    def make(index: int) -> Row:
+        annotation = annotations[index]
+        row = quantization_row(workspace, annotation, f"annotation {index}", display(annotation.value.name, 200))
+        row.text = ", ".join(f"{display(n, 30)} = {display(v.name, 60)}" for n, v in annotation.parameters)
+        row.expanded = False
+        row.field = Field(
+            f"Annotate {name_of(annotation.value)}",
+            lambda: ", ".join(f"{n} = {v.name}" for n, v in annotation.parameters),
+            lambda edit, text: _annotate(edit, graph, index, text),
+            hint="SCALE_TENSOR = name, ZERO_POINT_TENSOR = name",
+        )
+        row.actions = (
+            RowAction(
+                "Remove",
+                act(
+                    workspace,
+                    f"Remove annotation of {name_of(annotation.value)}",
+                    lambda edit: _set_annotation(edit, graph, index, None),
+                ),
+                "delete",
+                "remove",
+            ),
+            go(workspace, annotation.value),
+        )
+        return row
+
+    def add(edit: Transaction, text: str) -> None:
+        value = find_value(graph, text)
+        properties.set_quantization_annotations(edit, graph, (*annotations, QuantizationAnnotation(value, ())))
+
+    visible = VisibleValues(workspace, graph)
+    adding = Field(f"Annotate a value of {name_of(graph)}", str, add, suggest=visible.suggest, hint="name of a value")
+    return [
+        section(
+            "quantization",
+            "Quantisation annotations",
+            len(annotations),
+            lambda: many(len(annotations), make, add_row("Add annotation", adding)),
+            common=False,
+        )
+    ]
+
+
+def _annotate(edit: Transaction, graph: Graph, index: int, text: str) -> None:
+    parameters = []
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = (p.strip() for p in part.partition("="))
+        if not equals:
+            raise ModelError(f"{display(part, 60)} is no parameter", "Write SCALE_TENSOR = name of a value.")
+        parameters.append((name, find_value(graph, value)))
+    annotation = QuantizationAnnotation(graph.quantization_annotations[index].value, tuple(parameters))
+    _set_annotation(edit, graph, index, annotation)
+
+
+def _set_annotation(edit: Transaction, graph: Graph, index: int, annotation: QuantizationAnnotation | None) -> None:
+    have = graph.quantization_annotations
+    middle = () if annotation is None else (annotation,)
+    properties.set_quantization_annotations(edit, graph, (*have[:index], *middle, *have[index + 1 :]))

@@ -1,0 +1,232 @@
+"""A window for a list or text attribute that is too large for a field: elements in a virtual list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model.attributes import Attribute
+from model.attributetext import attribute_source, number_source, parse_attribute, plainest
+from model.edits import attributes as edits
+from model.errors import ModelError
+from model.graph import Node
+from viewer.changes import is_in_model
+from viewer.dialogs.buttons import close_button
+from viewer.panels.inspector.common import name_of, one_line
+from viewer.text import display, plural
+from viewer.theme import monospace, theme
+from viewer.workspace import Workspace
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class ElementModel(QAbstractTableModel):
+    """The elements of a list attribute, each edited as one edit of the document."""
+
+    def __init__(self, window: ListWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.values: tuple[Any, ...] = ()
+
+    def set(self, values: tuple[Any, ...]) -> None:
+        """Show these; an equal number of them only repaints."""
+        if len(values) == len(self.values):
+            self.values = values
+            if values:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(values) - 1, 0))
+            return
+        self.beginResetModel()
+        self.values = values
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many elements."""
+        return 0 if parent.isValid() else len(self.values)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+        """One."""
+        return 1
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Indices."""
+        if role == Qt.ItemDataRole.DisplayRole:
+            return str(section) if orientation == Qt.Orientation.Vertical else "Value"
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """An element as text."""
+        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
+            return None
+        value = self.values[index.row()]
+        if isinstance(value, str):
+            return value if role == Qt.ItemDataRole.EditRole else display(value, 300)
+        return number_source(value, self._window.kind.element)
+
+    def flags(self, index: Index) -> Qt.ItemFlag:  # noqa: ARG002 - Qt
+        """All can be edited."""
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+        """Take a typed element; what is wrong with it stands below the list."""
+        if role != Qt.ItemDataRole.EditRole:
+            return False
+        try:
+            element = parse_attribute(str(value), self._window.kind.element)
+        except ModelError as error:
+            self._window.tell(error)
+            return False
+        row = index.row()
+        return self._window.put((*self.values[:row], element, *self.values[row + 1 :]))
+
+
+class ListWindow(QDialog):
+    """Stays open beside the window. Edits go to the document at once and can be undone."""
+
+    def __init__(self, workspace: Workspace, node: Node, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.workspace = workspace
+        self._node = node
+        self._name = name
+        self.kind = node.attributes[name].kind
+        self.setWindowTitle(f"{one_line(name, 40)} of {name_of(node)}")
+        self.resize(420, 560)
+        self.status = QLabel(self)
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        if self.kind.is_list:
+            self._build_list(layout)
+        else:
+            self._build_text(layout)
+        layout.addWidget(self.status)
+        box = close_button()
+        box.rejected.connect(self.close)
+        layout.addWidget(box)
+        workspace.changes.changed.connect(self._follow)
+        self._follow()
+
+    def _build_list(self, layout: QVBoxLayout) -> None:
+        self.elements = ElementModel(self)
+        self.table = QTableView(self)
+        self.table.setModel(self.elements)
+        self.table.setFont(monospace())
+        self.table.setAccessibleName("Elements")
+        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.horizontalHeader().hide()
+        self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setWordWrap(False)
+        row = QHBoxLayout()
+        for title, tip, keys, run in (
+            ("&Add", "A new element after the current one", QKeySequence("Ins"), self.add),
+            ("&Remove", "The selected elements", QKeySequence("Del"), self.remove),
+            ("&Paste", "Put what the clipboard holds in the place of all elements", None, self.paste),
+            ("&Copy", "All elements as text", None, self.copy),
+        ):
+            button = QPushButton(title, self)
+            button.setToolTip(tip)
+            button.setAutoDefault(False)
+            button.clicked.connect(run)
+            row.addWidget(button)
+            if keys is not None:
+                action = QAction(title, self.table)
+                action.setShortcut(keys)
+                action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+                action.triggered.connect(run)
+                self.table.addAction(action)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(row)
+
+    def _build_text(self, layout: QVBoxLayout) -> None:
+        self.text = QPlainTextEdit(self)
+        self.text.setAccessibleName("Text")
+        take = QPushButton("&Take", self)
+        take.setToolTip("Set the attribute to this text")
+        take.clicked.connect(lambda: self.put(self.text.toPlainText()))
+        layout.addWidget(self.text, 1)
+        layout.addWidget(take)
+
+    @property
+    def attribute(self) -> Attribute | None:
+        """The attribute as it is now, or None when it is gone."""
+        found = self._node.attributes.get(self._name) if is_in_model(self._node) else None
+        return found if found is not None and found.kind is self.kind else None
+
+    def _follow(self, _change: object = None) -> None:
+        attribute = self.attribute
+        if attribute is None:
+            self.close()
+            return
+        value: Any = attribute.value
+        if self.kind.is_list:
+            values = value or ()
+            if values is not self.elements.values:
+                self.elements.set(values)
+            self._say(plural(len(values), "element"))
+        elif value != self.text.toPlainText():
+            self.text.setPlainText(str(value or ""))
+            self._say(plural(len(str(value or "")), "character"))
+
+    def _say(self, text: str) -> None:
+        self.status.setStyleSheet("")
+        self.status.setText(text)
+
+    def tell(self, error: ModelError) -> None:
+        """Say why something was refused."""
+        self.status.setStyleSheet(f"color: {theme().error.name()};")
+        self.status.setText(display(" – ".join(p for p in (error.title, error.detail) if p), 400))
+
+    def put(self, value: Any) -> bool:
+        """Set the attribute."""
+        try:
+            with self.workspace.document.edit(f"Set {one_line(self._name, 40)} of {name_of(self._node)}") as edit:
+                edits.set_attribute(edit, self._node, self._name, value, self.kind)
+        except ModelError as error:
+            self.tell(error)
+            return False
+        return True
+
+    def add(self) -> None:
+        """A new element after the current one."""
+        values = self.elements.values
+        current = self.table.currentIndex().row()
+        place = current + 1 if current >= 0 else len(values)
+        self.put((*values[:place], plainest(self.kind.element), *values[place:]))
+        self.table.setCurrentIndex(self.elements.index(place, 0))
+
+    def remove(self) -> None:
+        """Take the selected elements away."""
+        chosen = {index.row() for index in self.table.selectionModel().selectedRows()}
+        if chosen:
+            self.put(tuple(v for i, v in enumerate(self.elements.values) if i not in chosen))
+
+    def paste(self) -> None:
+        """Replace all elements by the list in the clipboard."""
+        try:
+            values = parse_attribute(QGuiApplication.clipboard().text().replace("\t", ","), self.kind)
+        except ModelError as error:
+            self.tell(error)
+            return
+        self.put(values)
+
+    def copy(self) -> None:
+        """All elements as text."""
+        attribute = self.attribute
+        if attribute is not None:
+            text = attribute_source(attribute)
+            QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))

@@ -1,0 +1,331 @@
+"""Rows for a model and for a function: what they say of themselves, their opsets, functions and training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from model import schemas
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.attributetext import attribute_source, has_text, parse_any, parse_attribute, parse_int
+from model.document import Transaction
+from model.edits import functions, properties
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, TrainingInfo
+from viewer.panels.inspector.attributes import attribute_text, kind_text
+from viewer.panels.inspector.common import (
+    act,
+    add_row,
+    description_row,
+    go,
+    many,
+    metadata_section,
+    name_of,
+    section,
+    text_field,
+    text_row,
+)
+from viewer.panels.inspector.devices import configurations_section
+from viewer.panels.inspector.graphs import ports_section
+from viewer.text import bytes_text, display, plural
+from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
+from viewer.workspace import Workspace
+
+
+def model_rows(workspace: Workspace, model: Model) -> list[Row]:
+    """Everything a model says of itself."""
+    return [
+        *_file_rows(workspace, model),
+        _number("ir_version", "IR version", model.ir_version, "Set IR version", properties.set_ir_version),
+        opsets_section(workspace, model),
+        *(_text(model, field, label) for field, label in _TEXTS.items()),
+        _number("model_version", "Model version", model.model_version, "Set version", properties.set_model_version),
+        description_row(model),
+        _graph_row(workspace, model.graph, "Graph"),
+        _functions(workspace, model),
+        _training(workspace, model),
+        configurations_section(workspace, model),
+        metadata_section(workspace, model),
+    ]
+
+
+_TEXTS = {"producer_name": "Producer", "producer_version": "Producer version", "domain": "Domain"}
+
+
+def _text(model: Model, field: str, label: str) -> Row:
+    text = getattr(model, field)
+    title = f"Set {label.lower()} of the model"
+    return text_row(
+        field, label, text, text_field(title, text, lambda edit, new: properties.set_text(edit, model, field, new))
+    )
+
+
+def _number(key: str, label: str, number: int, title: str, set_it: Callable[[Transaction, int], object]) -> Row:
+    row = Row(key, label, str(number))
+    row.field = Field(
+        title,
+        lambda: str(number),
+        lambda edit, text: set_it(edit, parse_int(text)),
+        step=lambda text, by: str(parse_int(text) + by) if text.strip().lstrip("-").isdecimal() else text,
+    )
+    return row
+
+
+def _file_rows(workspace: Workspace, model: Model) -> list[Row]:
+    path = workspace.document.path
+    source = model.source
+    rows = []
+    if path is not None:
+        rows.append(Row("path", "File", display(str(path), 400), middle=True, tip=display(str(path), 1000)))
+    size = getattr(source, "size", None)
+    if isinstance(size, int):
+        rows.append(Row("size", "Size", bytes_text(size), f"{size:,} bytes"))
+    return rows
+
+
+def _graph_row(workspace: Workspace, graph: Graph, label: str) -> Row:
+    row = Row(f"graph {label}", label, display(graph.name or "unnamed", 200), plural(len(graph.nodes), "node"))
+    row.target = graph
+    row.actions = (go(workspace, graph),)
+    return row
+
+
+# -- opset imports --------------------------------------------------------------------------------------------
+
+
+def opsets_section(workspace: Workspace, target: Model | Function) -> Row:
+    """The operator sets a model or function imports."""
+    imports = target.opset_imports
+    of = name_of(target)
+
+    def rows() -> Sequence[Row]:
+        found = [_opset_row(workspace, target, domain, version) for domain, version in imports.items()]
+
+        def add(edit: Transaction, text: str) -> None:
+            domain, equals, version = (part.strip() for part in text.replace(":", "=").partition("="))
+            domain = "" if domain == "ai.onnx" else domain
+            if domain in target.opset_imports:
+                raise ModelError(f"{domain or 'ai.onnx'} is imported already", "Change its version in its own row.")
+            number = parse_int(version) if equals else schemas.newest_opset(domain)
+            properties.set_opset(edit, target, domain, number)
+
+        return [*found, add_row("Add opset", Field(f"Import opset in {of}", str, add, hint="domain = version"))]
+
+    return section("opsets", "Opset imports", len(imports), rows, common=False, expanded=len(imports) <= 60)
+
+
+def _opset_row(workspace: Workspace, target: Model | Function, domain: str, version: int) -> Row:
+    shown = display(domain or "ai.onnx", 120)
+    row = Row(f"opset {domain}", shown, str(version))
+    newest = schemas.newest_opset(domain) if schemas.is_loaded() else 0
+    numbers = range(newest, 0, -1) if newest > 1 else ()
+    row.field = Field(
+        f"Set opset {shown} of {name_of(target)}",
+        lambda: str(version),
+        lambda edit, text: properties.set_opset(edit, target, domain, parse_int(text)),
+        choices=tuple(Suggestion(str(n), "newest" if n == newest else "") for n in numbers),
+    )
+    if newest > 1 and version > newest:
+        row.note = f"newest known is {newest}"
+    row.tip = "Nodes are not converted when only the number changes."
+    row.actions = (
+        RowAction(
+            "Remove",
+            act(
+                workspace,
+                f"Remove opset {shown} of {name_of(target)}",
+                lambda edit: properties.set_opset(edit, target, domain, None),
+            ),
+            "delete",
+            "remove",
+        ),
+    )
+    return row
+
+
+# -- functions ------------------------------------------------------------------------------------------------
+
+
+def _functions(workspace: Workspace, model: Model) -> Row:
+    count = len(model.functions)
+
+    def make(index: int) -> Row:
+        function = model.functions[index]
+        row = Row(f"function {index}", display(function.domain, 120), display(function.name, 200), middle=True)
+        row.note = plural(len(function.body.nodes), "node")
+        row.target = function
+        row.actions = (
+            RowAction(
+                "Remove",
+                act(
+                    workspace,
+                    f"Remove function {name_of(function)}",
+                    lambda edit: functions.remove_function(edit, function),
+                ),
+                "delete",
+                "remove",
+            ),
+            go(workspace, function),
+        )
+        return row
+
+    def add(edit: Transaction, text: str) -> None:
+        domain, separator, name = text.strip().rpartition("::")
+        functions.add_function(edit, name, domain if separator else "local")
+
+    adding = add_row("Add function", Field("Add function", str, add, hint="domain::name"))
+    return section("functions", "Functions", count, lambda: many(count, make, adding))
+
+
+def function_rows(workspace: Workspace, function: Function) -> list[Row]:
+    """Everything of a function: what it is called, its signature, opsets and texts."""
+
+    def called(part: str, text: str) -> Field:
+        return Field(
+            f"Rename function {name_of(function)}",
+            lambda: text,
+            lambda edit, new: functions.rename_function(edit, function, **{part: new.strip()}),
+        )
+
+    return [
+        text_row("name", "Name", function.name, called("name", function.name), common=False, middle=True),
+        text_row("domain", "Domain", function.domain, called("domain", function.domain)),
+        text_row("overload", "Overload", function.overload, called("overload", function.overload)),
+        ports_section(workspace, function.body, "input"),
+        ports_section(workspace, function.body, "output"),
+        _function_attributes(workspace, function),
+        opsets_section(workspace, function),
+        _graph_row(workspace, function.body, "Body"),
+        description_row(function),
+        metadata_section(workspace, function),
+    ]
+
+
+def _function_attributes(workspace: Workspace, function: Function) -> Row:
+    count = len(function.attributes) + len(function.attribute_defaults)
+
+    def rows() -> Sequence[Row]:
+        found = [_required_row(workspace, function, name) for name in function.attributes]
+        found += [_default_row(workspace, function, default) for default in function.attribute_defaults]
+        field = Field(f"Add attribute to {name_of(function)}", str, lambda e, t: _add_attribute(e, function, t))
+        row = add_row("Add attribute", field)
+        row.text = "name, or name = default"
+        return [*found, row]
+
+    return section("attributes", "Attributes", count, rows, expanded=count <= 60, common=False)
+
+
+def _names(function: Function) -> tuple[str, ...]:
+    return (*function.attributes, *(a.name for a in function.attribute_defaults))
+
+
+def _add_attribute(edit: Transaction, function: Function, text: str) -> None:
+    name, equals, rest = text.partition("=")
+    name = name.strip()
+    if not name or name in _names(function):
+        raise ModelError(f"{display(name, 60) or 'An empty name'} cannot be added", "It is taken or empty.", function)
+    if equals:
+        value, kind = parse_any(rest)
+        default = make_attribute(name, value, kind)
+        functions.set_signature(edit, function, defaults=(*function.attribute_defaults, default))
+    else:
+        functions.set_signature(edit, function, attributes=(*function.attributes, name))
+
+
+def _required_row(workspace: Workspace, function: Function, name: str) -> Row:
+    row = Row(f"attribute {name}", display(name, 120), "required", style="muted")
+
+    def give_default(edit: Transaction, text: str) -> None:
+        value, kind = parse_any(text)
+        kept = tuple(n for n in function.attributes if n != name)
+        defaults = (*function.attribute_defaults, make_attribute(name, value, kind))
+        functions.set_signature(edit, function, attributes=kept, defaults=defaults)
+
+    row.field = Field(f"Set default of {display(name, 40)}", str, give_default, hint="a default value")
+
+    def remove(edit: Transaction) -> None:
+        functions.set_signature(edit, function, attributes=tuple(n for n in function.attributes if n != name))
+
+    title = f"Remove attribute {display(name, 40)} of {name_of(function)}"
+    row.actions = (RowAction("Remove", act(workspace, title, remove), "delete", "remove"),)
+    return row
+
+
+def _default_row(workspace: Workspace, function: Function, default: Attribute) -> Row:
+    row = Row(f"attribute {default.name}", display(default.name, 120), attribute_text(default), kind_text(default.kind))
+    index = function.attribute_defaults.index(default)
+
+    def put(edit: Transaction, *changed: Attribute) -> None:
+        have = function.attribute_defaults
+        functions.set_signature(edit, function, defaults=(*have[:index], *changed, *have[index + 1 :]))
+
+    def apply(edit: Transaction, text: str) -> None:
+        value = parse_attribute(text, default.kind)
+        put(edit, Attribute(default.name, default.kind, value, default.doc_string))
+
+    if has_text(default.kind):
+        row.field = Field(
+            f"Set default of {display(default.name, 40)}",
+            lambda: attribute_source(default),
+            apply,
+            mono=default.kind is not AttributeKind.STRING,
+        )
+    title = f"Remove attribute {display(default.name, 40)} of {name_of(function)}"
+    row.actions = (RowAction("Remove", act(workspace, title, put), "delete", "remove"),)
+    return row
+
+
+# -- training -------------------------------------------------------------------------------------------------
+
+
+def _training(workspace: Workspace, model: Model) -> Row:
+    count = len(model.training_info)
+
+    def rows() -> Sequence[Row]:
+        return [_training_row(workspace, training, i) for i, training in enumerate(model.training_info)]
+
+    return section("training", "Training", count, rows if count else (), common=False)
+
+
+def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> Row:
+    row = Row(f"training {index}", f"Step {index + 1}", expanded=True)
+    children = [
+        _graph_row(workspace, graph, label)
+        for label, graph in (("Initialization", training.initialization), ("Algorithm", training.algorithm))
+        if graph is not None
+    ]
+    for key, label in (("initialization", "Initialization bindings"), ("update", "Update bindings")):
+        children.append(_bindings(training, key, label))
+    row.children = children
+    row.actions = (
+        RowAction(
+            "Remove",
+            act(workspace, "Remove training step", lambda edit: properties.remove_training(edit, training)),
+            "delete",
+            "remove",
+        ),
+    )
+    return row
+
+
+def _bindings(training: TrainingInfo, key: str, label: str) -> Row:
+    pairs: tuple[tuple[str, str], ...] = getattr(training, f"{key}_binding")
+
+    def apply(edit: Transaction, text: str) -> None:
+        found: dict[str, str] = {}
+        for part in filter(None, (p.strip() for p in text.replace("\n", ",").split(","))):
+            name, arrow, output = (p.strip() for p in part.partition("="))
+            if not arrow:
+                raise ModelError(f"{display(part, 60)} is no binding", "Write initializer = output, one a line.")
+            found[name] = output
+        properties.set_bindings(edit, training, **{key: found})
+
+    row = Row(key, label, display(", ".join(f"{k} = {v}" for k, v in pairs), 300) or "none")
+    row.style = "normal" if pairs else "muted"
+    row.field = Field(
+        f"Set {label.lower()}",
+        lambda: "\n".join(f"{k} = {v}" for k, v in pairs),
+        apply,
+        lines=True,
+        hint="initializer = output, one a line; Ctrl+Enter takes them",
+    )
+    return row

@@ -1,0 +1,219 @@
+"""Rows for a value: name, types, where it comes from and goes, its constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from model.edits import initializers, interface, values
+from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.tensors import Tensor
+from viewer.panels.inspector.common import (
+    act,
+    description_row,
+    go,
+    many,
+    metadata_section,
+    name_of,
+    rename_field,
+    section,
+    text_row,
+    value_type_field,
+)
+from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text
+from viewer.text import display, type_text
+from viewer.widgets.fields.rows import Row, RowAction
+from viewer.workspace import Workspace
+
+
+def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row]:
+    """Everything of a value, to see and to change."""
+    rows = [
+        text_row("name", "Name", value.name, rename_field(value), common=False, middle=True),
+        _type_row(workspace, value),
+    ]
+    known = workspace.types.type_of(value)
+    if known is not None and known != value.type:
+        rows.append(Row("inferred", "Inferred", type_text(known), mono=True, common=False))
+    rows.append(_origin_row(workspace, value))
+    rows.append(_role_row(workspace, value))
+    if value.initializer is not None:
+        rows.append(_initializer(workspace, value, numbers))
+    rows.append(_uses(workspace, value))
+    rows += _quantization(workspace, value)
+    rows += [description_row(value), metadata_section(workspace, value)]
+    return rows
+
+
+def _type_row(workspace: Workspace, value: Value) -> Row:
+    declared = value.type
+    text = "not declared" if declared is None else type_text(declared)
+    row = Row("type", "Type", text, style="muted" if declared is None else "normal", mono=declared is not None)
+    row.field = value_type_field(value)
+    known = workspace.types.type_of(value)
+    if declared is not None and value not in (value.graph.inputs if value.graph else ()):
+        row.actions = (
+            RowAction(
+                "Take back the declaration",
+                act(workspace, f"Remove type of {name_of(value)}", lambda edit: values.set_type(edit, value, None)),
+                "delete",
+                "remove",
+            ),
+        )
+    elif declared is None and known is not None:
+        row.actions = (
+            RowAction(
+                "Declare what was inferred",
+                act(workspace, f"Set type of {name_of(value)}", lambda edit: values.set_type(edit, value, known)),
+                "add",
+                "add",
+            ),
+        )
+    return row
+
+
+def _origin_row(workspace: Workspace, value: Value) -> Row:
+    producer = value.producer
+    if producer is not None:
+        row = Row("producer", "Producer", display(producer.title, 200), producer.op_type, middle=True, common=False)
+        row.actions = (go(workspace, producer),)
+        return row
+    if value.is_input:
+        text = "graph input with a default" if value.initializer is not None else "graph input"
+    elif value.initializer is not None:
+        text = "initializer"
+    else:
+        return Row("producer", "Producer", "nothing gives this value", style="error", common=False)
+    row = Row("producer", "Producer", text, common=False)
+    if value.graph is not None:
+        row.note = display(value.graph.name, 80)
+        row.actions = (_to_graph(workspace, value.graph),)
+    return row
+
+
+def _to_graph(workspace: Workspace, graph: Graph) -> RowAction:
+    return RowAction("Go to the graph", lambda: workspace.selection.set([graph]), "forward", "go")
+
+
+def _role_row(workspace: Workspace, value: Value) -> Row:
+    """Whether it is an output, and what else it could be."""
+    graph = value.graph
+    row = Row("role", "Graph output", common=False)
+    if graph is None:
+        return row
+    name = name_of(value)
+    actions: list[RowAction] = []
+    if value in graph.outputs:
+        row.text = f"number {graph.outputs.index(value) + 1} of {len(graph.outputs)}"
+        run = act(workspace, f"Remove output {name}", lambda edit: interface.remove_output(edit, graph, value))
+        actions.append(RowAction("Remove from outputs", run, "delete", "remove"))
+    else:
+        row.text, row.style = "no", "muted"
+        run = act(workspace, f"Make {name} an output", lambda edit: interface.add_output(edit, graph, value))
+        actions.append(RowAction("Make it an output", run, "add", "add"))
+    if value.initializer is not None and not value.is_input and not isinstance(graph.owner, Function):
+        run = act(workspace, f"Make {name} an input", lambda edit: interface.initializer_to_input(edit, graph, value))
+        keep = act(
+            workspace,
+            f"Make {name} an input",
+            lambda edit: interface.initializer_to_input(edit, graph, value, keep_default=True),
+        )
+        actions.append(RowAction("Make it a graph input", run))
+        actions.append(RowAction("Make it a graph input with this default", keep))
+        constant = act(
+            workspace, f"Make {name} a Constant node", lambda edit: initializers.initializer_to_constant(edit, value)
+        )
+        actions.append(RowAction("Turn it into a Constant node", constant))
+    elif value.initializer is not None and value.is_input:
+        run = act(
+            workspace,
+            f"Make {name} a constant",
+            lambda edit: interface.input_to_initializer_only(edit, graph, value),
+        )
+        actions.append(RowAction("Make it a constant", run))
+    row.actions = tuple(actions)
+    return row
+
+
+def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
+    tensor = value.initializer
+    assert tensor is not None
+    actions = []
+    if isinstance(tensor, Tensor):
+        actions.append(RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"))
+    if not value.uses or value.is_input:
+        run = act(
+            workspace,
+            f"Remove initializer {name_of(value)}",
+            lambda edit: initializers.remove_initializer(edit, value),
+        )
+        actions.append(RowAction("Remove initializer", run, "delete", "remove"))
+    row = section(
+        "initializer",
+        "Initializer",
+        0,
+        lambda: tensor_rows(tensor, numbers, with_statistics=True),
+        expanded=True,
+        actions=actions,
+        common=False,
+    )
+    row.text = tensor_text(tensor)
+    return row
+
+
+def _uses(workspace: Workspace, value: Value) -> Row:
+    uses = list(value.uses) if len(value.uses) <= 5000 else None
+
+    def make(number: int) -> Row:
+        user, index = (uses or list(value.uses))[number]
+        if isinstance(user, Graph):
+            row = Row(f"use {number}", f"output {index}", display(user.name or "graph", 200), "graph")
+            row.actions = (_to_graph(workspace, user),)
+            return row
+        row = Row(f"use {number}", user.op_type, display(user.name, 200), f"input {index}", middle=True)
+        row.target = user
+        row.actions = (go(workspace, user),)
+        return row
+
+    def rows() -> Sequence[Row]:
+        nonlocal uses
+        uses = list(value.uses)
+        return many(len(uses), make)
+
+    return section("uses", "Used by", len(value.uses), rows, common=False)
+
+
+def _quantization(workspace: Workspace, value: Value) -> list[Row]:
+    graph = value.graph
+    annotations = graph.quantization_annotations if graph is not None else ()
+    mine = next((a for a in annotations if a.value is value), None)
+    return [] if mine is None else [quantization_row(workspace, mine, "quantization", "Quantisation")]
+
+
+def quantization_row(workspace: Workspace, annotation: QuantizationAnnotation, key: str, title: str) -> Row:
+    """Which values hold scale and zero point of a value."""
+
+    def rows() -> Sequence[Row]:
+        found = []
+        for name, parameter in annotation.parameters:
+            row = Row(f"parameter {name}", display(name, 80), display(parameter.name, 200), middle=True)
+            row.target = parameter
+            row.actions = (go(workspace, parameter),)
+            found.append(row)
+        return found
+
+    row = section(key, title, len(annotation.parameters), rows, common=False)
+    row.style = "section" if key == "quantization" else "normal"
+    return row
+
+
+def owner_text(graph: Graph) -> str:
+    """What a graph belongs to, in words."""
+    match graph.owner:
+        case Node():
+            return f"body of {display(graph.owner.title, 120)}"
+        case Function():
+            return f"function {display(graph.owner.name, 120)}"
+        case TrainingInfo():
+            return "training"
+        case _:
+            return "main graph"

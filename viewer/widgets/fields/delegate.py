@@ -1,0 +1,342 @@
+"""Paints the rows of a property list and edits them where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QLabel, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from model.errors import ModelError
+from viewer.icons import icon
+from viewer.text import display
+from viewer.theme import Theme, monospace, theme
+from viewer.widgets.fields.editors import Editor, LineField, TextField, is_own_shortcut, make_editor
+from viewer.widgets.fields.model import RowRole
+from viewer.widgets.fields.rows import Field, Row, RowAction
+
+if TYPE_CHECKING:
+    from viewer.widgets.fields.tree import RowTree
+
+Index = QModelIndex | QPersistentModelIndex
+
+ICON = 14
+_GAP = 6
+_TEXT_LINES = 7
+_BARS_HEIGHT = 44
+
+
+class RowDelegate(QStyledItemDelegate):
+    """One per tree. An editor stays open while its text is refused, with the reason under it."""
+
+    def __init__(self, tree: RowTree) -> None:
+        super().__init__(tree)
+        self._tree = tree
+        self.editor: Editor | None = None
+        self._index = QPersistentModelIndex()
+        self._key: tuple[str, ...] = ()
+        self._begun = ""
+        self._first = ""
+        self._error: QLabel | None = None
+
+    # -- painting --------------------------------------------------------------------------------------------
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802 - Qt
+        """Rows of one height; histograms are higher."""
+        row: Row | None = index.data(RowRole)
+        height = QFontMetrics(option.font).height() + 7
+        if row is not None and row.bars:
+            height = _BARS_HEIGHT
+        return QSize(40, max(height, ICON + 6))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """A section's title, a label, or a value with its note and buttons."""
+        row: Row | None = index.data(RowRole)
+        if row is None:
+            return
+        colors = theme()
+        rect: QRect = option.rect
+        state: QStyle.StateFlag = option.state
+        painter.save()
+        painter.setClipRect(rect)
+        hovered = bool(state & QStyle.StateFlag.State_MouseOver)
+        chosen = self._tree.currentIndex().siblingAtColumn(0) == index.sibling(index.row(), 0)
+        if row.style == "section":
+            self._paint_section(painter, rect, row, colors, hovered=hovered or chosen)
+        elif index.column() == 0:
+            self._paint_label(painter, rect, row, colors)
+        else:
+            self._paint_value(painter, rect, row, colors, hovered=hovered or chosen)
+        painter.restore()
+
+    def _paint_section(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
+        font = QFont(self._tree.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(font)
+        painter.setPen(colors.text)
+        area = rect.adjusted(2, 0, -_GAP, 0)
+        width = QFontMetrics(font).horizontalAdvance(row.label)
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, row.label)
+        area.setLeft(area.left() + width + 8)
+        area.setRight(self._paint_buttons(painter, area, row, shown=hovered or _always(row)))
+        painter.setFont(self._tree.font())
+        painter.setPen(colors.muted)
+        self._draw(painter, area, row.text, Qt.TextElideMode.ElideRight)
+
+    def _paint_label(self, painter: QPainter, rect: QRect, row: Row, colors: Theme) -> None:
+        painter.setPen(colors.muted)
+        painter.setFont(self._tree.font())
+        self._draw(painter, rect.adjusted(2, 0, -_GAP, 0), row.label, Qt.TextElideMode.ElideMiddle)
+
+    def _paint_value(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
+        area = rect.adjusted(4, 0, -4, 0)
+        area.setRight(self._paint_buttons(painter, area, row, shown=hovered or _always(row)))
+        if row.bars:
+            _paint_bars(painter, area.adjusted(0, 4, 0, -4), row.bars, colors)
+            return
+        font = monospace(self._tree.font().pointSizeF()) if row.mono else self._tree.font()
+        painter.setFont(font)
+        metrics = QFontMetrics(font)
+        if row.note:
+            note_width = min(metrics.horizontalAdvance(row.note), int(area.width() * 0.5))
+            text_width = metrics.horizontalAdvance(row.text)
+            note_width = max(note_width, min(metrics.horizontalAdvance(row.note), area.width() - text_width - _GAP))
+            note = QRect(area.right() - note_width + 1, area.top(), note_width, area.height())
+            painter.setPen(colors.muted)
+            self._draw(painter, note, row.note, Qt.TextElideMode.ElideRight)
+            area.setRight(note.left() - _GAP)
+        pen = {"muted": colors.muted, "error": colors.error, "warning": colors.warning}.get(row.style, colors.text)
+        painter.setPen(pen)
+        mode = Qt.TextElideMode.ElideMiddle if row.middle else Qt.TextElideMode.ElideRight
+        self._draw(painter, area, row.text, mode)
+
+    def _draw(self, painter: QPainter, area: QRect, text: str, mode: Qt.TextElideMode) -> None:
+        if text and area.width() > 8:
+            shown = painter.fontMetrics().elidedText(text, mode, area.width())
+            flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextSingleLine
+            painter.drawText(area, int(flags), shown)
+
+    def _paint_buttons(self, painter: QPainter, area: QRect, row: Row, *, shown: bool) -> int:
+        """Draw the buttons at the end; returns where the text must end."""
+        rects = button_rects(area, row)
+        if not rects or not shown:
+            return area.right()
+        for action, rect in rects:
+            mode = (True, False)[not action.enabled]
+            pixmaps = icon(action.icon, theme().muted)
+            pixmaps.paint(painter, rect, mode=pixmaps.Mode.Normal if mode else pixmaps.Mode.Disabled)
+        return rects[-1][1].left() - _GAP
+
+    def editorEvent(  # noqa: N802 - Qt
+        self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: Index
+    ) -> bool:
+        """Nothing: the tree handles clicks on buttons."""
+        del event, model, option, index
+        return False
+
+    # -- editing ---------------------------------------------------------------------------------------------
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: ARG002, N802 - Qt
+        """The widget for the row's field."""
+        field = self._field(index)
+        assert field is not None
+        editor = make_editor(field, parent)
+        row: Row = index.data(RowRole)
+        editor.setAccessibleName(row.label or field.title)
+        editor.commit_requested.connect(self.commit_and_close)
+        editor.cancel_requested.connect(self.cancel)
+        editor.stepped.connect(lambda: self.commit(gesture=True))
+        self.editor = editor
+        self._index = QPersistentModelIndex(index)
+        self._key = self._tree.rows.path(index)
+        return editor
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802 - Qt
+        """Put the text in, once: what changes meanwhile elsewhere does not disturb what is being typed."""
+        field = self._field(index)
+        if editor is not self.editor or field is None or editor.property("begun"):
+            return
+        editor.setProperty("begun", True)
+        self.editor.set_text(field.source())
+        self._begun = self._first = self.editor.text_now()
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:  # noqa: N802 - Qt
+        """Nothing: `commit` does it, since it may be refused."""
+        del editor, model, index
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802 - Qt
+        """Over the cell; several lines take the room below it, or above it at the end of the view."""
+        rect = QRect(option.rect)
+        if isinstance(editor, TextField):
+            height = QFontMetrics(editor.font()).height() * _TEXT_LINES + 12
+            room = self._tree.viewport().rect()
+            rect.setLeft(min(rect.left(), room.left() + 16))
+            rect.setHeight(height)
+            if rect.bottom() > room.bottom():
+                rect.moveBottom(max(room.bottom(), height))
+        elif index.column() == 0:
+            rect.setLeft(rect.left() - 2)
+        editor.setGeometry(rect)
+        self._place_error()
+
+    def _field(self, index: Index) -> Field | None:
+        row: Row | None = index.data(RowRole)
+        if row is None:
+            return None
+        return row.label_field if index.column() == 0 else row.field
+
+    def commit(self, *, gesture: bool = False) -> bool:
+        """Take what was typed; False when it is refused, which then stands under the field."""
+        editor = self.editor
+        if editor is None:
+            return True
+        text = editor.text_now()
+        field = self._field(self._index) if self._tree.rows.path(self._index) == self._key else None
+        if field is None or text == self._begun:
+            return True
+        document = self._tree.document
+        try:
+            merge = "/".join(("field", *self._key, str(self._index.column())))
+            with document.edit(field.title, merge=merge if gesture or self._first != self._begun else "") as edit:
+                field.apply(edit, text)
+        except ModelError as error:
+            self._show_error(error)
+            return False
+        if self.editor is editor:  # the edit may have closed it
+            self._begun = text
+            self._clear_error()
+        return True
+
+    def commit_and_close(self) -> bool:
+        """Take what was typed and close the editor, unless it is refused."""
+        if self.editor is None:
+            return True
+        if not self.commit():
+            return False
+        self._close()
+        return True
+
+    def cancel(self) -> None:
+        """Close the editor; what stepping changed since it opened is taken back."""
+        editor = self.editor
+        if editor is not None and self._begun != self._first:
+            if isinstance(editor, LineField):
+                editor.setText(self._first)
+            self.commit(gesture=True)
+        self._close()
+
+    def _close(self) -> None:
+        editor, self.editor = self.editor, None
+        self._clear_error()
+        self._tree.document.end_gesture()
+        if editor is not None:
+            had_focus = editor.hasFocus()
+            self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.NoHint)
+            if had_focus:
+                self._tree.setFocus()
+
+    def destroyEditor(self, editor: QWidget, index: Index) -> None:  # noqa: N802 - Qt
+        """The row of an open editor went away."""
+        if editor is self.editor:
+            self.editor = None
+            self._clear_error()
+            self._tree.document.end_gesture()
+        super().destroyEditor(editor, index)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+        """Tab commits and goes on; so does leaving the field, except into its own list or another window."""
+        if watched is not self.editor:
+            return False
+        if is_own_shortcut(event):
+            event.accept()
+            return True
+        if event.type() == QEvent.Type.KeyPress:
+            key = cast("object", event.key())  # type: ignore[attr-defined]  # it is a QKeyEvent
+            if key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
+                index = self._index.sibling(self._index.row(), 1)
+                if self.commit_and_close():
+                    self._tree.edit_beside(index, 1 if key == Qt.Key.Key_Tab else -1)
+                return True
+        elif event.type() == QEvent.Type.FocusOut:
+            reason = event.reason()  # type: ignore[attr-defined]  # it is a QFocusEvent
+            if reason not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
+                self.commit_and_close()
+        return False
+
+    # -- errors ----------------------------------------------------------------------------------------------
+
+    def _show_error(self, error: ModelError) -> None:
+        editor = self.editor
+        if editor is None:
+            self._tree.report(error)
+            return
+        colors = theme()
+        editor.setStyleSheet(f"border: 1px solid {colors.error.name()};")
+        if self._error is None:
+            self._error = QLabel(self._tree.viewport())
+            self._error.setTextFormat(Qt.TextFormat.PlainText)
+            self._error.setWordWrap(True)
+        self._error.setStyleSheet(
+            f"background: {colors.panel.name()}; color: {colors.error.name()};"
+            f" border: 1px solid {colors.error.name()}; padding: 4px;"
+        )
+        self._error.setText(
+            display("\n".join(part for part in (error.title, error.detail) if part), 600, keep_lines=True)
+        )
+        editor.setAccessibleDescription(self._error.text())
+        self._place_error()
+        self._error.show()
+
+    def _place_error(self) -> None:
+        if self._error is None or self.editor is None:
+            return
+        field, room = self.editor.geometry(), self._tree.viewport().rect()
+        width = room.width() - 8
+        height = self._error.heightForWidth(width)
+        top = field.bottom() + 1
+        if top + height > room.bottom():
+            top = max(0, field.top() - height)
+        self._error.setGeometry(4, top, width, height)
+        self._error.raise_()
+
+    @property
+    def error_text(self) -> str:
+        """Why the open field was refused; empty when it was not."""
+        return "" if self._error is None else self._error.text()
+
+    def _clear_error(self) -> None:
+        if self._error is not None:
+            self._error.deleteLater()
+            self._error = None
+        if self.editor is not None:
+            self.editor.setStyleSheet("")
+
+
+def button_rects(area: QRect, row: Row) -> list[tuple[RowAction, QRect]]:
+    """Where the buttons of a row are, from the right."""
+    found = []
+    right = area.right()
+    for action in reversed([a for a in row.actions if a.icon]):
+        found.append((action, QRect(right - ICON + 1, area.center().y() - ICON // 2, ICON, ICON)))
+        right -= ICON + _GAP
+    return found
+
+
+def _always(row: Row) -> bool:
+    """Buttons that are there without the pointer: adding to a section, following a value."""
+    return any(action.icon and action.id in ("add", "go") for action in row.actions)
+
+
+def _paint_bars(painter: QPainter, area: QRect, bars: tuple[int, ...], colors: Theme) -> None:
+    most = max(bars) or 1
+    width = min(area.width(), 320) / len(bars)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colors.accent)
+    for number, count in enumerate(bars):
+        if count:
+            height = max(1, round(area.height() * count / most))
+            left, right = round(area.left() + number * width), round(area.left() + (number + 1) * width)
+            painter.drawRect(left, area.bottom() - height, max(1, right - left - 1), height)
+    painter.setPen(colors.border)
+    painter.drawLine(area.left(), area.bottom(), round(area.left() + len(bars) * width), area.bottom())

@@ -1,0 +1,191 @@
+"""The widgets a field is edited in: a line with suggestions, or several lines. They ask, the delegate answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import QCompleter, QLineEdit, QListView, QPlainTextEdit, QStyledItemDelegate, QWidget
+
+from viewer.icons import icon
+from viewer.text import display
+from viewer.theme import monospace, theme
+from viewer.widgets.fields.rows import Field, Suggestion
+
+_MOST_SHOWN = 200
+
+
+class LineField(QLineEdit):
+    """One line. Enter and a click on a suggestion ask to commit, Esc to cancel, Up and Down step a number."""
+
+    commit_requested = Signal()
+    cancel_requested = Signal()
+    stepped = Signal()
+
+    def __init__(self, field: Field, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.field = field
+        self.setMaxLength(1 << 24)
+        if field.mono:
+            self.setFont(monospace())
+        self.setPlaceholderText(field.hint)
+        self._suggestions = _SuggestionModel(self)
+        self._completer: QCompleter | None = None
+        self._list: QListView | None = None
+        if field.choices or field.suggest is not None:
+            self._add_popup()
+
+    def _add_popup(self) -> None:
+        view = self._list = QListView()
+        completer = self._completer = QCompleter(self._suggestions, self)
+        completer.setPopup(view)
+        completer.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
+        completer.setMaxVisibleItems(14)
+        view.setItemDelegate(QStyledItemDelegate(view))  # the completer's own ignores the theme's selection
+        view.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setCompleter(completer)
+        completer.activated.connect(lambda *_: QTimer.singleShot(0, self, self.commit_requested.emit))
+        self.textEdited.connect(self._fill)
+        drop = QAction(icon("chevron"), "Choices", self)
+        drop.triggered.connect(self.drop_down)
+        self.addAction(drop, QLineEdit.ActionPosition.TrailingPosition)
+
+    def text_now(self) -> str:
+        """What stands in it."""
+        return self.text()
+
+    def set_text(self, text: str) -> None:
+        """Begin with this text, all of it selected."""
+        self.setText(text)
+        self.selectAll()
+        self._fill("")
+
+    def _fill(self, typed: str) -> None:
+        words = typed.lower()
+        found = [c for c in self.field.choices if words in c.text.lower()]
+        if self.field.choices and not found:
+            found = list(self.field.choices)
+        if self.field.suggest is not None and (typed or not self.field.choices):
+            found += [s for s in self.field.suggest(typed) if s not in found]
+        self._suggestions.set(found[:_MOST_SHOWN])
+
+    def drop_down(self) -> None:
+        """Show everything it may be."""
+        if self._completer is not None:
+            self._fill("")
+            self._completer.setCompletionPrefix("")
+            self._completer.complete()
+
+    @property
+    def is_dropped_down(self) -> bool:
+        """Whether the suggestions show."""
+        return self._list is not None and self._list.isVisible()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Enter, Esc, Up and Down."""
+        key = event.key()
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            event.accept()
+            self.commit_requested.emit()
+        elif key == Qt.Key.Key_Escape:
+            event.accept()
+            if self._list is not None and self._list.isVisible():
+                self._list.hide()
+            else:
+                self.cancel_requested.emit()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self.field.step is not None:
+            event.accept()
+            self.setText(self.field.step(self.text(), 1 if key == Qt.Key.Key_Up else -1))
+            self.selectAll()
+            self.stepped.emit()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self._completer is not None:
+            event.accept()
+            if not self.is_dropped_down:
+                self.drop_down()
+        else:
+            super().keyPressEvent(event)
+
+
+class TextField(QPlainTextEdit):
+    """Several lines. Ctrl+Enter asks to commit, Esc to cancel."""
+
+    commit_requested = Signal()
+    cancel_requested = Signal()
+    stepped = Signal()  # never; so that both kinds of editor look alike
+
+    def __init__(self, field: Field, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.field = field
+        self.setTabChangesFocus(True)
+        self.setPlaceholderText(field.hint or "Ctrl+Enter takes it, Esc does not")
+        if field.mono:
+            self.setFont(monospace())
+
+    def text_now(self) -> str:
+        """What stands in it."""
+        return self.toPlainText()
+
+    def set_text(self, text: str) -> None:
+        """Begin with this text, all of it selected."""
+        self.setPlainText(text)
+        self.selectAll()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Ctrl+Enter and Esc."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and event.modifiers() & (
+            Qt.KeyboardModifier.ControlModifier
+        ):
+            event.accept()
+            self.commit_requested.emit()
+        elif event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            self.cancel_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+Editor = LineField | TextField
+
+
+def make_editor(field: Field, parent: QWidget) -> Editor:
+    """The widget for a field."""
+    return TextField(field, parent) if field.lines else LineField(field, parent)
+
+
+def is_own_shortcut(event: QEvent) -> bool:
+    """Whether a key belongs to an open editor though the window has a shortcut on it."""
+    return (
+        event.type() == QEvent.Type.ShortcutOverride
+        and isinstance(event, QKeyEvent)
+        and event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+    )
+
+
+class _SuggestionModel(QAbstractListModel):
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._rows: Sequence[Suggestion] = ()
+
+    def set(self, rows: Sequence[Suggestion]) -> None:
+        self.beginResetModel()
+        self._rows = rows
+        self.endResetModel()
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        return 0 if parent.isValid() else len(self._rows)
+
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not 0 <= index.row() < len(self._rows):
+            return None
+        one = self._rows[index.row()]
+        if role == Qt.ItemDataRole.EditRole:
+            return one.text
+        if role == Qt.ItemDataRole.DisplayRole:
+            return display(one.text, 120) + (f"   {display(one.note, 120)}" if one.note else "")
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return display(f"{one.text}\n{one.note}", 400, keep_lines=True) if one.note else None
+        if role == Qt.ItemDataRole.ForegroundRole and not one.fits:
+            return theme().muted
+        return None

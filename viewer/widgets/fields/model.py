@@ -1,0 +1,223 @@
+"""Rows as a Qt model that is updated in place, so that focus, expansion and an open editor outlive an undo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from viewer.widgets.fields.rows import LazyRows, Row
+
+Index = QModelIndex | QPersistentModelIndex
+
+#: The Row of an index.
+RowRole = Qt.ItemDataRole.UserRole + 1
+
+
+class _Item:
+    """A row's place in the tree; its children are made when they are first asked for."""
+
+    __slots__ = ("items", "parent", "position", "row", "source")
+
+    def __init__(self, parent: _Item | None, position: int, row: Row | None, source: Sequence[Row] | None) -> None:
+        self.parent = parent
+        self.position = position
+        self.row = row  # None: to be made from `source`, the parent's lazy rows
+        self.source = source
+        self.items: list[_Item] | None = None
+        # what rows() gave, for children that are made one by one
+
+
+class RowModel(QAbstractItemModel):
+    """Rows in two columns: label and value."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._root = _Item(None, 0, Row("", ""), None)
+        self._root.items = []
+
+    # -- contents --------------------------------------------------------------------------------------------
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show these: rows that were there with the same key stay what they are, the others come and go."""
+        self._root.row = Row("", "", children=rows)
+        self._update(self._root, QModelIndex(), rows)
+
+    def _update(self, item: _Item, index: QModelIndex, rows: Sequence[Row]) -> None:
+        if item.items is None:
+            return
+        if isinstance(rows, LazyRows) or any(child.source is not None for child in item.items):
+            self._update_lazily(item, index, rows)
+            return
+        keys = {row.key for row in rows}
+        for position in range(len(item.items) - 1, -1, -1):
+            if self.row_of(item.items[position]).key not in keys:
+                self._remove(item, index, position, position)
+        for position, row in enumerate(rows):
+            self._place(item, index, position, row)
+        if rows:
+            self.dataChanged.emit(self.index(0, 0, index), self.index(len(rows) - 1, 1, index))
+
+    def _place(self, item: _Item, index: QModelIndex, position: int, row: Row) -> None:
+        """Let the child at `position` be the one of this row, moving or adding it."""
+        items = item.items
+        assert items is not None
+        found = next((i for i in range(position, len(items)) if self.row_of(items[i]).key == row.key), None)
+        if found is None:
+            self.beginInsertRows(index, position, position)
+            items.insert(position, _Item(item, position, row, None))
+            _number(items, position)
+            self.endInsertRows()
+            return
+        if found != position:
+            self.beginMoveRows(index, found, found, index, position)
+            items.insert(position, items.pop(found))
+            _number(items, position)
+            self.endMoveRows()
+        child = items[position]
+        had = child.row is not None and child.row.children is not None
+        child.row = row
+        if child.items is not None:
+            if had and row.children is None:
+                self._clear(child, self.index(position, 0, index))
+            else:
+                self._update(child, self.index(position, 0, index), row.rows())
+
+    def _update_lazily(self, item: _Item, index: QModelIndex, rows: Sequence[Row]) -> None:
+        assert item.items is not None
+        have, wanted = len(item.items), len(rows)
+        if wanted < have:
+            self._remove(item, index, wanted, have - 1)
+        elif wanted > have:
+            self.beginInsertRows(index, have, wanted - 1)
+            item.items.extend(_Item(item, i, None, rows) for i in range(have, wanted))
+            self.endInsertRows()
+        for position, child in enumerate(item.items):
+            child.row, child.source = None, rows
+            if child.items is not None:
+                self._update(child, self.index(position, 0, index), self.row_of(child).rows())
+        if rows:
+            self.dataChanged.emit(self.index(0, 0, index), self.index(wanted - 1, 1, index))
+
+    def _remove(self, item: _Item, index: QModelIndex, first: int, last: int) -> None:
+        assert item.items is not None
+        self.beginRemoveRows(index, first, last)
+        del item.items[first : last + 1]
+        _number(item.items, first)
+        self.endRemoveRows()
+
+    def _clear(self, item: _Item, index: QModelIndex) -> None:
+        if item.items:
+            self._remove(item, index, 0, len(item.items) - 1)
+        item.items = None
+
+    def row_of(self, item: _Item) -> Row:
+        """The row of an item, made if it must be."""
+        row = item.row
+        if row is None:
+            assert item.source is not None
+            row = item.row = item.source[item.position]
+        return row
+
+    def row(self, index: Index) -> Row | None:
+        """The row at an index."""
+        return self.row_of(index.internalPointer()) if index.isValid() else None
+
+    def find(self, *path: str) -> QModelIndex:
+        """The index of the value at a path of keys; invalid when there is none."""
+        index = QModelIndex()
+        for key in path:
+            index = next(
+                (i for n in range(self.rowCount(index)) if self._key(i := self.index(n, 0, index)) == key),
+                QModelIndex(),
+            )
+            if not index.isValid():
+                return index
+        return index.siblingAtColumn(1)
+
+    def _key(self, index: Index) -> str:
+        row = self.row(index)
+        return "" if row is None else row.key
+
+    def path(self, index: Index) -> tuple[str, ...]:
+        """The keys from the outermost row to this one."""
+        keys: list[str] = []
+        while index.isValid():
+            keys.append(self._key(index))
+            index = index.parent()
+        return tuple(reversed(keys))
+
+    # -- Qt --------------------------------------------------------------------------------------------------
+
+    def _children(self, item: _Item) -> list[_Item]:
+        if item.items is None:
+            rows = self.row_of(item).rows()
+            if isinstance(rows, LazyRows):
+                item.items = [_Item(item, i, None, rows) for i in range(len(rows))]
+            else:
+                item.items = [_Item(item, i, row, None) for i, row in enumerate(rows)]
+        return item.items
+
+    def _item(self, index: Index) -> _Item:
+        return index.internalPointer() if index.isValid() else self._root
+
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008
+        """The index of a child."""
+        if parent.isValid() and parent.column() != 0:
+            return QModelIndex()
+        items = self._children(self._item(parent))
+        return self.createIndex(row, column, items[row]) if 0 <= row < len(items) else QModelIndex()
+
+    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008 - Qt
+        """The index of the row around it."""
+        item = index.internalPointer().parent if index.isValid() else None
+        if item is None or item is self._root:
+            return QModelIndex()
+        return self.createIndex(item.position, 0, item)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many children."""
+        return 0 if parent.column() > 0 else len(self._children(self._item(parent)))
+
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: B008, N802 - Qt
+        """Whether there are any, without making them."""
+        if parent.column() > 0:
+            return False
+        item = self._item(parent)
+        if item.items is not None:
+            return bool(item.items)
+        children = self.row_of(item).children
+        return children is not None and (callable(children) or len(children) > 0)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+        """Label and value."""
+        return 2
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts; the delegate paints from the Row itself."""
+        row = self.row(index)
+        if row is None:
+            return None
+        if role == RowRole:
+            return row
+        if role == Qt.ItemDataRole.DisplayRole:
+            return row.label if index.column() == 0 else row.text
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return " ".join(part for part in (row.label, row.text, row.note) if part)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return row.tip or None
+        return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows with a field can be edited."""
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        row = self.row(index)
+        if row is not None and (row.label_field if index.column() == 0 else row.field) is not None:
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
+
+
+def _number(items: list[_Item], first: int) -> None:
+    for position in range(first, len(items)):
+        items[position].position = position

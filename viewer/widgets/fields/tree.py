@@ -1,0 +1,323 @@
+"""A property list: rows with fields, edited with F2, Enter or a double-click."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStyleOptionViewItem, QTreeView, QWidget
+
+from model.document import Document
+from model.errors import ModelError
+from viewer.icons import icon
+from viewer.text import display
+from viewer.theme import theme
+from viewer.widgets.fields.delegate import RowDelegate, button_rects
+from viewer.widgets.fields.editors import Editor
+from viewer.widgets.fields.model import RowModel
+from viewer.widgets.fields.rows import Row, RowAction
+
+_CHEVRON = 10
+_KEYS = {
+    (Qt.Key.Key_Delete, Qt.KeyboardModifier.NoModifier): "remove",
+    (Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier): "up",
+    (Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier): "down",
+    (Qt.Key.Key_Insert, Qt.KeyboardModifier.NoModifier): "add",
+    (Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier): "go",
+}
+_KEY_TEXTS = {"remove": "Del", "up": "Alt+Up", "down": "Alt+Down", "add": "Ins", "go": "Shift+Return"}
+
+
+class RowTree(QTreeView):
+    """Shows rows and edits their fields in the document given.
+
+    F2 or Enter edits the value, Shift+F2 the label; Del, Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action
+    of that kind; the menu key lists all. `report` gets what an action was refused with.
+    """
+
+    current_row_changed = Signal(object)  # Row | None
+
+    def __init__(
+        self, document: Document, report: Callable[[ModelError], object], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.document = document
+        self.report = report
+        self.rows = RowModel(self)
+        self._open: dict[tuple[str, ...], bool] = {}  # what the person expanded and collapsed, by path
+        self._updating = False
+        self._split = 0.38
+        self.setModel(self.rows)
+        self.fields = RowDelegate(self)
+        self.setItemDelegate(self.fields)
+        self.setHeaderHidden(True)
+        self.setIndentation(14)
+        self.setMouseTracking(True)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerItem)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setExpandsOnDoubleClick(False)
+        self.setFrameShape(QTreeView.Shape.NoFrame)
+        header = self.header()
+        header.setStretchLastSection(True)
+        header.setMinimumSectionSize(60)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        self.expanded.connect(lambda index: self._remember(index, opened=True))
+        self.collapsed.connect(lambda index: self._remember(index, opened=False))
+        self.selectionModel().currentRowChanged.connect(lambda *_: self._on_current())
+
+    # -- contents --------------------------------------------------------------------------------------------
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show these, keeping what is current, expanded and being edited."""
+        self._updating = True
+        self.rows.set_rows(rows)
+        self._expand(QModelIndex())
+        self._updating = False
+        if not self.currentIndex().isValid() and self.rows.rowCount():
+            self._set_current(self.rows.index(0, 1))
+        self._on_current()
+
+    def _expand(self, parent: QModelIndex) -> None:
+        for position in range(self.rows.rowCount(parent)):
+            index = self.rows.index(position, 0, parent)
+            row = self.rows.row(index)
+            if row is None or row.children is None:
+                continue
+            if not parent.isValid() and row.style == "section" and not self.isFirstColumnSpanned(position, parent):
+                self.setFirstColumnSpanned(position, parent, True)
+            wanted = self._open.get(self.rows.path(index), row.expanded)
+            if self.isExpanded(index) != wanted:
+                self.setExpanded(index, wanted)
+            if wanted and not parent.isValid():
+                self._expand_inner(index, row)
+
+    def _expand_inner(self, parent: QModelIndex, row: Row) -> None:
+        if isinstance(row.rows(), list | tuple):
+            self._expand(parent)
+
+    def _remember(self, index: QModelIndex, *, opened: bool) -> None:
+        if not self._updating:
+            self._open[self.rows.path(index)] = opened
+
+    def _on_current(self) -> None:
+        if not self._updating:
+            self.current_row_changed.emit(self.rows.row(self.currentIndex()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+        """Keep the split between labels and values."""
+        super().resizeEvent(event)
+        self.setColumnWidth(0, max(90, int(self.viewport().width() * self._split)))
+
+    def drawRow(  # noqa: N802 - Qt
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """The ground of sections and of the current row."""
+        colors = theme()
+        rect = QRect(option.rect)
+        rect.setLeft(0)
+        rect.setWidth(self.viewport().width())
+        row = self.rows.row(index)
+        if row is not None and row.style == "section":
+            painter.fillRect(rect, colors.window)
+        if self.currentIndex().siblingAtColumn(0) == index.sibling(index.row(), 0):
+            painter.fillRect(rect, colors.hover if self.hasFocus() else colors.alternate)
+            if self.hasFocus():
+                painter.fillRect(QRect(0, rect.top(), 3, rect.height()), colors.accent)
+        super().drawRow(painter, option, index)
+
+    def drawBranches(self, painter: QPainter, rect: QRect, index: QModelIndex | QPersistentModelIndex) -> None:  # noqa: N802 - Qt
+        """A chevron where there is something to open, without the style's lines."""
+        first = index.sibling(index.row(), 0)
+        if not self.rows.hasChildren(first):
+            return
+        left, top = rect.right() - _CHEVRON - 1, rect.center().y() - _CHEVRON // 2
+        painter.save()
+        if not self.isExpanded(first):
+            painter.translate(left + _CHEVRON / 2, top + _CHEVRON / 2)
+            painter.rotate(-90)
+            painter.translate(-(left + _CHEVRON / 2), -(top + _CHEVRON / 2))
+        icon("chevron", theme().muted).paint(painter, left, top, _CHEVRON, _CHEVRON)
+        painter.restore()
+
+    # -- editing ---------------------------------------------------------------------------------------------
+
+    @property
+    def editor(self) -> Editor | None:
+        """The open field, or None."""
+        return self.fields.editor
+
+    def begin_edit(self, index: QModelIndex) -> bool:
+        """Open the field of a value (column 1) or label (column 0); False when there is none."""
+        row = self.rows.row(index)
+        field = None if row is None else (row.label_field if index.column() == 0 else row.field)
+        if field is None or not self.fields.commit_and_close():
+            return False
+        self._set_current(index)
+        if field.open is not None:
+            field.open()
+        else:
+            self.scrollTo(index)
+            self.edit(index)
+        return True
+
+    def edit_beside(self, index: QModelIndex, direction: int) -> None:
+        """Open the next field in a direction, as Tab does."""
+        current = index.siblingAtColumn(0)
+        while True:
+            current = self.indexBelow(current) if direction > 0 else self.indexAbove(current)
+            if not current.isValid():
+                return
+            row = self.rows.row(current)
+            if row is not None and row.field is not None and row.field.open is None:
+                self.begin_edit(current.siblingAtColumn(1))
+                return
+
+    def finish(self) -> None:
+        """Take what is being typed, or drop it when it is refused: something else will be shown."""
+        if not self.fields.commit_and_close():
+            self.fields.cancel()
+
+    def run(self, action: RowAction) -> None:
+        """Do what a row offers."""
+        if not action.enabled:
+            return
+        try:
+            action.run()
+        except ModelError as error:
+            self.report(error)
+
+    def _run_of(self, index: QModelIndex, action_id: str) -> bool:
+        row = self.rows.row(index)
+        while row is not None:
+            for action in row.actions:
+                if action.id == action_id:
+                    self.run(action)
+                    return True
+            if action_id != "add":
+                return False
+            index = index.siblingAtColumn(0).parent()
+            row = self.rows.row(index)
+        return False
+
+    def _set_current(self, index: QModelIndex) -> None:
+        self.selectionModel().setCurrentIndex(
+            index, QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+        )
+
+    # -- keys and mouse --------------------------------------------------------------------------------------
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """See the class."""
+        index = self.currentIndex()
+        modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        action_id = _KEYS.get((Qt.Key(event.key()), modifiers))
+        if action_id is not None and self._run_of(index, action_id):
+            return
+        plain = modifiers == Qt.KeyboardModifier.NoModifier
+        if event.key() == Qt.Key.Key_F2 and modifiers == Qt.KeyboardModifier.ShiftModifier:
+            self.begin_edit(index.siblingAtColumn(0))
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2) and plain:
+            self._open_row(index)
+        elif event.key() == Qt.Key.Key_C and modifiers == Qt.KeyboardModifier.ControlModifier:
+            self._copy(index)
+        else:
+            super().keyPressEvent(event)
+
+    def _open_row(self, index: QModelIndex) -> None:
+        """Edit the value, else the label; else follow the row; else open or close what is under it."""
+        if self.begin_edit(index.siblingAtColumn(1)) or self.begin_edit(index.siblingAtColumn(0)):
+            return
+        first = index.siblingAtColumn(0)
+        if not self._run_of(index, "go") and self.rows.hasChildren(first):
+            self.setExpanded(first, not self.isExpanded(first))
+
+    def _copy(self, index: QModelIndex) -> None:
+        row = self.rows.row(index)
+        if row is not None:
+            text = row.field.source() if row.field is not None and row.field.open is None else row.text
+            QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Buttons at the end of a row; Ctrl+click follows it."""
+        super().mouseReleaseEvent(event)
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        index = self.indexAt(event.position().toPoint())
+        action = self._button_at(event.position().toPoint())
+        if action is not None:
+            self.run(action)
+        elif index.isValid() and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self._run_of(index, "go")
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Edit what was hit."""
+        point = event.position().toPoint()
+        index = self.indexAt(point)
+        if not index.isValid() or self._button_at(point) is not None:
+            return
+        if not self.begin_edit(index):
+            self._open_row(index)
+
+    def _button_at(self, point: QPoint) -> RowAction | None:
+        index = self.indexAt(point)
+        row = self.rows.row(index)
+        if row is None:
+            return None
+        for action, rect in self.buttons(index):
+            if rect.adjusted(-3, -3, 3, 3).contains(point):
+                return action
+        return None
+
+    def buttons(self, index: QModelIndex) -> list[tuple[RowAction, QRect]]:
+        """The buttons of a row and where they are in the viewport."""
+        row = self.rows.row(index)
+        if row is None:
+            return []
+        if row.style == "section":
+            area = self.visualRect(index.siblingAtColumn(0))
+            area.setRight(self.viewport().width() - 1)
+            return button_rects(area.adjusted(2, 0, -6, 0), row)
+        return button_rects(self.visualRect(index.siblingAtColumn(1)).adjusted(4, 0, -4, 0), row)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802 - Qt
+        """Everything that can be done with the row."""
+        keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
+        index = self.currentIndex() if keyboard else self.indexAt(event.pos())
+        if index.isValid():
+            self._set_current(index)
+            position = self.visualRect(index).center() if keyboard else event.pos()
+            self.menu(index).popup(self.viewport().mapToGlobal(position))
+
+    def menu(self, index: QModelIndex) -> QMenu:
+        """The context menu of a row."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        row = self.rows.row(index)
+        if row is None:
+            return menu
+        if row.field is not None:
+            self._add(menu, RowAction("Edit", lambda: self.begin_edit(index.siblingAtColumn(1))), "F2")
+        if row.label_field is not None:
+            self._add(menu, RowAction("Rename", lambda: self.begin_edit(index.siblingAtColumn(0))), "Shift+F2")
+        self._add(menu, RowAction("Copy", lambda: self._copy(index)), "Ctrl+C")
+        if row.actions:
+            menu.addSeparator()
+        for action in row.actions:
+            self._add(menu, action, _KEY_TEXTS.get(action.id, ""))
+        return menu
+
+    def _add(self, menu: QMenu, action: RowAction, keys: str = "") -> None:
+        title = display(action.title, 80).replace("&", "&&")
+        if action.inner:
+            inner = menu.addMenu(title)
+            for one in action.inner:
+                self._add(inner, one)
+            return
+        item = QAction(f"{title}\t{keys}" if keys else title, menu)
+        item.setEnabled(action.enabled)
+        item.triggered.connect(lambda: self.run(action))
+        menu.addAction(item)
