@@ -110,4 +110,10 @@ def device_keys(nodes: Mapping[Node, object] | list[Node]) -> dict[Node, str]:
 
 
 def _readable_on(color: QColor) -> QColor:
-    return QColor("#1c2128") if color.lightnessF() > 0.45 else QColor("#ffffff")
+    """Dark or light text, whichever contrasts more (WCAG relative luminance)."""
+    channels = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (color.redF(), color.greenF(), color.blueF())
+    ]
+    luminance = sum(weight * channel for weight, channel in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
+    return QColor("#12151a") if luminance > 0.18 else QColor("#ffffff")

@@ -174,3 +174,17 @@ def test_nothing_blinks_while_a_new_scene_is_painted(show, monkeypatch):
     assert difference(before, image(view)) <= 20
     view.set_scene(None)
     assert difference(before, image(view)) > 1000
+
+
+def test_text_can_be_read_on_every_colour_of_the_heat_map(show, small):
+    view = show(small.model())
+    shades = by_heat(view.scene, theme(), {}, "ms")
+
+    def luminance(color: QColor) -> float:
+        channels = (color.redF(), color.greenF(), color.blueF())
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for color, text in zip(shades.palette, shades.text, strict=True):
+        low, high = sorted((luminance(color), luminance(text)))
+        assert (high + 0.05) / (low + 0.05) >= 4.3
