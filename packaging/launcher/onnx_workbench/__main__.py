@@ -9,6 +9,11 @@ from onnx_workbench import use_packages
 
 def main() -> int:
     """Run the program with the process's arguments; returns the exit status."""
+    if getattr(sys, "frozen", False):
+        # A frozen program starts itself as its worker; this turns that process into one and does not return.
+        from multiprocessing import freeze_support
+
+        freeze_support()
     use_packages()
     from viewer.cli import main as run
 
