@@ -116,4 +116,4 @@ def _readable_on(color: QColor) -> QColor:
         for c in (color.redF(), color.greenF(), color.blueF())
     ]
     luminance = sum(weight * channel for weight, channel in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
-    return QColor("#12151a") if luminance > 0.18 else QColor("#ffffff")
+    return QColor("#05070a") if luminance > 0.18 else QColor("#ffffff")
