@@ -176,7 +176,8 @@ class Sender:
             graph = pending.pop()
             if graph.uid in self._graphs or graph.uid in graphs:
                 continue
-            graphs.add(graph.uid)
+            if graph not in roots:  # these change with every edit and are not kept
+                graphs.add(graph.uid)
             tensors.update(tensor for _, tensor in graph.initializers)
             for node in graph.nodes:
                 if node.uid not in self._nodes:
@@ -218,13 +219,16 @@ class Receiver:
     def model(self, message: ModelMessage) -> ModelSnapshot:
         """The snapshot that was sent."""
         snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._nodes, self._graphs).load()
-        pending = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
+        roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
+        pending = list(roots)
         while pending:
             graph = pending.pop()
-            if graph.uid not in self._graphs:
+            if graph.uid in self._graphs:
+                continue
+            if graph not in roots:
                 self._graphs[graph.uid] = graph
-                for node in graph.nodes:
-                    self._nodes[node.uid] = node
+            for node in graph.nodes:
+                if self._nodes.setdefault(node.uid, node) is node:
                     pending.extend(node.bodies)
         self._names.update(message.names)
         for number, sent in message.tensors.items():

@@ -55,7 +55,7 @@ def _changed(plan: Plan, old: ModelSnapshot, new: ModelSnapshot) -> list[int]:
     )
     if not same:
         return []
-    changed = [i for i, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=True)) if x is not y]
+    changed = [i for i, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=True)) if x is not y and x.uid != y.uid]
     if len(changed) > MOST:
         return []
     return changed if all(_simple(plan.steps[i], a.nodes[i], b.nodes[i], new) for i in changed) else []

@@ -109,7 +109,7 @@ class Session(Runs):
     """Runs one graph of a model in this process and remembers what it computed.
 
     A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
-    (default: half of the machine's memory); what does not fit leaves a summary and is computed again on demand.
+    (see default_budget); what does not fit leaves a summary and is computed again on demand.
     Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.
     """
 
@@ -382,8 +382,8 @@ def physical_memory() -> int:
 
 
 def default_budget() -> int:
-    """How many bytes of values a session keeps unless told."""
-    return physical_memory() // 2
+    """How many bytes of values a session keeps unless told: a quarter of the machine's memory, at most 8 GB."""
+    return min(physical_memory() // 4, 8 << 30)
 
 
 def default_memory_limit() -> int:

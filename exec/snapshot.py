@@ -7,8 +7,11 @@ what it has already computed. Taking a snapshot of an unchanged node costs a few
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import chain
 from typing import Any, NamedTuple
 
 from model.attributes import Attribute, AttributeKind
@@ -203,7 +206,6 @@ class Snapshots:
         self.names = Names(self.values)
         self._seen: dict[Graph, _Seen] = {}
         self._contents: dict[Hashable, int] = {}
-        self._graphs: dict[int, GraphSnapshot] = {}
         self._last: ModelSnapshot | None = None
 
     def take(self, *, state: int = 0) -> ModelSnapshot:
@@ -273,12 +275,10 @@ class Snapshots:
         outputs = tuple(number(v) for v in graph.outputs)
         types = tuple(v.type for v in graph.outputs)
         me = self.graphs[graph]
-        uid = self._uid(("graph", me, inputs, outputs, types, initializers, tuple([n.uid for n in nodes])))
-        snapshot = self._graphs.get(uid)
-        if snapshot is None:
-            snapshot = GraphSnapshot(uid, me, graph.name, inputs, outputs, types, initializers, nodes)
-            self._graphs[uid] = snapshot
-        return snapshot
+        # A digest: the history of a long session would otherwise hold every list of nodes there ever was.
+        content = array("q", chain([n.uid for n in nodes], [-1], inputs, [-1], outputs, [-1], chain(*initializers)))
+        uid = self._uid(("graph", me, types, blake2b(content.tobytes(), digest_size=16).digest()))
+        return GraphSnapshot(uid, me, graph.name, inputs, outputs, types, initializers, nodes)
 
     def _node(self, part: _Part, old: tuple[_Part, NodeSnapshot] | None) -> NodeSnapshot:
         if old is not None and old[0] == part and not part[0].bodies:
