@@ -29,6 +29,7 @@ COMMANDS = {
     "convert": "write a model in another form",
     "extract": "cut out the part between values",
     "edit": "do the edits of a recorded script",
+    "diff": "what differs between two models",
 }
 
 _USAGE = "onnx-workbench [MODEL ...]\n       onnx-workbench COMMAND ...   (see onnx-workbench COMMAND --help)"

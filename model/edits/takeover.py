@@ -97,6 +97,9 @@ class _TakeOver:
         found = self._here(value)
         if found is None and not value.is_defined:
             found = visible_values(graph).get(value.name)
+            if found is None:
+                found = Value(value.name, value.type)
+                self._pair(found, value)
         if not isinstance(found, Value):
             raise ModelError(
                 f"{value.name} is not in this model yet", "Copy the node or the initializer that gives it first.", graph

@@ -278,11 +278,15 @@ class _Work:
         for index in range(max(len(ours), len(theirs))):
             a = ours[index] if index < len(ours) else None
             b = theirs[index] if index < len(theirs) else None
-            if a is b is None or (a is not None and self._matching.new_of.get(a) is b and b is not None):
+            if a is b is None or (a is not None and b is not None and self._same(a, b)):
                 continue
             kind: Kind = "added" if a is None else "removed" if b is None else "changed"
             names = (v.name if v is not None else "" for v in (a, b))
             self._add(kind, "node", old, new, f"{word} {index}", *names)
+
+    def _same(self, a: Value, b: Value) -> bool:
+        """Whether two values are partners; names that nothing defines are if they are equal, wherever they are used."""
+        return self._matching.new_of.get(a) is b or (a.name == b.name and not a.is_defined and not b.is_defined)
 
     # -- attributes ----------------------------------------------------------------------------------------------
 

@@ -364,6 +364,9 @@ class _Attempt:
         theirs = [v for v in self.new.graph.values() if v not in self.found.old_of]
         for old_value, new_value in _by_key(ours, theirs, lambda v: v.name):
             self.found.pair(old_value, new_value)
+        outputs = self.old.graph.outputs, self.new.graph.outputs
+        for old_value, new_value in zip(*outputs, strict=True) if len(outputs[0]) == len(outputs[1]) else ():
+            self.found.pair(old_value, new_value)
         for old_value, new_value in _by_key(self._free_leaves(0), self._free_leaves(1), _unused_label):
             self.found.pair(old_value, new_value)
 

@@ -302,7 +302,7 @@ def test_edits_and_nothing_else_are_told(text, plan):
     comparison = compare(original, document.model)
     for difference in comparison.differences:
         named = {getattr(o, "name", "") for o in (difference.old, difference.new) if o is not None}
-        described = {difference.before, difference.after, *named}
+        described = {difference.before, difference.after, *difference.aspect.split(), *named}
         assert described & touched or difference.subject == "model", (difference, touched)
     assert bool(comparison) == bool(compare(document.model, original))
     while document.undo():

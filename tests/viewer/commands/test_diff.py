@@ -1,0 +1,110 @@
+"""`diff` on the command line, and as git's difftool and textconv."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.edits import attributes, nodes
+from model.io.save import save
+from tests.model import builders
+from viewer.cli import main
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A model and its edited copy."""
+    document = builders.document()
+    old, new = tmp_path / "old.onnx", tmp_path / "new.onnx"
+    save(document.model, old)
+    with document.edit("Edit") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+        nodes.rename_node(edit, builders.node(document, "second"), "other")
+    save(document.model, new)
+    return str(old), str(new)
+
+
+def test_text_and_status(pair, capsys):
+    assert main(["diff", *pair]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "= node Relu other: name: second → other",
+        "~ node Softmax fourth: attribute axis: 1 → 0",
+        "2 differences: 1 renamed, 1 changed",
+    ]
+    assert main(["diff", pair[0], pair[0]]) == 0
+    assert capsys.readouterr().out == "no difference\n"
+    assert main(["diff", pair[0], "nowhere.onnx"]) == 2
+    assert main(["diff", pair[0]]) == 2
+
+
+def test_json(pair, capsys):
+    assert main(["diff", "--json", *pair]) == 1
+    told = json.loads(capsys.readouterr().out)["differences"]
+    assert [(d["kind"], d["aspect"], d["before"], d["after"]) for d in told] == [
+        ("renamed", "name", "second", "other"),
+        ("changed", "attribute axis", "1", "0"),
+    ]
+
+
+def test_kinds_can_be_left_out(pair, capsys):
+    assert main(["diff", "--ignore", "renamed", *pair]) == 1
+    assert "renamed" not in capsys.readouterr().out
+
+
+def test_summary_lines_stay_where_nothing_changes(pair, capsys):
+    texts = []
+    for name in pair:
+        assert main(["diff", "--summary", name]) == 0
+        texts.append(capsys.readouterr().out.splitlines())
+    changed = [(a, b) for a, b in zip(*texts, strict=True) if a != b]
+    assert changed == [
+        ("  [second] r = Relu(a)", "  [other] r = Relu(a)"),
+        ("  [fourth] y = Softmax<axis=1>(c)", "  [fourth] y = Softmax<axis=0>(c)"),
+    ]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git says."""
+    done = subprocess.run(
+        ["git", "-c", "user.name=n", "-c", "user.email=e", *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_shows_models_as_text_and_with_the_tool(pair, tmp_path):
+    """The very configuration that README names, with the interpreter of the tests for the program."""
+    lines = [line.strip() for line in (ROOT / "README.md").read_text("utf-8").splitlines()]
+    config = [line for line in lines if line.startswith("git config")]
+    assert len(config) == 2
+    wrapper = tmp_path / "onnx-workbench"
+    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from viewer.cli import main; sys.exit(main(sys.argv[1:]))"
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -c {shlex.quote(start)} "$@"\n', "utf-8")
+    wrapper.chmod(0o755)
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    for line in config:
+        command = line.replace("--global ", "").replace("onnx-workbench", str(wrapper))
+        subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+    (folder / ".gitattributes").write_text("*.onnx diff=onnx\n", "utf-8")
+    shutil.copy(pair[0], folder / "m.onnx")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    shutil.copy(pair[1], folder / "m.onnx")
+    shown = git(folder, "diff")
+    assert "-  [fourth] y = Softmax<axis=1>(c)" in shown
+    assert "+  [fourth] y = Softmax<axis=0>(c)" in shown
+    assert "attribute axis: 1 → 0" in git(folder, "difftool", "-y", "-t", "onnx")
