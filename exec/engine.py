@@ -167,16 +167,10 @@ class Engine:
         else:
             self._settle()
             needed, kept = self._needed(plan, of_steps, targets, slots)
-        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
-        run = Run(
-            plan,
-            self.library,
-            slots,
-            limits=Limits(options.memory_limit, deadline, progress),
-            ceiling=max(self.budget, 1),
-            observer=observer,
-        )
         _refuse_missing(plan, needed, slots, snapshot)
+        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+        limits = Limits(options.memory_limit, deadline, progress)
+        run = Run(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun)
         if needed is plan.everything:
             run.code = plan.code

@@ -18,7 +18,7 @@ from exec.context import RuntimeValue
 from exec.messages import ResultMessage, Sender
 from exec.plan import MISSING, Layout, Path, ValueKey
 from exec.results import Failure, NodeResult, RunResult, State
-from exec.session import Asked, Request, Runs, default_budget
+from exec.session import Asked, Request, Runs, default_budget, physical_memory
 from exec.snapshot import ModelSnapshot, NodeSnapshot
 from exec.statistics import Statistics
 from exec.transfer import Exchange
@@ -35,6 +35,7 @@ GRACE = 2.0
 ANSWER, HAND_OVER = 2.0, 30.0
 
 _POLL = 0.05
+_OVERHEAD = 4 << 30  # addresses that libraries reserve and hardly use
 
 
 class NodeFinished(NamedTuple):
@@ -184,7 +185,7 @@ class WorkerSession(Runs):
 
     `request` belongs on the thread that owns the model; `perform`, and reading values of results, on any thread
     that may wait. Values stay in the worker until someone looks; then large ones are mapped, not copied.
-    `memory` bounds the worker's address space in bytes.
+    `memory` bounds the worker's address space in bytes (the machine's memory unless told).
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class WorkerSession(Runs):
     ) -> None:
         super().__init__(model, graph)
         self._budget = default_budget() if budget is None else budget
-        self._memory = memory
+        self._memory = physical_memory() + _OVERHEAD if memory is None else memory
         self._process: Process | None = None
         self._starting = threading.Lock()
         self._running = threading.Lock()
