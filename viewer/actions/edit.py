@@ -1,4 +1,4 @@
-"""Edit: undo, redo, selecting, copying names; preferences."""
+"""Edit: undo, redo, clipboard, deleting, renaming, selecting, replacing, scripts; preferences."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Iterator
 
 from PySide6.QtWidgets import QApplication
 
+from model.document import Transaction
+from model.edits import functions, interface, nodes, subgraphs
+from model.edits.values import disconnect
 from model.graph import Function, Graph, Model, Node, Value
+from model.steps import SetInitializer
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
-from viewer.text import display
+from viewer.actions.targets import has_node, has_several, nodes_by_graph, select_between, selected_nodes
+from viewer.text import display, plural
 
 
 def _undo_title(context: Context) -> str | None:
@@ -55,6 +60,138 @@ def _copy_names(context: Context) -> None:
     QApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
 
+def _copy(context: Context) -> None:
+    from viewer import clipboard
+
+    clipboard.copy(selected_nodes(context))
+
+
+def _cut(context: Context) -> None:
+    from viewer import clipboard
+
+    chosen = selected_nodes(context)
+    clipboard.copy(chosen)
+    with context.opened.document.edit(f"Cut {plural(len(chosen), 'node')}") as edit:
+        nodes.delete(edit, chosen)
+
+
+def _can_paste(context: Context) -> bool:
+    if not context.document_open:
+        return False
+    from viewer import clipboard
+
+    return clipboard.has_nodes()
+
+
+def _paste(context: Context) -> None:
+    from viewer import clipboard
+    from viewer.insertion import target_graph
+
+    workspace = context.opened
+    fragment = clipboard.copied()
+    graph = target_graph(workspace)
+    before = clipboard.paste_target(graph, context.selected)
+    with workspace.document.edit(f"Paste {plural(len(fragment.graph.nodes), 'node')}") as edit:
+        pasted = subgraphs.paste(edit, graph, fragment, before=before)
+    workspace.reveal_all(pasted)
+
+
+def _duplicate(context: Context) -> None:
+    chosen = selected_nodes(context)
+    copies: list[Node] = []
+    with context.opened.document.edit(f"Duplicate {plural(len(chosen), 'node')}") as edit:
+        for group in nodes_by_graph(chosen):
+            copies += nodes.duplicate(edit, group)
+    context.opened.reveal_all(copies)
+
+
+def _delete(context: Context) -> None:
+    """Nodes go with the initializers that only they used; what is selected otherwise goes as far as it can."""
+    chosen = selected_nodes(context)
+    values = [item for item in context.selected if isinstance(item, Value)]
+    functions_ = [item for item in context.selected if isinstance(item, Function)]
+    with context.opened.document.edit(_deleting(chosen, values, functions_)) as edit:
+        if chosen:
+            nodes.delete(edit, chosen)
+        for value in values:
+            remove_value(edit, value)
+        for function in functions_:
+            functions.remove_function(edit, function)
+
+
+def _deleting(chosen: list[Node], values: list[Value], functions_: list[Function]) -> str:
+    things: list[Node | Value | Function] = [*chosen, *values, *functions_]
+    if len(things) == 1:
+        thing = things[0]
+        return f"Delete {display(thing.title if isinstance(thing, Node) else thing.name, 60)}"
+    return f"Delete {plural(len(things), 'node' if len(things) == len(chosen) else 'thing')}"
+
+
+def remove_value(edit: Transaction, value: Value) -> None:
+    """Take a value away as far as it can be: its wires, its constant, its place among the inputs or outputs.
+
+    An output of the graph that feeds nodes too only loses those wires; once it feeds none, it stops being an output.
+    """
+    wires = [(user, index) for user, index in value.uses if isinstance(user, Node)]
+    for node, index in sorted(wires, key=lambda wire: -wire[1]):
+        disconnect(edit, node, index)
+    graph = value.graph
+    if graph is None:
+        return
+    if value.initializer is not None:
+        edit.do(SetInitializer(graph, value, None))
+    if value in graph.inputs:
+        interface.remove_input(edit, graph, value)
+    elif not wires and value in graph.outputs:
+        interface.remove_output(edit, graph, value)
+
+
+def _can_delete(context: Context) -> bool:
+    return any(isinstance(item, (Node, Value, Function)) for item in context.selected)
+
+
+def _delete_and_bridge(context: Context) -> None:
+    chosen = selected_nodes(context)
+    title = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
+    with context.opened.document.edit(f"Delete and bridge {title}") as edit:
+        nodes.delete_and_bridge(edit, chosen)
+
+
+def _can_rename(context: Context) -> bool:
+    return len(context.selected) > 0 and isinstance(context.selected[-1], (Node, Value))
+
+
+def _rename(context: Context) -> None:
+    from viewer.widgets.rename_field import rename
+
+    workspace, tab = context.opened, context.window.tab
+    item = workspace.selection.current
+    if tab is not None and isinstance(item, (Node, Value)):
+        rename(tab.view, item)
+
+
+def _select_values(context: Context) -> None:
+    chosen = selected_nodes(context)
+    context.opened.selection.set(dict.fromkeys(v for node in chosen for v in node.outputs if v is not None))
+
+
+def _select_same(context: Context) -> None:
+    operators = {(node.domain, node.op_type) for node in selected_nodes(context)}
+    graph = context.opened.graph
+    context.opened.selection.set(node for node in graph.nodes if (node.domain, node.op_type) in operators)
+
+
+def _invert(context: Context) -> None:
+    selection = context.opened.selection
+    selection.set([node for node in context.opened.graph.nodes if node not in selection])
+
+
+def _find_and_replace(context: Context) -> None:
+    from viewer.dialogs.find_replace import FindReplaceDialog
+
+    FindReplaceDialog.show_for(context.window, context.opened)
+
+
 def _preferences(context: Context) -> None:
     from viewer.dialogs.preferences import PreferencesDialog
 
@@ -87,6 +224,99 @@ ACTIONS = (
         toolbar=22,
     ),
     Action(
+        id="edit.cut",
+        title="Cu&t",
+        run=_cut,
+        menu=Menu.EDIT,
+        section=2,
+        shortcut=("Ctrl+X",),
+        on_graph=True,
+        enabled=has_node,
+        contexts=frozenset({"node"}),
+        tip="Copy the selected nodes and take them out of the model.",
+        words="clipboard move",
+    ),
+    Action(
+        id="edit.copy",
+        title="&Copy",
+        run=_copy,
+        menu=Menu.EDIT,
+        section=2,
+        shortcut=("Ctrl+C",),
+        on_graph=True,
+        enabled=has_node,
+        icon="copy",
+        contexts=frozenset({"node"}),
+        tip="The selected nodes with their initializers and functions; as text for other programs.",
+        words="clipboard",
+    ),
+    Action(
+        id="edit.paste",
+        title="Pa&ste",
+        run=_paste,
+        menu=Menu.EDIT,
+        section=2,
+        shortcut=("Ctrl+V",),
+        on_graph=True,
+        enabled=_can_paste,
+        contexts=frozenset({"node", "canvas", "graph"}),
+        tip="Inputs are taken from values of the same name; names that are taken get a number.",
+        words="clipboard insert",
+    ),
+    Action(
+        id="edit.duplicate",
+        title="Dup&licate",
+        run=_duplicate,
+        menu=Menu.EDIT,
+        section=2,
+        shortcut=("Ctrl+Shift+D",),
+        enabled=has_node,
+        contexts=frozenset({"node"}),
+        tip="Copies beside the selected nodes, fed by the same values.",
+        words="copy clone",
+    ),
+    Action(
+        id="edit.delete",
+        title="D&elete",
+        run=_delete,
+        menu=Menu.EDIT,
+        section=3,
+        shortcut=("Del",),
+        on_graph=True,
+        enabled=_can_delete,
+        icon="delete",
+        contexts=frozenset({"node", "value", "function"}),
+        tip="Nodes, wires, initializers, inputs, outputs or functions; undo brings them back.",
+        words="remove",
+    ),
+    Action(
+        id="edit.delete_and_bridge",
+        title="Delete and &Bridge",
+        run=_delete_and_bridge,
+        menu=Menu.EDIT,
+        section=3,
+        shortcut=("Shift+Del",),
+        on_graph=True,
+        enabled=has_node,
+        contexts=frozenset({"node"}),
+        tip="Join what fed each selected node to what used it.",
+        words="remove bypass skip",
+    ),
+    Action(
+        id="edit.rename",
+        title="Rena&me",
+        run=_rename,
+        menu=Menu.EDIT,
+        section=3,
+        shortcut=("F2",),
+        on_graph=True,
+        enabled=_can_rename,
+        icon="edit",
+        contexts=frozenset({"node", "value"}),
+        tip="Where the name stands; every use of a value follows.",
+        words="name",
+    ),
+    Action(
         id="edit.copy_name",
         title="Copy &Name",
         run=_copy_names,
@@ -108,6 +338,47 @@ ACTIONS = (
         enabled=with_document,
     ),
     Action(
+        id="edit.invert_selection",
+        title="&Invert Selection",
+        run=_invert,
+        menu=Menu.EDIT,
+        section=6,
+        shortcut=("Ctrl+Shift+I",),
+        enabled=with_document,
+        words="others complement",
+    ),
+    Action(
+        id="edit.select_same",
+        title="Select Same &Operators",
+        run=_select_same,
+        menu=Menu.EDIT,
+        section=6,
+        enabled=has_node,
+        contexts=frozenset({"node"}),
+        tip="All nodes of this graph with the operators of the selected ones.",
+        words="similar type all",
+    ),
+    Action(
+        id="edit.select_between",
+        title="Select Everything Between",
+        run=select_between,
+        menu=Menu.EDIT,
+        section=6,
+        enabled=has_several,
+        contexts=frozenset({"node", "value"}),
+        tip="All nodes on a way from one selected node or value to another.",
+        words="path range",
+    ),
+    Action(
+        id="edit.select_outputs",
+        title="Select Output Values",
+        run=_select_values,
+        menu=Menu.EDIT,
+        section=6,
+        enabled=has_node,
+        words="wires edges results",
+    ),
+    Action(
         id="edit.clear_selection",
         title="&Deselect",
         run=_clear_selection,
@@ -116,6 +387,17 @@ ACTIONS = (
         enabled=with_selection,
         tip="Esc on the graph does it too; once more closes the newest message.",
         words="nothing clear selection escape",
+    ),
+    Action(
+        id="edit.replace",
+        title="Find and Replace…",
+        run=_find_and_replace,
+        menu=Menu.EDIT,
+        section=7,
+        shortcut=("Ctrl+H",),
+        enabled=with_document,
+        tip="In names, operator types, attributes and texts, with a preview.",
+        words="search substitute rename regular expression",
     ),
     Action(
         id="edit.preferences",

@@ -1,0 +1,310 @@
+"""Cut, copy, paste, delete, bridge, duplicate, rename and adding, through menus and keys."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from tests.model import builders
+from viewer import clipboard
+from viewer.widgets.choice_popup import ChoicePopup
+from viewer.widgets.operator_palette import OperatorPalette
+from viewer.widgets.rename_field import RenameField
+
+NONE = Qt.KeyboardModifier.NoModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+def ops(desk):
+    return [node.op_type for node in desk.workspace.graph.nodes]
+
+
+def key(desk, code, modifiers=NONE):
+    desk.view.setFocus()
+    desk.window.actions_binding.refresh()
+    desk.qtbot.keyClick(desk.view, code, modifiers)
+
+
+def test_delete_takes_nodes_and_undo_brings_them_back(desk, texts):
+    before = texts()
+    desk.select(desk.node("second"), desk.node("third"))
+    key(desk, Qt.Key.Key_Delete)
+    assert ops(desk) == ["Mul", "Softmax"]
+    assert [v.name for v in desk.workspace.graph.initializers] == ["w"], "b was used by the deleted node alone"
+    assert desk.workspace.selection.items == ()
+    desk.run("edit.undo")
+    assert texts() == before
+
+
+def test_delete_and_bridge_joins_the_neighbours(desk):
+    desk.select(desk.node("second"))
+    key(desk, Qt.Key.Key_Delete, SHIFT)
+    assert ops(desk) == ["Mul", "Add", "Softmax"]
+    assert desk.node("third").inputs[0] is desk.node("first").outputs[0]
+
+
+LONE = """
+<ir_version: 10, opset_import: ["" : 21]>
+g () => (float y) { [c] k = Constant <value_float = 1.0> () y = Relu (k) }
+"""
+
+
+def test_what_cannot_be_bridged_is_refused_with_the_reason(desk):
+    desk.open(LONE)
+    desk.select(desk.node("c"))
+    desk.run("edit.delete_and_bridge")
+    assert desk.messages() == ["c cannot be bridged"]
+    assert ops(desk) == ["Constant", "Relu"]
+
+
+def test_deleting_a_value_takes_its_wires_then_its_place_among_outputs(desk):
+    r = desk.value("r")
+    desk.select(r)
+    key(desk, Qt.Key.Key_Delete)
+    assert desk.node("third").inputs[0] is None
+    assert desk.node("third").inputs[1] is desk.value("b")
+    y = desk.value("y")
+    desk.select(y)
+    key(desk, Qt.Key.Key_Delete)
+    assert y not in desk.workspace.graph.outputs
+    desk.select(desk.value("unused"), desk.value("w"))
+    key(desk, Qt.Key.Key_Delete)
+    assert [v.name for v in desk.workspace.graph.inputs] == ["x"]
+    assert [v.name for v in desk.workspace.graph.initializers] == ["b"]
+
+
+def test_copy_and_paste_within_a_model_keeps_names_apart(desk):
+    desk.select(desk.node("first"), desk.node("second"))
+    key(desk, Qt.Key.Key_C, CTRL)
+    key(desk, Qt.Key.Key_V, CTRL)
+    assert sorted(ops(desk)) == ["Add", "Mul", "Mul", "Relu", "Relu", "Softmax"]
+    pasted = desk.workspace.selection.nodes
+    assert [node.op_type for node in pasted] == ["Mul", "Relu"]
+    assert pasted[0].inputs[1] is desk.value("w"), "the same constant is shared"
+    assert pasted[1].inputs[0] is pasted[0].outputs[0]
+    assert len({node.name for node in desk.workspace.graph.nodes}) == 6
+
+
+def test_paste_into_another_model_brings_constants(desk):
+    desk.select(desk.node("first"))
+    desk.run("edit.copy")
+    desk.open(builders.BRANCHES, "other")
+    desk.run("edit.paste")
+    node = desk.workspace.selection.nodes[0]
+    assert node.op_type == "Mul"
+    assert node.inputs[0] is desk.value("x")
+    assert node.inputs[1].initializer is not None
+    assert node.inputs[1].name != "w", "that name was taken by another constant"
+
+
+def test_paste_from_another_running_program(desk, monkeypatch):
+    desk.select(desk.node("first"))
+    desk.run("edit.copy")
+    monkeypatch.setattr(clipboard, "_copied", None)  # as if this program had not copied it
+    fragment = clipboard.copied()
+    assert [node.op_type for node in fragment.graph.nodes] == ["Mul"]
+    assert fragment.graph.initializers[0].initializer.numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_other_programs_get_text(desk):
+    desk.select(desk.node("fourth"))
+    desk.run("edit.copy")
+    assert QApplication.clipboard().text() == "[fourth] y = Softmax <axis = 1> (c)"
+
+
+def test_cut_takes_them_out(desk):
+    desk.select(desk.node("fourth"))
+    key(desk, Qt.Key.Key_X, CTRL)
+    assert ops(desk) == ["Mul", "Relu", "Add"]
+    key(desk, Qt.Key.Key_V, CTRL)
+    assert ops(desk) == ["Mul", "Relu", "Add", "Softmax"]
+
+
+def test_paste_needs_nodes_on_the_clipboard(desk):
+    QApplication.clipboard().setText("no nodes")
+    desk.run("edit.paste")
+    desk.window.actions_binding.refresh()
+    assert not desk.window.actions_binding.qaction("edit.paste").isEnabled()
+
+
+def test_nodes_of_several_graphs_are_not_copied(desk):
+    desk.open(builders.BRANCHES)
+    desk.select(desk.node("double"), desk.node("inner"))
+    desk.run("edit.copy")
+    assert desk.messages() == ["Select nodes of one graph"]
+
+
+def test_duplicate_in_several_graphs_at_once(desk):
+    desk.open(builders.BRANCHES)
+    desk.select(desk.node("double"), desk.node("inner"))
+    desk.run("edit.duplicate")
+    copies = desk.workspace.selection.nodes
+    assert [node.op_type for node in copies] == ["Add", "Mul"]
+    assert [node.graph for node in copies] == [desk.node("double").graph, desk.node("inner").graph]
+
+
+# -- renaming --------------------------------------------------------------------------------------------------
+
+
+def test_rename_a_node_where_it_stands(desk):
+    desk.select(desk.node("second"))
+    key(desk, Qt.Key.Key_F2)
+    field = desk.child(RenameField)
+    assert field.text() == "second"
+    field.selectAll()
+    desk.qtbot.keyClicks(field, "gate")
+    desk.qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert desk.node("gate").op_type == "Relu"
+    assert not desk.window.findChildren(RenameField) or not desk.window.findChildren(RenameField)[-1].isVisible()
+
+
+def test_a_taken_name_is_refused_at_the_field(desk):
+    desk.select(desk.value("r"))
+    key(desk, Qt.Key.Key_F2)
+    field = desk.child(RenameField)
+    field.setText("a")
+    desk.qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert field.isVisible()
+    assert "There is a value named a already" in field.error.text()
+    desk.qtbot.keyClick(field, Qt.Key.Key_Escape)
+    assert not field.isVisible()
+    assert desk.value("r").name == "r"
+
+
+def test_escape_keeps_the_name(desk):
+    desk.select(desk.node("second"))
+    key(desk, Qt.Key.Key_F2)
+    field = desk.child(RenameField)
+    desk.qtbot.keyClicks(field, "x")
+    desk.qtbot.keyClick(field, Qt.Key.Key_Escape)
+    assert desk.node("second")
+    assert not desk.document.modified
+
+
+# -- the palette -----------------------------------------------------------------------------------------------
+
+
+def palette(desk, text, modifiers=NONE):
+    desk.run("node.add")
+    popup = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(popup.field, text)
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return, modifiers)
+    return popup
+
+
+def test_add_an_operator_by_itself(desk):
+    palette(desk, "MatMul")
+    node = desk.workspace.selection.nodes[0]
+    assert (node.op_type, node.inputs) == ("MatMul", (None, None))
+    assert node.graph is desk.workspace.graph
+
+
+def test_add_after_the_selected_node(desk):
+    desk.select(desk.node("second"))
+    palette(desk, "Sigmoid")
+    node = desk.workspace.selection.nodes[0]
+    assert node.inputs == (desk.value("r"),)
+    assert node.previous is desk.node("second")
+
+
+def test_shift_leaves_it_unconnected(desk):
+    desk.select(desk.node("second"))
+    palette(desk, "Sigmoid", SHIFT)
+    assert desk.workspace.selection.nodes[0].inputs == (None,)
+
+
+def test_insert_on_an_edge(desk):
+    desk.select(desk.value("r"))
+    palette(desk, "Sigmoid")
+    node = desk.workspace.selection.nodes[0]
+    assert node.inputs == (desk.value("r"),)
+    assert desk.node("third").inputs[0] is node.outputs[0]
+
+
+def test_insert_beside_an_edge(desk):
+    desk.select(desk.value("r"))
+    palette(desk, "Sigmoid", SHIFT)
+    assert desk.node("third").inputs[0] is desk.value("r")
+    assert desk.workspace.selection.nodes[0].inputs == (desk.value("r"),)
+
+
+def test_a_custom_operator_by_its_name(desk):
+    palette(desk, "com.acme::Blend")
+    node = desk.workspace.selection.nodes[0]
+    assert (node.domain, node.op_type) == ("com.acme", "Blend")
+    assert "com.acme" in desk.document.model.opset_imports
+
+
+def test_functions_of_the_model_are_offered(desk):
+    desk.open(builders.BRANCHES)
+    palette(desk, "scale")
+    node = desk.workspace.selection.nodes[0]
+    assert (node.domain, node.op_type, len(node.inputs)) == ("local", "scale", 1)
+
+
+def test_an_unknown_text_offers_nothing_when_it_is_no_name(desk):
+    desk.run("node.add")
+    popup = desk.child(OperatorPalette)
+    popup.field.setText("two words")
+    assert popup.shown() == []
+    popup.close()
+
+
+def test_the_palette_opens_inside_a_body_for_a_node_there(desk):
+    desk.open(builders.BRANCHES)
+    inner = desk.node("inner")
+    desk.select(inner)
+    palette(desk, "Relu")
+    assert desk.workspace.selection.nodes[0].graph is inner.graph
+
+
+def test_change_the_operator_of_several(desk):
+    desk.select(desk.node("first"), desk.node("third"))
+    desk.run("node.change_operator")
+    popup = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(popup.field, "Sub")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert ops(desk) == ["Sub", "Relu", "Sub", "Softmax"]
+
+
+# -- connecting by keyboard ------------------------------------------------------------------------------------
+
+
+def test_connect_by_keyboard(desk):
+    desk.select(desk.node("third"))
+    desk.run("node.connect")
+    popup = desk.child(ChoicePopup)
+    assert [choice.title for choice in popup.shown()] == ["A", "B"]
+    desk.qtbot.keyClicks(popup.field, "A")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    popup = desk.child(ChoicePopup)
+    by_title = {choice.title: choice for choice in popup.shown()}
+    assert "cycle" in by_title["c"].reason
+    assert "cycle" in by_title["y"].reason
+    desk.qtbot.keyClicks(popup.field, "x")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert desk.node("third").inputs[0] is desk.value("x")
+
+
+def test_disconnect_by_keyboard(desk):
+    desk.select(desk.node("third"))
+    desk.run("node.connect")
+    popup = desk.child(ChoicePopup)
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    popup = desk.child(ChoicePopup)
+    desk.qtbot.keyClicks(popup.field, "nothing")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert desk.node("third").inputs[0] is None
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_outputs_come_and_go(desk, times):
+    desk.select(desk.node("second"))
+    for _ in range(times):
+        desk.run("node.add_output")
+    assert len(desk.node("second").outputs) == 1 + times
+    for _ in range(times + 1):
+        desk.run("node.remove_output")
+    assert desk.messages() == ["Output r is used"]

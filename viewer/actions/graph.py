@@ -1,0 +1,291 @@
+"""Graphs: inputs, outputs and constants, and turning each into the others; dimensions."""
+
+from __future__ import annotations
+
+from model.edits import initializers, interface
+from model.edits.initializers import constant_to_initializer
+from model.errors import ModelError
+from model.graph import Function, Graph, Node, Value
+from model.steps import SetGraphInputs
+from model.typetext import parse_dimensions, parse_type, type_source
+from viewer.actions.action import Action, Context, Menu, with_document
+from viewer.actions.targets import graph_in_view, has_value, selected_nodes, selected_values
+from viewer.text import display, plural
+
+
+def _title(values: list[Value]) -> str:
+    return display(values[0].name, 60) if len(values) == 1 else plural(len(values), "value")
+
+
+def _candidates(context: Context) -> list[Value]:
+    """The selected values, and the outputs of the selected nodes."""
+    made = [value for node in selected_nodes(context) for value in node.outputs if value is not None]
+    return list(dict.fromkeys([*selected_values(context), *made]))
+
+
+def _has_candidate(context: Context) -> bool:
+    return any(isinstance(item, (Node, Value)) for item in context.selected)
+
+
+def _make_output(context: Context) -> None:
+    workspace = context.opened
+    values = [v for v in _candidates(context) if v.graph is not None and v not in v.graph.outputs]
+    if not values:
+        raise ModelError("They are outputs already", "Every selected value is an output of its graph.")
+    with workspace.document.edit(f"Make {_title(values)} an output") as edit:
+        for value in values:
+            assert value.graph is not None
+            interface.add_output(edit, value.graph, value)
+
+
+def _is_output(item: object) -> bool:
+    return isinstance(item, Value) and any(isinstance(user, Graph) for user, _ in item.uses)
+
+
+def _remove_outputs(context: Context) -> None:
+    values = [v for v in _candidates(context) if v.graph is not None and v in v.graph.outputs]
+    if not values:
+        raise ModelError("None of the selected values is an output", "There is nothing to take from the outputs.")
+    with context.opened.document.edit(f"Take {_title(values)} from the outputs") as edit:
+        for value in values:
+            assert value.graph is not None
+            interface.remove_output(edit, value.graph, value)
+
+
+def _add_input(context: Context) -> None:
+    from viewer.dialogs.ask_text import AskText, TextField
+
+    workspace, graph = context.opened, graph_in_view(context)
+
+    def add(texts: list[str]) -> None:
+        name, type_ = texts
+        parsed = parse_type(type_) if type_ else None
+        with workspace.document.edit(f"Add input {display(name, 60)}") as edit:
+            value = interface.add_input(edit, graph, name or "input", parsed)
+        workspace.reveal(value)
+
+    AskText(
+        context.window,
+        "Add an input",
+        [TextField("Name", "input"), TextField("Type", "float[batch,3,224,224]", "as float[batch,3] or seq(int64[?])")],
+        add,
+        button="Add",
+    ).show()
+
+
+def _constants(context: Context) -> list[Value]:
+    return [value for value in selected_values(context) if value.initializer is not None]
+
+
+def _has_initializer(context: Context) -> bool:
+    return any(isinstance(item, Value) and item.initializer is not None for item in context.selected)
+
+
+def _to_constant(context: Context) -> None:
+    values = _constants(context)
+    with context.opened.document.edit(f"Turn {_title(values)} into Constant nodes") as edit:
+        made = [initializers.initializer_to_constant(edit, value) for value in values]
+    context.opened.reveal_all(made)
+
+
+def _is_constant_node(item: object) -> bool:
+    return isinstance(item, Node) and item.op_type == "Constant" and not item.domain
+
+
+def _has_constant_node(context: Context) -> bool:
+    return any(map(_is_constant_node, context.selected))
+
+
+def _to_initializer(context: Context) -> None:
+    chosen = [node for node in selected_nodes(context) if _is_constant_node(node)]
+    with context.opened.document.edit(f"Turn {plural(len(chosen), 'Constant node')} into initializers") as edit:
+        made = [constant_to_initializer(edit, node) for node in chosen]
+    context.opened.reveal_all(made)
+
+
+def _to_input(context: Context) -> None:
+    values = _constants(context)
+    with context.opened.document.edit(f"Make {_title(values)} an input") as edit:
+        for value in values:
+            assert value.graph is not None
+            if isinstance(value.graph.owner, (Node, Function)):
+                raise ModelError(
+                    "Only the main graph takes inputs in this way", "A body has the inputs its node gives."
+                )
+            interface.initializer_to_input(edit, value.graph, value)
+
+
+def _is_default(item: object) -> bool:
+    return isinstance(item, Value) and item.initializer is not None and item.is_input
+
+
+def _only_constant(context: Context) -> None:
+    values = [value for value in selected_values(context) if _is_default(value)]
+    with context.opened.document.edit(f"Make {_title(values)} constant") as edit:
+        for value in values:
+            assert value.graph is not None
+            interface.input_to_initializer_only(edit, value.graph, value)
+
+
+def _remove_unused_inputs(context: Context) -> None:
+    graph = graph_in_view(context)
+    kept = tuple(value for value in graph.inputs if value.uses)
+    if isinstance(graph.owner, (Node, Function)):
+        raise ModelError("These inputs are part of a signature", "A body or function keeps the inputs it is given.")
+    removed = len(graph.inputs) - len(kept)
+    with context.opened.document.edit("Remove unused inputs") as edit:
+        edit.do(SetGraphInputs(graph, kept))
+    context.opened.message("info", f"{plural(removed, 'input')} removed." if removed else "Every input is used.")
+
+
+def _set_batch(context: Context) -> None:
+    from viewer.dialogs.ask_text import AskText, TextField
+
+    workspace, graph = context.opened, graph_in_view(context)
+
+    def set_batch(texts: list[str]) -> None:
+        dims = parse_dimensions(texts[0])
+        if len(dims) != 1:
+            raise ModelError("Write one dimension", "A number, a name such as batch, or ? for unknown.")
+        with workspace.document.edit(f"Set batch dimension to {display(texts[0], 40)}") as edit:
+            count = interface.set_batch(edit, graph, dims[0])
+        workspace.message("info", f"The batch dimension of {plural(count, 'value')} changed.")
+
+    AskText(
+        context.window,
+        "Set the batch dimension",
+        [TextField("First dimension", "batch", "a number, a name, or ? for unknown")],
+        set_batch,
+        explanation="Of every input and output, and of values inside that declared the old one.",
+        button="Set",
+    ).show()
+
+
+def _set_type(context: Context) -> None:
+    from model.edits.values import set_type
+    from viewer.dialogs.ask_text import AskText, TextField
+
+    workspace, values = context.opened, selected_values(context)
+    known = workspace.types.type_of(values[-1])
+
+    def declare(texts: list[str]) -> None:
+        parsed = parse_type(texts[0]) if texts[0] else None
+        with workspace.document.edit(f"Declare the type of {_title(values)}") as edit:
+            for value in values:
+                set_type(edit, value, parsed)
+
+    AskText(
+        context.window,
+        "Declare a type",
+        [TextField("Type", "" if known is None else type_source(known), "as float[batch,3]; empty: not declared")],
+        declare,
+        explanation=f"For {_title(values)}.",
+        button="Declare",
+    ).show()
+
+
+_VALUE = frozenset({"value"})
+
+ACTIONS = (
+    Action(
+        id="graph.make_output",
+        title="Make &Output",
+        run=_make_output,
+        menu=Menu.MODEL,
+        section=2,
+        shortcut=("Ctrl+Shift+O",),
+        enabled=_has_candidate,
+        contexts=frozenset({"node", "value"}),
+        tip="The selected values, or what the selected nodes make, become outputs of their graph.",
+        words="result return expose intermediate",
+    ),
+    Action(
+        id="graph.remove_output",
+        title="Take from the Outputs",
+        run=_remove_outputs,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=lambda context: any(map(_is_output, context.selected)),
+        contexts=_VALUE,
+        words="remove output",
+    ),
+    Action(
+        id="graph.add_input",
+        title="Add an Input…",
+        run=_add_input,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=with_document,
+        contexts=frozenset({"canvas", "graph"}),
+        words="graph input new parameter",
+    ),
+    Action(
+        id="graph.remove_unused_inputs",
+        title="Remove Unused Inputs",
+        run=_remove_unused_inputs,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=with_document,
+        words="clean graph input",
+    ),
+    Action(
+        id="value.type",
+        title="Declare Type…",
+        run=_set_type,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=has_value,
+        contexts=_VALUE,
+        words="shape dimensions element dtype",
+    ),
+    Action(
+        id="value.to_constant",
+        title="Turn Initializer into Constant Node",
+        run=_to_constant,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=_has_initializer,
+        contexts=_VALUE,
+        words="convert weight",
+    ),
+    Action(
+        id="value.to_input",
+        title="Turn Initializer into Input",
+        run=_to_input,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=_has_initializer,
+        contexts=_VALUE,
+        words="convert weight parameter",
+    ),
+    Action(
+        id="value.only_constant",
+        title="Turn Input with Default into Constant",
+        run=_only_constant,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=lambda context: any(map(_is_default, context.selected)),
+        contexts=_VALUE,
+        words="convert initializer remove input",
+    ),
+    Action(
+        id="node.to_initializer",
+        title="Turn Constant Node into Initializer",
+        run=_to_initializer,
+        menu=Menu.MODEL,
+        section=2,
+        enabled=_has_constant_node,
+        contexts=frozenset({"node"}),
+        words="convert weight",
+    ),
+    Action(
+        id="graph.batch",
+        title="Set &Batch Dimension…",
+        run=_set_batch,
+        menu=Menu.MODEL,
+        section=5,
+        enabled=with_document,
+        contexts=frozenset({"canvas", "graph"}),
+        words="dynamic fix shape size everywhere",
+    ),
+)

@@ -1,0 +1,307 @@
+"""Nodes: adding from the palette, connecting, changing the operator, moving into functions and back."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from model.edits import functions, names, nodes
+from model.edits.values import disconnect
+from model.graph import Node
+from model.queries.scope import run_order
+from viewer.actions.action import Action, Context, Menu, with_document
+from viewer.actions.targets import graph_in_view, has_node, selected_nodes
+from viewer.text import display, plural
+
+
+def _add(context: Context) -> None:
+    from viewer.insertion import caption, insert, target_graph
+    from viewer.widgets.operator_palette import Operator, OperatorPalette
+
+    workspace = context.opened
+
+    def chosen(operator: Operator, shift: bool) -> None:
+        insert(workspace, operator, aside=shift)
+
+    palette = OperatorPalette(context.window, workspace.report)
+    palette.choose_for(target_graph(workspace), chosen, caption=caption(workspace))
+
+
+def _change_operator(context: Context) -> None:
+    from viewer.insertion import target_graph
+    from viewer.widgets.operator_palette import Operator, OperatorPalette
+
+    workspace = context.opened
+    targets = selected_nodes(context)
+    what = display(targets[0].title, 40) if len(targets) == 1 else plural(len(targets), "node")
+
+    def chosen(operator: Operator, _shift: bool) -> None:
+        with workspace.document.edit(f"Change {what} to {display(operator.op_type, 60)}") as edit:
+            for node in targets:
+                nodes.change_operator(edit, node, operator.op_type, operator.domain, operator.overload)
+
+    palette = OperatorPalette(context.window, workspace.report)
+    palette.choose_for(
+        target_graph(workspace), chosen, caption=f"Turn {what} into; inputs and attributes it knows are kept."
+    )
+
+
+def _connect(context: Context) -> None:
+    from viewer.widgets.connect import choose_input
+
+    choose_input(context.window, context.opened, selected_nodes(context)[-1])
+
+
+def _disconnect_inputs(context: Context) -> None:
+    chosen = selected_nodes(context)
+    with context.opened.document.edit(f"Disconnect {plural(len(chosen), 'node')}") as edit:
+        for node in chosen:
+            for index in reversed(range(len(node.inputs))):
+                value = node.inputs[index] if index < len(node.inputs) else None
+                if value is not None and value.initializer is None:
+                    disconnect(edit, node, index)
+
+
+def _add_output(context: Context) -> None:
+    node = selected_nodes(context)[-1]
+    with context.opened.document.edit(f"Add an output to {display(node.title, 60)}") as edit:
+        nodes.set_output_count(edit, node, len(node.outputs) + 1)
+
+
+def _remove_output(context: Context) -> None:
+    node = selected_nodes(context)[-1]
+    with context.opened.document.edit(f"Remove an output of {display(node.title, 60)}") as edit:
+        nodes.set_output_count(edit, node, len(node.outputs) - 1)
+
+
+def _has_outputs(context: Context) -> bool:
+    return any(isinstance(item, Node) and item.outputs for item in context.selected[-1:])
+
+
+def _extract_function(context: Context) -> None:
+    from viewer.dialogs.ask_text import AskText, TextField
+
+    workspace, chosen = context.opened, selected_nodes(context)
+
+    def extract(texts: list[str]) -> None:
+        name, domain = texts
+        with workspace.document.edit(f"Move {plural(len(chosen), 'node')} into {display(name, 40)}") as edit:
+            call = functions.extract_function(edit, chosen, name, domain)
+        workspace.reveal(call)
+
+    AskText(
+        context.window,
+        "Move into a function",
+        [TextField("Name", _common_scope(chosen) or "Block"), TextField("Domain", "local")],
+        extract,
+        explanation="The selected nodes become the body of a new function; a call of it takes their place.",
+        button="Move",
+    ).show()
+
+
+def _common_scope(chosen: list[Node]) -> str:
+    """The last part of the name scope that all nodes share, as a name for what they become."""
+    scopes = {tuple(node.name.strip("/").split("/")[:-1]) for node in chosen}
+    shared = scopes.pop() if len(scopes) == 1 else ()
+    word = shared[-1] if shared else ""
+    return "".join(c for c in word if c.isalnum() or c == "_")
+
+
+def _calls_function(context: Context) -> bool:
+    workspace = context.workspace
+    if workspace is None or not workspace.model.functions:
+        return False
+    keys = {function.key for function in workspace.model.functions}
+    return any(isinstance(i, Node) and (i.domain, i.op_type, i.overload) in keys for i in context.selected)
+
+
+def _inline(context: Context) -> None:
+    workspace = context.opened
+    keys = {function.key for function in workspace.model.functions}
+    calls = [node for node in selected_nodes(context) if (node.domain, node.op_type, node.overload) in keys]
+    inlined: list[Node] = []
+    title = display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), "call")
+    with workspace.document.edit(f"Inline {title}") as edit:
+        for call in calls:
+            inlined += functions.inline_call(edit, call)
+    workspace.reveal_all(inlined)
+
+
+def _has_functions(context: Context) -> bool:
+    return context.workspace is not None and bool(context.workspace.model.functions)
+
+
+def _inline_all(context: Context) -> None:
+    workspace = context.opened
+    with workspace.document.edit("Inline all functions") as edit:
+        count = functions.inline_all(edit)
+    workspace.message("info", f"{plural(count, 'call')} inlined.")
+
+
+def _sort(context: Context) -> None:
+    """Bring the nodes of a graph and its bodies into an order in which each comes after what it needs."""
+    workspace = context.opened
+    moved = 0
+    with workspace.document.edit("Sort nodes") as edit:
+        for graph in graph_in_view(context).walk():
+            order = run_order(graph)
+            present = list(graph.nodes)
+            if order == present:
+                continue
+            for node in order:
+                if node.next is not None:
+                    nodes.move_before(edit, node, None)
+            moved += sum(a is not b for a, b in zip(order, present, strict=True))
+    workspace.message("info", f"{plural(moved, 'node')} moved." if moved else "The nodes are in order already.")
+
+
+def _regenerate(kind: str, context: Context) -> None:
+    workspace = context.opened
+    with workspace.document.edit(f"Regenerate {kind}") as edit:
+        if kind == "node names":
+            count = names.regenerate_node_names(edit, workspace.model)
+        elif kind == "missing node names":
+            count = names.regenerate_node_names(edit, workspace.model, only_missing=True)
+        else:
+            count = names.regenerate_value_names(edit, workspace.model)
+    workspace.message("info", f"{plural(count, 'name')} changed.")
+
+
+_NODE = frozenset({"node"})
+
+ACTIONS = (
+    Action(
+        id="node.add",
+        title="&Add Operator…",
+        run=_add,
+        menu=Menu.MODEL,
+        section=1,
+        shortcut=("Ctrl+Shift+A",),
+        icon="add",
+        contexts=frozenset({"canvas", "node", "value", "graph"}),
+        tip="On the selected edge, after the selected node, or by itself.",
+        words="insert node operator palette new create",
+    ),
+    Action(
+        id="node.connect",
+        title="&Connect an Input…",
+        run=_connect,
+        menu=Menu.MODEL,
+        section=1,
+        shortcut=("Ctrl+Shift+C",),
+        enabled=has_node,
+        contexts=_NODE,
+        tip="Choose an input of the node and the value that feeds it; with the mouse, drag from port to port.",
+        words="wire edge reconnect link",
+    ),
+    Action(
+        id="node.disconnect",
+        title="&Disconnect Inputs",
+        run=_disconnect_inputs,
+        menu=Menu.MODEL,
+        section=1,
+        enabled=has_node,
+        contexts=_NODE,
+        tip="Take the wires into the selected nodes away; constants stay.",
+        words="wire edge cut unplug",
+    ),
+    Action(
+        id="node.change_operator",
+        title="Change Operator…",
+        run=_change_operator,
+        menu=Menu.MODEL,
+        section=1,
+        enabled=has_node,
+        contexts=_NODE,
+        tip="Of all selected nodes; inputs and attributes that the new operator knows are kept.",
+        words="type replace op_type",
+    ),
+    Action(
+        id="node.add_output",
+        title="Add an Output to the Node",
+        run=_add_output,
+        menu=Menu.MODEL,
+        section=1,
+        enabled=has_node,
+        words="split optional more outputs",
+    ),
+    Action(
+        id="node.remove_output",
+        title="Remove the Last Output of the Node",
+        run=_remove_output,
+        menu=Menu.MODEL,
+        section=1,
+        enabled=_has_outputs,
+        words="split optional fewer outputs",
+    ),
+    Action(
+        id="node.extract_function",
+        title="Move into a &Function…",
+        run=_extract_function,
+        menu=Menu.MODEL,
+        section=3,
+        shortcut=("Ctrl+Shift+G",),
+        enabled=has_node,
+        icon="group",
+        contexts=_NODE,
+        words="extract outline group local subroutine",
+    ),
+    Action(
+        id="node.inline",
+        title="&Inline the Call",
+        run=_inline,
+        menu=Menu.MODEL,
+        section=3,
+        enabled=_calls_function,
+        contexts=_NODE,
+        tip="Put the nodes of its function in its place.",
+        words="function expand ungroup",
+    ),
+    Action(
+        id="model.inline_all",
+        title="Inline All Functions",
+        run=_inline_all,
+        menu=Menu.MODEL,
+        section=3,
+        enabled=_has_functions,
+        words="function expand",
+    ),
+    Action(
+        id="graph.sort",
+        title="Sort Nodes into Running Order",
+        run=_sort,
+        menu=Menu.MODEL,
+        section=5,
+        enabled=with_document,
+        tip="Each node comes after what it needs, in this graph and its bodies.",
+        words="topological order",
+    ),
+    Action(
+        id="model.node_names",
+        title="Regenerate Node Names",
+        run=partial(_regenerate, "node names"),
+        menu=Menu.MODEL,
+        section=5,
+        enabled=with_document,
+        tip="Every node is named after its operator, with a number.",
+        words="rename all",
+    ),
+    Action(
+        id="model.missing_names",
+        title="Name Unnamed Nodes",
+        run=partial(_regenerate, "missing node names"),
+        menu=Menu.MODEL,
+        section=5,
+        enabled=with_document,
+        words="rename missing",
+    ),
+    Action(
+        id="model.value_names",
+        title="Regenerate Value Names",
+        run=partial(_regenerate, "value names"),
+        menu=Menu.MODEL,
+        section=5,
+        enabled=with_document,
+        tip="Outputs of nodes are named after their node; inputs, outputs and initializers of graphs keep theirs.",
+        words="rename tensor",
+    ),
+)

@@ -1,0 +1,72 @@
+"""What actions act on: the selected nodes and values, sorted the ways edits need them. Asking is cheap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from model.errors import ModelError
+from model.graph import Function, Graph, Node, Value
+from model.queries import topology
+from viewer.actions.action import Context
+
+
+def has_node(context: Context) -> bool:
+    """Enabled while a node is selected."""
+    return any(isinstance(item, Node) for item in context.selected)
+
+
+def has_value(context: Context) -> bool:
+    """Enabled while a value is selected."""
+    return any(isinstance(item, Value) for item in context.selected)
+
+
+def has_several(context: Context) -> bool:
+    """Enabled while at least two nodes or values are selected."""
+    found = (item for item in context.selected if isinstance(item, (Node, Value)))
+    return len(list(islice(found, 2))) == 2
+
+
+def selected_nodes(context: Context) -> list[Node]:
+    """The selected nodes, in the order they were selected."""
+    return [item for item in context.selected if isinstance(item, Node)]
+
+
+def selected_values(context: Context) -> list[Value]:
+    """The selected values, in the order they were selected."""
+    return [item for item in context.selected if isinstance(item, Value)]
+
+
+def nodes_by_graph(nodes: Iterable[Node]) -> list[list[Node]]:
+    """Nodes of the same graph together."""
+    groups: dict[Graph | None, list[Node]] = {}
+    for node in nodes:
+        groups.setdefault(node.graph, []).append(node)
+    return list(groups.values())
+
+
+def graph_in_view(context: Context) -> Graph:
+    """The graph an action on "the graph" means: a selected one, else the one shown."""
+    item = context.selected[-1] if context.selected else None
+    if isinstance(item, Graph):
+        return item
+    return item.body if isinstance(item, Function) else context.opened.graph
+
+
+def between(items: Iterable[object]) -> list[Node]:
+    """The nodes on any way from one of some nodes and values to another, those among them included."""
+    chosen = [item for item in items if isinstance(item, (Node, Value))]
+    graphs = {item.graph for item in chosen}
+    if len(graphs) != 1:
+        raise ModelError("Select nodes and values of one graph", f"The selection lies in {len(graphs)} graphs.")
+    graph = next(iter(graphs))
+    above, below = topology.upstream(chosen), topology.downstream(chosen)
+    return [thing for thing in above if isinstance(thing, Node) and thing in below and thing.graph is graph]
+
+
+def select_between(context: Context) -> None:
+    """Select everything between what is selected; what is selected already stays so."""
+    found = between(context.selected)
+    if not found:
+        raise ModelError("Nothing lies between", "No way leads from one of what is selected to another.")
+    context.opened.reveal_all(dict.fromkeys([*selected_nodes(context), *found]))

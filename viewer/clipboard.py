@@ -1,0 +1,120 @@
+"""Nodes on the clipboard: copied and pasted within a model, between models, windows and running programs.
+
+What is copied stands on the system's clipboard in two forms: as a small model of its own, which another
+ONNX Workbench pastes, and as text, one line a node. Within the program the nodes themselves are kept beside it, so
+that weights are shared instead of copied.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable
+
+from PySide6.QtCore import QMimeData
+from PySide6.QtWidgets import QApplication
+
+from model.edits import subgraphs
+from model.edits.subgraphs import Fragment
+from model.errors import ModelError
+from model.graph import Graph, Model, Node, Value
+from model.queries.search import value_text
+
+#: A model whose graph holds the nodes.
+MODEL_FORMAT = "application/x-onnx-workbench-nodes"
+_COPY_FORMAT = "application/x-onnx-workbench-copied"
+
+#: More bytes of weights than this stay within the program: other programs get the text alone.
+MOST_WEIGHTS = 16 << 20
+_LONGEST_VALUE = 200
+
+_copied: tuple[str, Fragment] | None = None
+
+
+def copy(nodes: Collection[Node]) -> int:
+    """Put nodes of one graph on the clipboard; returns how many. ModelError when they are of several graphs."""
+    global _copied  # noqa: PLW0603 - the system has one clipboard, and so has the program
+    fragment = subgraphs.copy(nodes)
+    token = uuid.uuid4().hex
+    data = QMimeData()
+    data.setText(_clean(text_of(fragment.graph.nodes)))
+    data.setData(_COPY_FORMAT, token.encode())
+    content = _as_bytes(fragment)
+    if content is not None:
+        data.setData(MODEL_FORMAT, content)
+    QApplication.clipboard().setMimeData(data)
+    _copied = (token, fragment)
+    return len(fragment.graph.nodes)
+
+
+def has_nodes() -> bool:
+    """Whether there is something `copied` would return. Cheap."""
+    data: QMimeData | None = QApplication.clipboard().mimeData()  # None while a platform has no clipboard yet
+    formats = data.formats() if data is not None else []
+    return MODEL_FORMAT in formats or (_copied is not None and _COPY_FORMAT in formats)
+
+
+def copied() -> Fragment:
+    """The nodes on the clipboard, from here or another running program; ModelError when there are none."""
+    data = QApplication.clipboard().mimeData() or QMimeData()
+    token = bytes(data.data(_COPY_FORMAT).data()).decode("ascii", "replace")
+    if _copied is not None and token == _copied[0]:
+        return _copied[1]
+    content = bytes(data.data(MODEL_FORMAT).data())
+    if not content:
+        raise ModelError("There are no nodes on the clipboard", "Select nodes and copy them first.")
+    from model.io.read import load
+
+    model = load(content)
+    return Fragment(model.graph, model.functions, dict(model.opset_imports))
+
+
+def _as_bytes(fragment: Fragment) -> bytes | None:
+    """The nodes as a serialised model; None when that is too much for a clipboard or cannot be written."""
+    from model.io.save import to_bytes
+
+    weights = sum(v.initializer.nbytes for v in fragment.graph.initializers if v.initializer is not None)
+    if weights > MOST_WEIGHTS:
+        return None
+    model = Model(fragment.graph)
+    model.opset_imports = fragment.opset_imports
+    model.functions = fragment.functions
+    try:
+        return to_bytes(model)
+    except (ModelError, OSError):
+        return None  # values that are not there: the nodes are still pasted within the program
+
+
+def text_of(nodes: Iterable[Node]) -> str:
+    """One line a node, near to ONNX's own text form: ``[name] y = Conv <group = 1> (x, w)``."""
+    return "\n".join(_line(node) for node in nodes)
+
+
+def _line(node: Node) -> str:
+    operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    name = f"[{node.name}] " if node.name else ""
+    attributes = ", ".join(
+        f"{key} = {'@' + a.reference if a.reference else _short(value_text(a.value))}"
+        for key, a in node.attributes.items()
+    )
+    outputs = ", ".join(map(_name, node.outputs))
+    inputs = ", ".join(map(_name, node.inputs))
+    return f"{name}{outputs} = {operator}{f' <{attributes}>' if attributes else ''} ({inputs})"
+
+
+def _name(value: Value | None) -> str:
+    return '""' if value is None else value.name
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _clean(text: str) -> str:
+    """Bytes that were not UTF-8 are surrogates in names; no clipboard takes those."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def paste_target(graph: Graph, selected: Iterable[object]) -> Node | None:
+    """Before which node a paste goes: right after the last selected node of the graph, or (None) to its end."""
+    chosen = [item for item in selected if isinstance(item, Node) and item.graph is graph]
+    return chosen[-1].next if chosen else None

@@ -1,0 +1,272 @@
+"""Find and replace over names, operator types, attributes and texts, with every place it would change listed first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, get_args
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+from shiboken6 import isValid
+
+from model.edits.names import Replacement, Where, find_replacements, replace_all
+from model.errors import ModelError
+from model.graph import Graph, Node
+from viewer.dialogs.ask_text import ErrorLabel
+from viewer.dialogs.buttons import close_button
+from viewer.places import name_of
+from viewer.text import display, plural
+from viewer.workspace import Workspace
+
+Index = QModelIndex | QPersistentModelIndex
+
+_DELAY_MS = 200
+_COLUMNS = ("Place", "In", "Now", "Then")
+_WHERE: tuple[Where, ...] = get_args(Where)
+
+
+class ReplacementModel(QAbstractTableModel):
+    """What would change; each row can be left out by its check box."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.replacements: list[Replacement] = []
+        self._left_out: set[int] = set()
+
+    def set(self, replacements: list[Replacement]) -> None:
+        """Show these, all of them chosen."""
+        self.beginResetModel()
+        self.replacements = replacements
+        self._left_out = set()
+        self.endResetModel()
+
+    def chosen(self) -> list[Replacement]:
+        """Those whose box is checked."""
+        return [r for row, r in enumerate(self.replacements) if row not in self._left_out]
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many places."""
+        return 0 if parent.isValid() else len(self.replacements)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+        """Place, kind, text now, text then."""
+        return len(_COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Column titles."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return _COLUMNS[section]
+        return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """The first column has a check box."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemIsUserCheckable if index.column() == 0 else flags
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        found = self.replacements[index.row()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            where = found.field if found.where == "attributes" else found.where.removesuffix("s")
+            texts = (name_of(found.target), where, found.before, found.after)
+            return display(texts[index.column()], 200 if role == Qt.ItemDataRole.DisplayRole else 1000)
+        if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:
+            return Qt.CheckState.Unchecked if index.row() in self._left_out else Qt.CheckState.Checked
+        return None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+        """Check or uncheck."""
+        if role != Qt.ItemDataRole.CheckStateRole:
+            return False
+        if Qt.CheckState(value) == Qt.CheckState.Checked:
+            self._left_out.discard(index.row())
+        else:
+            self._left_out.add(index.row())
+        self.dataChanged.emit(index, index)
+        return True
+
+
+class FindReplaceDialog(QDialog):
+    """Stays open beside the window; a row chosen in the list is shown on the graph."""
+
+    _open: ClassVar[FindReplaceDialog | None] = None
+
+    def __init__(self, window: QWidget, workspace: Workspace) -> None:
+        super().__init__(window)
+        self._workspace = workspace
+        self.setWindowTitle(f"Find and replace – {display(workspace.title, 60)}")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(720, 520)
+        self.pattern = QLineEdit()
+        self.pattern.setAccessibleName("Find")
+        self.replacement = QLineEdit()
+        self.replacement.setAccessibleName("Replace with")
+        self.scope = QComboBox()
+        self.scope.setAccessibleName("Where to look")
+        self.scope.addItems(["Selected nodes", "This graph", "Whole model"])
+        self.scope.setCurrentIndex(0 if len(workspace.selection.nodes) > 1 else 2)
+        self.kinds = {kind: QCheckBox(kind.capitalize()) for kind in _WHERE}
+        self.kinds["node names"].setChecked(True)
+        self.kinds["value names"].setChecked(True)
+        self.regex = QCheckBox("Regular expression")
+        self.whole = QCheckBox("Whole text")
+        self.case = QCheckBox("Match case")
+        self.case.setChecked(True)
+        self.model = ReplacementModel(self)
+        self.table = self._table()
+        self.status = QLabel()
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.error = ErrorLabel()
+        buttons = close_button()
+        self.apply_button = buttons.addButton("&Replace", QDialogButtonBox.ButtonRole.ApplyRole)
+        self.apply_button.setDefault(True)
+        self.apply_button.clicked.connect(self.apply)
+        buttons.rejected.connect(self.reject)
+        self._lay_out(buttons)
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self.search)
+        self._listen()
+        self.search()
+
+    @classmethod
+    def show_for(cls, window: QWidget, workspace: Workspace) -> FindReplaceDialog:
+        """Bring the dialog of a document to the front, or open one."""
+        dialog = cls._open
+        if dialog is None or not isValid(dialog) or dialog._workspace is not workspace:
+            dialog = cls._open = cls(window, workspace)
+        dialog.show()
+        dialog.raise_()
+        dialog.activateWindow()
+        dialog.pattern.setFocus()
+        dialog.pattern.selectAll()
+        return dialog
+
+    def _table(self) -> QTableView:
+        table = QTableView()
+        table.setModel(self.model)
+        table.setAccessibleName("What will change")
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.verticalHeader().hide()
+        header = table.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        table.selectionModel().currentRowChanged.connect(self._reveal)
+        return table
+
+    def _lay_out(self, buttons: QDialogButtonBox) -> None:
+        form = QFormLayout()
+        form.addRow("Find:", self.pattern)
+        form.addRow("Replace with:", self.replacement)
+        form.addRow("Look in:", self.scope)
+        kinds, options = QHBoxLayout(), QHBoxLayout()
+        for box in self.kinds.values():
+            kinds.addWidget(box)
+        for box in (self.regex, self.whole, self.case):
+            options.addWidget(box)
+        for row in (kinds, options):
+            row.addStretch(1)
+            form.addRow("" if row is options else "Of:", row)
+        layout = QVBoxLayout(self)
+        layout.addLayout(form)
+        layout.addWidget(self.table, 1)
+        layout.addWidget(self.error)
+        layout.addWidget(self.status)
+        layout.addWidget(buttons)
+
+    def _listen(self) -> None:
+        later = self._later
+        for line in (self.pattern, self.replacement):
+            line.textChanged.connect(later)
+        for box in (*self.kinds.values(), self.regex, self.whole, self.case):
+            box.toggled.connect(later)
+        self.scope.currentIndexChanged.connect(later)
+        self._workspace.changes.changed.connect(later)
+        self._workspace.selection.changed.connect(self._on_selection)
+        self._workspace.graph_shown.connect(later)
+        self._workspace.destroyed.connect(self.close)
+
+    def _later(self, *_: object) -> None:
+        self._delay.start()
+
+    def _on_selection(self) -> None:
+        if self.scope.currentIndex() == 0 and not self.table.hasFocus():
+            self._delay.start()
+
+    def search(self) -> None:
+        """List what would change."""
+        self._delay.stop()
+        self.error.show_error(None)
+        try:
+            found = self._find() if self.pattern.text() else []
+        except ModelError as error:
+            self.error.show_error(error)
+            found = []
+        self.model.set(found)
+        self.apply_button.setEnabled(bool(found))
+        if not self.pattern.text():
+            self.status.setText("Write what to find; what would change is listed here.")
+        else:
+            self.status.setText(f"{plural(len(found), 'place')} would change." if found else "Nothing would change.")
+
+    def _find(self) -> list[Replacement]:
+        workspace = self._workspace
+        nodes: set[Node] | None = None
+        graphs: Iterable[Graph]
+        match self.scope.currentIndex():
+            case 0:
+                nodes = set(workspace.selection.nodes)
+                graphs = {node.graph: None for node in nodes if node.graph is not None}
+            case 1:
+                graphs = [workspace.graph]
+            case _:
+                graphs = workspace.model.graphs()
+        return find_replacements(
+            graphs,
+            self.pattern.text(),
+            self.replacement.text(),
+            [kind for kind, box in self.kinds.items() if box.isChecked()],
+            regex=self.regex.isChecked(),
+            whole=self.whole.isChecked(),
+            case=self.case.isChecked(),
+            nodes=nodes,
+        )
+
+    def apply(self) -> None:
+        """Replace in the checked rows, as one edit."""
+        self.search_now_if_due()
+        chosen = self.model.chosen()
+        title = f"Replace {display(self.pattern.text(), 30)} by {display(self.replacement.text(), 30)}"
+        try:
+            with self._workspace.document.edit(title) as edit:
+                replace_all(edit, chosen)
+        except ModelError as error:
+            self.error.show_error(error)
+            return
+        self.search()
+        self.status.setText(f"{plural(len(chosen), 'place')} changed. Undo takes it back.")
+
+    def search_now_if_due(self) -> None:
+        """Never replace by a list that is older than what is typed."""
+        if self._delay.isActive():
+            self.search()
+
+    def _reveal(self, index: QModelIndex) -> None:
+        if index.isValid() and self.table.hasFocus():
+            self._workspace.reveal(self.model.replacements[index.row()].target)

@@ -1,0 +1,94 @@
+"""Adding a chosen operator where a person works: on the selected edge, after the selected nodes, or by itself."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from model.edits import nodes
+from model.edits.values import connect
+from model.graph import Graph, Node, Value
+from model.queries.scope import is_visible
+from viewer.places import place_text
+from viewer.text import display
+from viewer.widgets.operator_palette import Operator
+from viewer.workspace import Workspace, graph_of
+
+_MOST_INPUTS = 64
+
+
+def target_graph(workspace: Workspace) -> Graph:
+    """The graph of what is selected, bodies drawn inside their node included; else the one shown."""
+    item = workspace.selection.current
+    graph = graph_of(item) if isinstance(item, (Node, Value)) else None
+    return workspace.graph if graph is None else graph
+
+
+def caption(workspace: Workspace) -> str:
+    """Where an operator would go, in words."""
+    item = workspace.selection.current
+    if isinstance(item, Value) and item.uses:
+        return f"Enter puts it on the edge {display(item.name, 40)}, Shift+Enter beside it, fed by the same value."
+    if isinstance(item, Value):
+        return f"It takes {display(item.name, 40)} as its input."
+    if isinstance(item, Node):
+        return f"Enter connects it after {display(item.title, 40)}, Shift+Enter leaves it unconnected."
+    return f"It is added to {place_text(workspace.graph)}, unconnected."
+
+
+def insert(workspace: Workspace, operator: Operator, *, aside: bool = False) -> Node:
+    """Add an operator where the selection says (see `caption`), select and show it. `aside`: chosen with Shift."""
+    item = workspace.selection.current
+    graph = target_graph(workspace)
+    with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
+        if isinstance(item, Value) and item.uses and not aside and operator.takes(None):
+            node = nodes.insert_on_edge(
+                edit, item, operator.op_type, domain=operator.domain, overload=operator.overload
+            )
+        else:
+            before = None
+            inputs: list[Value | None] = []
+            if isinstance(item, Value) and is_visible(item, graph):
+                inputs = [item]
+            elif isinstance(item, Node) and not aside:
+                chosen = [n for n in workspace.selection.nodes if n.graph is graph]
+                inputs = _outputs(chosen, operator)
+                before = _last(chosen, graph)
+            if not operator.takes(None):
+                inputs = []
+            node = nodes.add_node(
+                edit, graph, operator.op_type, inputs, domain=operator.domain, overload=operator.overload, before=before
+            )
+    workspace.reveal(node)
+    return node
+
+
+def _outputs(chosen: list[Node], operator: Operator) -> list[Value | None]:
+    """The first output of each chosen node, as many as the operator takes."""
+    most = _MOST_INPUTS
+    if operator.schema is not None and operator.schema.is_signature_known:
+        most = min(most, operator.schema.max_inputs)
+    elif operator.function is not None:
+        most = len(operator.function.body.inputs)
+    made = (node.outputs[0] for node in chosen if node.outputs and node.outputs[0] is not None)
+    return list(islice(made, most))
+
+
+def _last(chosen: list[Node], graph: Graph) -> Node | None:
+    """The place right after the last of a few chosen nodes, or the end of the graph."""
+    if len(chosen) == 1:
+        return chosen[0].next
+    wanted = set(chosen)
+    for node in reversed(graph.nodes):
+        if node in wanted:
+            return node.next
+    return None
+
+
+def add_fed_by(workspace: Workspace, operator: Operator, value: Value, graph: Graph) -> Node:
+    """Add an operator with a value at the first input that takes its type: what a wire dropped in the open means."""
+    with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
+        node = nodes.add_node(edit, graph, operator.op_type, domain=operator.domain, overload=operator.overload)
+        if operator.takes(None):
+            connect(edit, node, operator.input_for(workspace.types.type_of(value)), value)
+    workspace.reveal(node)
+    return node

@@ -1,0 +1,154 @@
+"""Connecting by keyboard: first which input of a node, then which value; both lists say what fits and what does not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtWidgets import QWidget
+
+from model import schemas
+from model.edits.values import connect, disconnect, why_not_connect
+from model.graph import Node, Value
+from model.queries.scope import downstream, visible_values
+from model.schemas import Schema
+from viewer.text import display, type_text
+from viewer.widgets.choice_popup import Choice, ChoicePopup
+from viewer.workspace import Workspace
+
+
+def signature_of(node: Node) -> Schema | None:
+    """The signature of a node's operator at its graph's imports, when somebody knows it."""
+    if node.graph is None:
+        return None
+    return schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+
+
+def input_name(node: Node, index: int) -> str:
+    """What an input is called in the signature, numbered in a list; its number alone when nobody knows."""
+    schema = signature_of(node)
+    parameter = schema.input(index) if schema is not None else None
+    if schema is None or parameter is None:
+        return f"input {index}"
+    repeats = parameter.option == "variadic"
+    return f"{parameter.name}[{index - len(schema.inputs) + 1}]" if repeats else parameter.name
+
+
+def free_inputs(node: Node) -> list[int]:
+    """Inputs that hold nothing yet: left-out ones, further optional ones, and one more of a list."""
+    count = len(node.inputs)
+    free = [index for index, value in enumerate(node.inputs) if value is None]
+    return [*free, *range(count, _most_inputs(node, count))]
+
+
+def _most_inputs(node: Node, count: int) -> int:
+    schema = signature_of(node)
+    if schema is None or not schema.is_signature_known:
+        model = node.graph.model if node.graph is not None else None
+        function = model.function(node.domain, node.op_type, node.overload) if model is not None else None
+        return len(function.body.inputs) if function is not None else count + 1
+    if schema.inputs and schema.inputs[-1].option == "variadic":
+        return max(len(schema.inputs), count + 1)
+    return schema.max_inputs
+
+
+def misfit(workspace: Workspace, node: Node, index: int, value: Value) -> str:
+    """Why a value's known type does not fit an input, in words; empty when it does or is not known."""
+    known = workspace.types.type_of(value)
+    schema = signature_of(node)
+    parameter = schema.input(index) if schema is not None else None
+    if known is None or parameter is None or parameter.allows(known):
+        return ""
+    wanted = ", ".join(sorted(parameter.types)[:4]) + (" …" if len(parameter.types) > 4 else "")
+    return f"{parameter.name} takes {wanted}; this is {type_text(known)}."
+
+
+def choose_input(window: QWidget, workspace: Workspace, node: Node) -> ChoicePopup:
+    """Let the person choose an input of a node, then a value for it."""
+    choices = []
+    free = set(free_inputs(node))
+    for index in sorted({*range(len(node.inputs)), *free}):
+        value = node.inputs[index] if index < len(node.inputs) else None
+        schema = signature_of(node)
+        parameter = schema.input(index) if schema is not None else None
+        choices.append(
+            Choice(
+                title=display(input_name(node, index), 80),
+                signature="" if value is None else f"← {display(value.name, 60)}",
+                detail=display(parameter.doc, 160, elide="end") if parameter is not None else "",
+                note="" if value is None else type_text(workspace.types.type_of(value)),
+                run=partial(_then_value, window, workspace, node, index),
+            )
+        )
+    popup = ChoicePopup(window, "Input", workspace.report)
+    popup.open(
+        choices,
+        caption=f"Which input of {display(node.title, 60)}?",
+        placeholder="Input",
+        nothing="It takes no input of that name.",
+    )
+    return popup
+
+
+def _then_value(window: QWidget, workspace: Workspace, node: Node, index: int, _shift: bool) -> None:
+    choose_value(window, workspace, node, index)
+
+
+def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) -> ChoicePopup:
+    """Let the person choose what feeds an input; values that would be a cycle are shown with the reason."""
+    assert node.graph is not None
+    after = downstream([node])
+    choices = []
+    present = node.inputs[index] if index < len(node.inputs) else None
+    if present is not None:
+        choices.append(
+            Choice(
+                title="Nothing",
+                detail=f"Disconnect {display(present.name, 80)}.",
+                run=partial(_disconnect, workspace, node, index),
+                rank=1000,
+            )
+        )
+    for value in visible_values(node.graph).values():
+        if value is present:
+            continue
+        producer = value.producer
+        reason = why_not_connect(node, value) if producer is not None and producer in after else ""
+        mismatch = "" if reason else misfit(workspace, node, index, value)
+        choices.append(
+            Choice(
+                title=display(value.name, 100),
+                signature=type_text(workspace.types.type_of(value)),
+                detail=mismatch or _origin(value),
+                note="",
+                words=producer.op_type if producer is not None else "",
+                run=partial(_connect, workspace, node, index, value),
+                rank=100 if mismatch else 0,
+                reason=reason,
+            )
+        )
+    popup = ChoicePopup(window, "Value", workspace.report)
+    popup.open(
+        choices,
+        caption=f"What feeds {display(input_name(node, index), 40)} of {display(node.title, 60)}?",
+        placeholder="Value",
+        nothing="No value of that name can be seen from there.",
+    )
+    return popup
+
+
+def _origin(value: Value) -> str:
+    if value.producer is not None:
+        return f"from {display(value.producer.op_type, 40)} {display(value.producer.name, 60)}".rstrip()
+    return "initializer" if value.initializer is not None else "graph input" if value.is_input else "not defined"
+
+
+def _connect(workspace: Workspace, node: Node, index: int, value: Value, _shift: bool) -> None:
+    with workspace.document.edit(f"Connect {display(value.name, 40)} to {display(node.title, 40)}") as edit:
+        connect(edit, node, index, value)
+
+
+def _disconnect(workspace: Workspace, node: Node, index: int, _shift: bool) -> None:
+    with workspace.document.edit(
+        f"Disconnect {display(input_name(node, index), 40)} of {display(node.title, 40)}"
+    ) as edit:
+        disconnect(edit, node, index)

@@ -1,0 +1,154 @@
+"""The palette of operators: those of the imported opsets, the model's functions, and any other by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QWidget
+
+from model import schemas
+from model.errors import ModelError
+from model.graph import Function, Graph
+from model.schemas import Parameter, Schema
+from model.types import Type
+from viewer.text import display
+from viewer.theme import categories, operator_category
+from viewer.widgets.choice_popup import Choice, ChoicePopup
+
+_FIRST_OTHERS = 20  # operators of domains that are not imported yet stand this much behind
+_DOC = 160
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What can be added: an operator of a domain, or a call of a function. `schema` is None for unknown ones."""
+
+    op_type: str
+    domain: str = ""
+    overload: str = ""
+    schema: Schema | None = None
+    function: Function | None = None
+
+    def takes(self, type_: Type | None) -> bool:
+        """Whether some input may be of this type; unknown ones may always."""
+        if self.schema is None or not self.schema.is_signature_known:
+            return self.function is None or bool(self.function.body.inputs)
+        return any(type_ is None or parameter.allows(type_) for parameter in self.schema.inputs)
+
+    def input_for(self, type_: Type | None) -> int:
+        """The first input that takes a type; 0 when nobody knows."""
+        if self.schema is None or type_ is None:
+            return 0
+        return next((i for i, parameter in enumerate(self.schema.inputs) if parameter.allows(type_)), 0)
+
+
+def operators(graph: Graph) -> Iterator[Operator]:
+    """Everything that can stand in a graph: functions of the model first, then operators by name.
+
+    Those of domains the program knows and the graph does not import yet come at their newest version.
+    """
+    model = graph.model
+    for function in () if model is None else model.functions:
+        yield Operator(function.name, function.domain, function.overload, function=function)
+    known = {domain: schemas.newest_opset(domain) for domain in ("", "ai.onnx.ml", "com.microsoft")}
+    for schema in schemas.operators({**known, **graph.opset_imports}):
+        yield Operator(schema.name, schema.domain, schema=schema)
+
+
+def signature(operator: Operator) -> str:
+    """Inputs and outputs in short: ``X, W, [B] → Y``; optional ones in brackets, … after those that repeat."""
+    if operator.function is not None:
+        body = operator.function.body
+        names = [", ".join(display(v.name, 24) for v in values) for values in (body.inputs, body.outputs)]
+        return " → ".join(names)
+    if operator.schema is None or not operator.schema.is_signature_known:
+        return ""
+    schema = operator.schema
+    return f"{', '.join(map(_parameter, schema.inputs))} → {', '.join(map(_parameter, schema.outputs))}".strip()
+
+
+def _parameter(parameter: Parameter) -> str:
+    if parameter.option == "optional":
+        return f"[{parameter.name}]"
+    return f"{parameter.name}…" if parameter.option == "variadic" else parameter.name
+
+
+def first_sentence(doc: str) -> str:
+    """What a text says first, on one line."""
+    line = " ".join(doc.split())
+    end = line.find(". ")
+    return display(line if end < 0 else line[: end + 1], _DOC, elide="end")
+
+
+def parse_operator(text: str) -> Operator | None:
+    """An operator as a person names it, ``domain::Operator`` or ``Operator``; None when it cannot be a name."""
+    domain, _, op_type = text.rpartition("::")
+    op_type, domain = op_type.strip(), domain.strip()
+    if not op_type or not op_type.isprintable() or any(c.isspace() for c in op_type + domain):
+        return None
+    return Operator(op_type, "" if domain == "ai.onnx" else domain)
+
+
+class OperatorPalette(ChoicePopup):
+    """Choose an operator. `run` gets it, and whether it was chosen with Shift."""
+
+    def __init__(self, window: QWidget, report: Callable[[ModelError], None]) -> None:
+        super().__init__(window, "Operator", report)
+
+    def choose_for(
+        self,
+        graph: Graph,
+        run: Callable[[Operator, bool], object],
+        *,
+        caption: str = "",
+        fits: Callable[[Operator], bool] = lambda _operator: True,
+        at: QPoint | None = None,
+    ) -> None:
+        """Open with the operators that fit in a graph."""
+        imports = graph.opset_imports
+        found = [operator for operator in operators(graph) if fits(operator)]
+        names = {(operator.domain, operator.op_type) for operator in found}
+
+        def others(text: str) -> list[Choice]:
+            custom = parse_operator(text)
+            if custom is None or (custom.domain, custom.op_type) in names:
+                return []
+            return [_custom(custom, run)]
+
+        self.open(
+            [_choice(operator, imports, run) for operator in found],
+            caption=caption,
+            placeholder="Operator, function, or domain::Operator",
+            others=others,
+            at=at,
+        )
+
+
+def _choice(operator: Operator, imports: Mapping[str, int], run: Callable[[Operator, bool], object]) -> Choice:
+    schema, function = operator.schema, operator.function
+    where = operator.domain or "ai.onnx"
+    imported = operator.domain in imports
+    doc = function.doc_string if function is not None else schema.doc if schema is not None else ""
+    note = "function" if function is not None else f"{where} {schema.since_version if schema else ''}".strip()
+    return Choice(
+        title=display(operator.op_type, 80),
+        run=lambda shift: run(operator, shift),
+        signature=signature(operator),
+        detail=first_sentence(doc) or f"No description. {'' if imported else 'The domain will be imported.'}".strip(),
+        note=note,
+        words=f"{operator.domain} {schema.category if schema is not None else 'function'}",
+        color=categories()[operator_category(operator.domain, operator.op_type)].color,
+        rank=-1 if function is not None else 0 if imported else _FIRST_OTHERS,
+    )
+
+
+def _custom(operator: Operator, run: Callable[[Operator, bool], object]) -> Choice:
+    where = f"of {operator.domain}" if operator.domain else "of the default domain"
+    return Choice(
+        title=display(operator.op_type, 80),
+        run=lambda shift: run(operator, shift),
+        detail=f"Add a custom operator {where}; its inputs, outputs and attributes are free.",
+        note=operator.domain or "custom",
+    )

@@ -1,0 +1,142 @@
+"""A field over a node's title or a value's label on the graph, to rename it where it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRect, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtWidgets import QLabel, QLineEdit
+
+from model.edits import nodes, values
+from model.errors import ModelError
+from model.graph import Node, Value
+from viewer.canvas.drawing import HEADER, Kind
+from viewer.text import display
+from viewer.theme import theme
+
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
+
+_NARROWEST = 180
+
+
+class RenameField(QLineEdit):
+    """Enter commits, Esc leaves the name alone; a refused name stays open with the reason below it."""
+
+    def __init__(self, view: GraphView, item: Node | Value) -> None:
+        super().__init__(view)
+        self._view = view
+        self._item = item
+        self._first = item.name
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setAccessibleName(f"Name of {display(item.title if isinstance(item, Node) else item.name, 60)}")
+        self.setPlaceholderText("no name")
+        self.error = QLabel(view)
+        self.error.setTextFormat(Qt.TextFormat.PlainText)
+        self.error.setWordWrap(True)
+        self.error.hide()
+        self.destroyed.connect(self.error.deleteLater)
+        self.setText(item.name)
+        self._shown = self.text()  # what a line edit makes of a name with line breaks
+        self.setGeometry(_place(view, item))
+        self.selectAll()
+        view.viewport_changed.connect(self._follow)
+        view.workspace.graph_shown.connect(self.leave)
+        self.returnPressed.connect(self.commit)
+        self.textEdited.connect(self.error.hide)
+        self.show()
+        self.setFocus()
+
+    def commit(self) -> None:
+        """Take the name, unless it is refused."""
+        item, name = self._item, self.text()
+        if name == self._shown:
+            self.leave()
+            return
+        try:
+            with self._view.workspace.document.edit(f"Rename {display(self._first or 'node', 60)}") as edit:
+                if isinstance(item, Node):
+                    nodes.rename_node(edit, item, name)
+                else:
+                    values.rename_value(edit, item, name)
+        except ModelError as error:
+            self._refuse(error)
+            return
+        self.leave()
+
+    def _refuse(self, error: ModelError) -> None:
+        color = theme().error.name()
+        self.error.setStyleSheet(
+            f"background: {theme().panel.name()}; color: {color}; border: 1px solid {color}; padding: 4px;"
+        )
+        self.error.setText(display(f"{error.title}. {error.detail}", 400))
+        width = max(self.width(), 260)
+        self.error.setGeometry(self.x(), self.geometry().bottom() + 2, width, self.error.heightForWidth(width))
+        self.setAccessibleDescription(self.error.text())
+        self.error.show()
+        self.error.raise_()
+
+    def _follow(self) -> None:
+        self.setGeometry(_place(self._view, self._item))
+        self.error.hide()
+
+    def leave(self, _graph: object = None) -> None:
+        """Close the field and give the keys back to the graph."""
+        self._view.viewport_changed.disconnect(self._follow)
+        self._view.workspace.graph_shown.disconnect(self.leave)
+        self.error.hide()
+        had_focus = self.hasFocus()
+        self.close()
+        if had_focus:
+            self._view.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Esc leaves."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.leave()
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Keys that mean something on the graph are letters here."""
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt
+        """A click elsewhere takes the name; one that is refused is left alone."""
+        super().focusOutEvent(event)
+        if not self.isVisible() or event.reason() == Qt.FocusReason.PopupFocusReason:
+            return
+        self.commit()
+        if self.isVisible():
+            self.leave()
+
+
+def _place(view: GraphView, item: Node | Value) -> QRect:
+    """Over the header or pill that shows the name, over the middle of an edge, or in the middle of the view."""
+    scene, viewport = view.scene, view.viewport
+    height = view.fontMetrics().height() + 8
+    left, top, width = view.width() / 2 - _NARROWEST / 2, view.height() / 2, float(_NARROWEST)
+    if scene is not None:
+        boxes = scene.drawing.boxes_of(item)
+        edges = scene.drawing.edges_of(item) if isinstance(item, Value) else []
+        if boxes:
+            x, y, wide, high = scene.rect(boxes[0])
+            high = HEADER if scene.kinds[boxes[0]] == Kind.NODE else high
+            left, middle = viewport.to_widget(x, y + high / 2)
+            top, width = middle - height / 2, max(wide * viewport.scale, _NARROWEST)
+        elif edges:
+            pieces = scene.pieces[scene.pieces_of(edges[0])]
+            if len(pieces):
+                point = QPointF(*viewport.to_widget(*pieces[len(pieces) // 2].mean(0).tolist()))
+                left, top = point.x() - _NARROWEST / 2, point.y() - height / 2
+    room_x, room_y = max(view.width() - width - 4, 4.0), max(view.height() - height - 4.0, 4.0)
+    return QRect(round(min(max(left, 4), room_x)), round(min(max(top, 4), room_y)), round(width), height)
+
+
+def rename(view: GraphView, item: Node | Value) -> RenameField:
+    """Open the field for an object."""
+    return RenameField(view, item)
