@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind, guess_kind
@@ -12,6 +13,7 @@ from model.typetext import parse_type, type_source
 
 _INT = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9](?:_?[0-9])*)")
 _MOST_DIGITS = 400
+_LARGEST = 3.4028235677973366e38  # rounds to no float of 32 bits any more
 _TEXT_KINDS = frozenset({
     AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.STRING, AttributeKind.FLOATS, AttributeKind.INTS,
     AttributeKind.STRINGS, AttributeKind.TYPE_PROTO,
@@ -52,12 +54,10 @@ def number_source(number: float, kind: AttributeKind) -> str:
         return str(number)
     if number != number or number in (float("inf"), float("-inf")):
         return str(number)
-    import struct
-
-    exact = struct.unpack("f", struct.pack("f", number))[0]
+    exact = _rounded(number)
     for digits in range(6, 10):
         text = f"{number:.{digits}g}"
-        if abs(float(text)) < 3.4028235677973366e38 and struct.unpack("f", struct.pack("f", float(text)))[0] == exact:
+        if abs(float(text)) < _LARGEST and _rounded(float(text)) == exact:
             break
     return text if re.search(r"[.e]", text) else f"{text}.0"
 
@@ -168,15 +168,19 @@ def parse_int(text: str) -> int:
 
 
 def parse_float(text: str) -> float:
-    """A number of 32 bits, ``inf`` and ``nan`` included."""
+    """A number rounded to the 32 bits a file keeps, ``inf`` and ``nan`` included."""
     text = text.strip().replace("−", "-").replace("∞", "inf")
     try:
         number = float(text)
     except ValueError:
         raise ModelError(f"{_short(text)} is not a number", "Write something like 0.5, 1e-5 or inf.") from None
-    if abs(number) > 3.4028235677973366e38 and abs(number) != float("inf"):
+    if abs(number) >= _LARGEST and abs(number) != float("inf"):
         raise ModelError(f"{_short(text)} is too large", "Floats in attributes have 32 bits.")
-    return number
+    return _rounded(number)
+
+
+def _rounded(number: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
 def _parts(text: str) -> list[str]:

@@ -60,7 +60,7 @@ def attributes_section(
             if attribute is not None:
                 found.append(_present(workspace, node, attribute, known, schema, numbers, open_list))
             elif known is not None:
-                found.append(_absent(node, known, schema))
+                found.append(_absent(workspace, node, known, schema))
         return [*found, _add(node, schema)]
 
     return section("attributes", "Attributes", len(node.attributes), rows, expanded=bool(names) or schema is None)
@@ -128,7 +128,7 @@ def _element_name(number: int) -> str:
         return f"{number} (no element type)"
 
 
-def _absent(node: Node, known: AttributeSchema, schema: Schema | None) -> Row:
+def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Schema | None) -> Row:
     row = Row(known.name, known.name, style="muted", tip=_tip(known), help=_help(known, schema))
     if known.default is not None:
         row.text = attribute_text(known.default)
@@ -138,9 +138,23 @@ def _absent(node: Node, known: AttributeSchema, schema: Schema | None) -> Row:
     else:
         row.text, row.note = "not set", kind_text(known.kind)
     row.field = _field(node, known.default or Attribute(known.name, known.kind), known, None)
+    row.actions = _referring(workspace, node, known.name)
     if row.field is None:
         row.note = kind_text(known.kind)
+        row.actions = (*_beginning(workspace, node, known), *row.actions)
     return row
+
+
+def _beginning(workspace: Workspace, node: Node, known: AttributeSchema) -> tuple[RowAction, ...]:
+    """For what is not written as text: begin with an empty graph or a plain tensor."""
+    if known.kind not in (AttributeKind.GRAPH, AttributeKind.TENSOR):
+        return ()
+    title = f"Set {known.name} of {name_of(node)}"
+
+    def change(edit: Transaction) -> None:
+        edits.set_attribute(edit, node, known.name, plainest(known.kind), known.kind)
+
+    return (RowAction(f"Add a {kind_text(known.kind)}", act(workspace, title, change), "add", "add"),)
 
 
 def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open_list: OpenList | None) -> Field | None:
@@ -279,17 +293,19 @@ def _actions(
         for k in _KINDS
         if k is not attribute.kind
     )
-    found = [removing, RowAction("Change kind", lambda: None, inner=kinds)]
+    return removing, RowAction("Change kind", lambda: None, inner=kinds), *_referring(workspace, node, name)
+
+
+def _referring(workspace: Workspace, node: Node, name: str) -> tuple[RowAction, ...]:
+    """Inside a function: take the value from one of its attributes."""
     owner = _function_of(node)
-    if owner is not None:
-        names = (*owner.attributes, *(a.name for a in owner.attribute_defaults))
-        inner = tuple(
-            RowAction(display(n, 60), act(workspace, f"Let {of} follow {one_line(n, 40)}", _referrer(node, name, n)))
-            for n in names
-        )
-        if inner:
-            found.append(RowAction("Take from function attribute", lambda: None, inner=inner))
-    return tuple(found)
+    names = () if owner is None else (*owner.attributes, *(a.name for a in owner.attribute_defaults))
+    of = f"{one_line(name, 40)} of {name_of(node)}"
+    inner = tuple(
+        RowAction(display(n, 60), act(workspace, f"Let {of} follow {one_line(n, 40)}", _referrer(node, name, n)))
+        for n in names
+    )
+    return (RowAction("Take from function attribute", lambda: None, inner=inner),) if inner else ()
 
 
 def _converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable[[Transaction], object]:

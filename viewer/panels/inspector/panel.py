@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QTextBrowser, QToolButton, QVBoxLayout, QWidget
+from shiboken6 import isValid
 
 from model import schemas
 from model.attributes import Attribute
@@ -69,13 +70,13 @@ class InspectorPanel(Panel):
     def _connect(self) -> None:
         workspace = self.workspace
         self.head.back.clicked.connect(self.go_back)
-        self.head.graph.clicked.connect(lambda: workspace.selection.set([workspace.graph]))
-        self.head.model.clicked.connect(lambda: workspace.selection.set([workspace.model]))
+        self.head.graph.clicked.connect(self._show_graph)
+        self.head.model.clicked.connect(self._show_model)
         self.head.documentation.toggled.connect(self.help.setVisible)
         self.tree.current_row_changed.connect(self._show_help)
         workspace.selection.changed.connect(self._on_selection)
-        workspace.graph_shown.connect(lambda _graph: self._on_selection())
-        workspace.changes.changed.connect(lambda _change: self.refresh_if_seen())
+        workspace.graph_shown.connect(self._on_selection)
+        workspace.changes.changed.connect(self._on_change)
         workspace.types.changed.connect(self.refresh_soon)
         themes().themeChanged.connect(self._color)
 
@@ -92,6 +93,12 @@ class InspectorPanel(Panel):
         """What is shown: the selection, else the graph."""
         return self.workspace.selection.items or (self.workspace.graph,)
 
+    def _show_graph(self) -> None:
+        self.workspace.selection.set([self.workspace.graph])
+
+    def _show_model(self) -> None:
+        self.workspace.selection.set([self.workspace.model])
+
     def _on_selection(self) -> None:
         if not self.isVisible():
             self._stale = True
@@ -101,11 +108,11 @@ class InspectorPanel(Panel):
         self.refresh()
 
     def refresh_soon(self) -> None:
-        """Show what is true now at the next turn; cheap to call often."""
-        self._soon.start()
+        """Show what is true now at the next turn; cheap to call often, by jobs even after the panel is gone."""
+        if isValid(self):
+            self._soon.start()
 
-    def refresh_if_seen(self) -> None:
-        """Show what is true now, or when the panel is next seen."""
+    def _on_change(self) -> None:
         if self.isVisible():
             self.refresh()
         else:

@@ -99,9 +99,9 @@ class RowDelegate(QStyledItemDelegate):
         painter.setFont(font)
         metrics = QFontMetrics(font)
         if row.note:
-            note_width = min(metrics.horizontalAdvance(row.note), int(area.width() * 0.5))
-            text_width = metrics.horizontalAdvance(row.text)
-            note_width = max(note_width, min(metrics.horizontalAdvance(row.note), area.width() - text_width - _GAP))
+            wanted = metrics.horizontalAdvance(row.note) + 2
+            free = area.width() - metrics.horizontalAdvance(row.text) - _GAP
+            note_width = min(wanted, max(free, area.width() // 2))
             note = QRect(area.right() - note_width + 1, area.top(), note_width, area.height())
             painter.setPen(colors.muted)
             self._draw(painter, note, row.note, Qt.TextElideMode.ElideRight)

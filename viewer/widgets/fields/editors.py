@@ -48,7 +48,7 @@ class LineField(QLineEdit):
         self.setCompleter(completer)
         completer.activated.connect(lambda *_: QTimer.singleShot(0, self, self.commit_requested.emit))
         self.textEdited.connect(self._fill)
-        drop = QAction(icon("chevron"), "Choices", self)
+        drop = QAction(icon("drop-down"), "Choices", self)
         drop.triggered.connect(self.drop_down)
         self.addAction(drop, QLineEdit.ActionPosition.TrailingPosition)
 
@@ -88,6 +88,8 @@ class LineField(QLineEdit):
         key = event.key()
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             event.accept()
+            if self._list is not None:
+                self._list.hide()
             self.commit_requested.emit()
         elif key == Qt.Key.Key_Escape:
             event.accept()

@@ -56,7 +56,7 @@ class RowTree(QTreeView):
         self.setMouseTracking(True)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerItem)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setExpandsOnDoubleClick(False)
@@ -136,9 +136,9 @@ class RowTree(QTreeView):
             return
         left, top = rect.right() - _CHEVRON - 1, rect.center().y() - _CHEVRON // 2
         painter.save()
-        if not self.isExpanded(first):
+        if self.isExpanded(first):
             painter.translate(left + _CHEVRON / 2, top + _CHEVRON / 2)
-            painter.rotate(-90)
+            painter.rotate(90)
             painter.translate(-(left + _CHEVRON / 2), -(top + _CHEVRON / 2))
         icon("chevron", theme().muted).paint(painter, left, top, _CHEVRON, _CHEVRON)
         painter.restore()
@@ -204,9 +204,7 @@ class RowTree(QTreeView):
         return False
 
     def _set_current(self, index: QModelIndex) -> None:
-        self.selectionModel().setCurrentIndex(
-            index, QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
-        )
+        self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
 
     # -- keys and mouse --------------------------------------------------------------------------------------
 

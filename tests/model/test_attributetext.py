@@ -1,0 +1,143 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.attributetext import (
+    attribute_source,
+    convert_value,
+    has_text,
+    parse_any,
+    parse_attribute,
+    parse_float,
+    parse_int,
+    plainest,
+)
+from model.errors import ModelError
+from model.types import ElementType, Shape, TensorType
+
+K = AttributeKind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("3", K.INT, 3),
+        (" -1 ", K.INT, -1),
+        ("0x10", K.INT, 16),
+        ("1_000", K.INT, 1000),
+        ("−2", K.INT, -2),
+        ("1", K.FLOAT, 1.0),
+        ("0.1", K.FLOAT, 0.10000000149011612),
+        ("inf", K.FLOAT, math.inf),
+        ("1, 2,3", K.INTS, (1, 2, 3)),
+        ("[1, 2, 3]", K.INTS, (1, 2, 3)),
+        ("(1,)", K.INTS, (1,)),
+        ("1 2 3", K.INTS, (1, 2, 3)),
+        ("", K.INTS, ()),
+        ("[]", K.FLOATS, ()),
+        ("[0.5, -inf]", K.FLOATS, (0.5, -math.inf)),
+        ("a, b", K.STRINGS, ("a", "b")),
+        ('["a, b", "c"]', K.STRINGS, ("a, b", "c")),
+        ("'it\\'s', x", K.STRINGS, ("it's", "x")),
+        (" kept as it is ", K.STRING, " kept as it is "),
+        ("float[N,3]", K.TYPE_PROTO, TensorType(ElementType.FLOAT, Shape(("N", 3)))),
+    ],
+)
+def test_what_people_type(text, kind, value):
+    assert parse_attribute(text, kind) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("x", K.INT, "not a whole number"),
+        ("1.5", K.INT, "not a whole number"),
+        ("", K.INT, "not a whole number"),
+        (str(1 << 63), K.INT, "too large"),
+        ("9" * 5000, K.INT, "not a whole number"),
+        ("x", K.FLOAT, "not a number"),
+        ("1e39", K.FLOAT, "too large"),
+        ("[1, 2", K.INTS, "bracket is missing"),
+        ("1, x", K.INTS, "not a whole number"),
+        ("flot[3]", K.TYPE_PROTO, "not an element type"),
+        ("1", K.TENSOR, "not written as text"),
+    ],
+)
+def test_what_is_refused_and_why(text, kind, message):
+    with pytest.raises(ModelError, match=message):
+        parse_attribute(text, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("1", 1, K.INT),
+        ("1.5", 1.5, K.FLOAT),
+        ("[1, 2]", (1, 2), K.INTS),
+        ("1, 2.5", (1.0, 2.5), K.FLOATS),
+        ("[a, b]", ("a", "b"), K.STRINGS),
+        ('"1"', "1", K.STRING),
+        ("SAME_UPPER", "SAME_UPPER", K.STRING),
+        ("a, b", "a, b", K.STRING),
+    ],
+)
+def test_kinds_are_guessed(text, value, kind):
+    assert parse_any(text) == (value, kind)
+
+
+ints = st.integers(-(1 << 63), (1 << 63) - 1)
+floats = st.floats(width=32, allow_nan=False)
+texts = st.text(max_size=12)
+
+
+@given(
+    st.one_of(
+        ints.map(lambda v: make_attribute("a", v, K.INT)),
+        floats.map(lambda v: make_attribute("a", v, K.FLOAT)),
+        texts.map(lambda v: make_attribute("a", v, K.STRING)),
+        st.lists(ints, max_size=5).map(lambda v: make_attribute("a", v, K.INTS)),
+        st.lists(floats, max_size=5).map(lambda v: make_attribute("a", v, K.FLOATS)),
+        st.lists(texts, max_size=5).map(lambda v: make_attribute("a", v, K.STRINGS)),
+    )
+)
+def test_what_is_written_reads_back(attribute):
+    assert parse_attribute(attribute_source(attribute), attribute.kind) == attribute.value
+
+
+def test_floats_are_written_short():
+    tenth = make_attribute("a", 0.10000000149011612)
+    assert attribute_source(tenth) == "0.1"
+    assert attribute_source(make_attribute("a", 3.0)) == "3.0"
+
+
+def test_long_lists_are_cut():
+    assert attribute_source(make_attribute("a", tuple(range(10))), 3) == "0, 1, 2, …"
+
+
+@given(texts)
+def test_nothing_typed_breaks_the_parsers(text):
+    for kind in K:
+        if has_text(kind):
+            try:
+                parse_attribute(text, kind)
+            except ModelError:
+                continue
+    parse_any(text)
+
+
+def test_kinds_are_changed_keeping_what_can_be_kept():
+    assert convert_value(make_attribute("a", 3), K.FLOAT) == 3.0
+    assert convert_value(make_attribute("a", 3), K.INTS) == (3,)
+    assert convert_value(make_attribute("a", (4, 5)), K.INT) == 4
+    assert convert_value(make_attribute("a", "7"), K.INT) == 7
+    assert convert_value(make_attribute("a", "seven"), K.INT) == 0
+    assert convert_value(Attribute("a", K.INT, None, reference="b"), K.STRING) in ("", "None")
+    assert plainest(K.TENSOR).shape == ()
+
+
+def test_single_numbers():
+    assert parse_int("+5") == 5
+    assert parse_float("∞") == math.inf
