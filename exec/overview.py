@@ -5,12 +5,13 @@ The functions are module-level, so that `RunResult.apply` can have them computed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from exec.arrays import Array
+from exec.compare import Difference, compare_values
 from exec.engine import same_value
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
@@ -96,3 +97,30 @@ def contradictions(result: RunResult, declared: Mapping[int, Type]) -> list[Cont
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One value now and in an earlier run; `statistics` of tensors only."""
+
+    info: ValueInfo
+    statistics: Statistics | None
+    difference: Difference | None = None
+    mean_before: float | None = None
+
+
+def watch(result: RunResult, keys: Sequence[ValueKey], before: RunResult | None = None) -> list[Watched]:
+    """What became of some values, in the order of the keys; those that were not computed are nothing of shape ()."""
+    watched = []
+    for key in keys:
+        info = result.info(key)
+        if info is None:
+            watched.append(Watched(describe(None), None))
+            continue
+        facts = result.statistics(key)
+        earlier = before.find(key) if before is not None else MISSING
+        if before is None or earlier is MISSING:
+            watched.append(Watched(info, facts))
+            continue
+        known = before.statistics(key)
+        difference = compare_values(result.value(key), earlier)
+        watched.append(Watched(info, facts, difference, None if known is None else known.mean))
+    return watched

@@ -98,6 +98,11 @@ class Results(QObject):
         self.value_by_number: Callable[[int], Value | None] = lambda _number: None
         workspace.changes.changed.connect(self._on_change)
 
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The runs that are remembered, the newest last."""
+        return tuple(self._records)
+
     # -- values ----------------------------------------------------------------------------------------------
 
     def value_of(self, value: Value) -> Any:

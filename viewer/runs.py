@@ -7,9 +7,10 @@ gave goes to `workspace.results`; how it stands is told here, in the status line
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -22,6 +23,7 @@ from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
 from viewer.changes import is_in_model
 from viewer.jobs import Job
+from viewer.overlays import Overlays
 from viewer.results import Record
 from viewer.run_inputs import Recipe, RunInputs
 from viewer.run_marks import RunMarks
@@ -93,9 +95,12 @@ class RunControl(QObject):
     state_changed = Signal()  # running, paused, live or breakpoints
     nodes_finished = Signal(object)  # list[Node] that have just been computed
 
+    _open: ClassVar[weakref.WeakSet[RunControl]] = weakref.WeakSet()
+
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
+        self._open.add(self)
         self.inputs = RunInputs(workspace)
         self.breakpoints: tuple[Breakpoint, ...] = ()
         self.live = False
@@ -116,7 +121,18 @@ class RunControl(QObject):
         workspace.changes.changed.connect(self._on_change)
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
+        self.overlays = Overlays(workspace)
         self.nodes_finished.connect(self.marks.finished)
+
+    @classmethod
+    def all_open(cls) -> list[RunControl]:
+        """Those of every open document that has any, in the order of their titles."""
+        return sorted(cls._open, key=lambda one: one.workspace.title)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The document that is run."""
+        return self._workspace
 
     # -- what there is ---------------------------------------------------------------------------------------
 
@@ -296,8 +312,9 @@ class RunControl(QObject):
         if serial != self._serial:
             return
         self._job = self._run = None
+        self._news_timer.stop()
+        self._workspace.set_run_state("Not run")
         if isinstance(error, ModelError):
-            self._workspace.set_run_state("Not run")
             text = f"{error.title}: {error.detail}"
             if text != self._told or not self.live:
                 self._workspace.report(error)
@@ -352,10 +369,7 @@ class RunControl(QObject):
         elif failures:
             workspace.set_run_state(f"{plural(len(failures), 'node')} failed")
         else:
-            done = sum(n.state is State.DONE for n in result.nodes)
-            workspace.set_run_state(
-                f"Ran {plural(done, 'node')} in {duration_text(result.seconds)} · {bytes_text(result.peak_bytes)}"
-            )
+            workspace.set_run_state(_summary(result))
         self._tell_failure(result)
 
     def _tell_failure(self, result: RunResult) -> None:
@@ -459,6 +473,7 @@ class RunControl(QObject):
 
     def close(self) -> None:
         """End everything; the document is closed."""
+        self._open.discard(self)
         self._serial += 1
         self._live_timer.stop()
         self._news_timer.stop()
@@ -466,6 +481,16 @@ class RunControl(QObject):
         self._run = None
         if isinstance(session, WorkerSession):
             threading.Thread(target=session.close, name="end the worker").start()
+
+
+def _summary(result: RunResult) -> str:
+    done = sum(n.state is State.DONE for n in result.nodes)
+    kept = sum(n.state is State.KEPT for n in result.nodes)
+    time = duration_text(result.seconds)
+    if not done:
+        return f"Nothing changed: {plural(kept, 'node')} kept"
+    text = f"Ran {plural(done, 'node')} in {time}"
+    return f"{text}, kept {kept:,}" if kept else f"{text} · {bytes_text(result.peak_bytes)}"
 
 
 def result_is_whole(result: RunResult) -> bool:

@@ -79,6 +79,15 @@ def _clear_breakpoints(context: Context) -> None:
     context.opened.runs.set_breakpoints(())
 
 
+def _pin(context: Context) -> None:
+    values: dict[Value, None] = {}
+    for thing in _places(context):
+        found = thing.outputs if isinstance(thing, Node) else (thing,)
+        values.update((value, None) for value in found if value is not None)
+    context.opened.results.pin(values)
+    context.window.docks.open("watch")
+
+
 ACTIONS = (
     Action(
         id="run.run",
@@ -88,7 +97,7 @@ ACTIONS = (
         section=1,
         shortcut=("F6",),
         icon="run",
-        toolbar=41,
+        toolbar=61,
         contexts=frozenset({"canvas"}),
         tip="Every wire has a value afterwards.",
         words="execute compute evaluate infer",
@@ -124,7 +133,7 @@ ACTIONS = (
         shortcut=("Shift+F6",),
         enabled=_can_stop,
         icon="stop",
-        toolbar=42,
+        toolbar=62,
         tip="What was computed so far stays.",
         words="cancel abort end",
     ),
@@ -137,7 +146,7 @@ ACTIONS = (
         section=2,
         shortcut=("Ctrl+Alt+L",),
         icon="live",
-        toolbar=43,
+        toolbar=63,
         tip="Run what every edit affects.",
         words="automatic immediate preview",
     ),
@@ -184,5 +193,18 @@ ACTIONS = (
         section=4,
         enabled=_has_breakpoints,
         words="debug",
+    ),
+    Action(
+        id="run.pin",
+        title="&Watch Value",
+        run=_pin,
+        menu=Menu.RUN,
+        section=5,
+        shortcut=("Ctrl+Alt+W",),
+        enabled=lambda context: bool(_places(context)),
+        icon="pin",
+        contexts=frozenset({"node", "value"}),
+        tip="Pin it to see how it changes from run to run.",
+        words="pin watch list",
     ),
 )

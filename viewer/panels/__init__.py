@@ -55,9 +55,13 @@ class PanelInfo:
 PANELS: tuple[PanelInfo, ...] = (
     PanelInfo("outline", "OutlinePanel", "Outline", "left", "outline", open_at_first=True),
     PanelInfo("find", "FindPanel", "Find", "left", "find", "Ctrl+F", open_at_first=True),
-    PanelInfo("run", "RunPanel", "Run", "right", "run", "Ctrl+Shift+R"),
     PanelInfo("inspector", "InspectorPanel", "Inspector", "right", "inspector", "Alt+Return", open_at_first=True),
+    PanelInfo("run", "RunPanel", "Run", "right", "run", "Ctrl+Shift+R"),
     PanelInfo("problems", "ProblemsPanel", "Problems", "bottom", "problems"),
+    PanelInfo("differences", "DifferencesPanel", "Differences", "bottom", "compare"),
     PanelInfo("history", "HistoryPanel", "History", "bottom", "history"),
     PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw"),
+    PanelInfo("watch", "WatchPanel", "Watch", "bottom", "watch"),
+    PanelInfo("profile", "ProfilePanel", "Profile", "bottom", "profile"),
+    PanelInfo("compare", "ComparePanel", "Compare", "bottom", "compare"),
 )

@@ -10,9 +10,10 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidg
 from exec.session import Breakpoint
 from model.graph import Node
 from viewer.icons import icon
-from viewer.panels.run.controls import NumberEdit, Section, line
+from viewer.panels.run.controls import Section, line
 from viewer.places import name_of
 from viewer.text import display
+from viewer.widgets.number_edit import NumberEdit
 from viewer.workspace import Workspace
 
 Condition = Literal["non-finite", "above", "shape"]

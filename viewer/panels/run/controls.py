@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from PySide6.QtCore import QRegularExpression, Qt
-from PySide6.QtGui import QFont, QPalette, QRegularExpressionValidator, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QSpinBox, QVBoxLayout, QWidget
-
-_NUMBER = QRegularExpression(r"\s*[-+]?(\d+\.?\d*|\.\d+)?([eE][-+]?\d+)?\s*")
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont, QPalette, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QVBoxLayout, QWidget
 
 
 class Section(QWidget):
@@ -86,31 +82,6 @@ class Spin(QSpinBox):
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
         """Leave the wheel to the list around."""
         event.ignore()
-
-
-class NumberEdit(QLineEdit):
-    """A number, or nothing; `changed(number)` once it is entered."""
-
-    def __init__(self, name: str, hint: str, changed: Callable[[float | None], None]) -> None:
-        super().__init__()
-        self.setAccessibleName(name)
-        self.setPlaceholderText(hint)
-        self.setValidator(QRegularExpressionValidator(_NUMBER, self))
-        self.setMinimumWidth(48)
-        self.editingFinished.connect(lambda: changed(self.number()))
-
-    def number(self) -> float | None:
-        """What stands there; None for nothing or half a number."""
-        try:
-            return float(self.text())
-        except ValueError:
-            return None
-
-    def show_number(self, number: float | None) -> None:
-        """Show a number, or nothing."""
-        text = "" if number is None else f"{number:.9g}"
-        if text != self.text() and not self.hasFocus():
-            self.setText(text)
 
 
 def muted(text: str = "") -> QLabel:

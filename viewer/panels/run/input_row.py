@@ -27,9 +27,10 @@ from exec.images import SUFFIXES, ImageOptions
 from exec.inputs import Constant, File, InputSource, Random, Range
 from model.graph import Value
 from viewer.icons import icon
-from viewer.panels.run.controls import Combo, NumberEdit, line
+from viewer.panels.run.controls import Combo, line
 from viewer.run_inputs import RunInputs, SourceKind, kind_of
 from viewer.text import display, type_text
+from viewer.widgets.number_edit import NumberEdit
 
 _KINDS: list[tuple[str, object]] = [
     ("Random", "random"),

@@ -1,0 +1,170 @@
+"""Where a run's values are compared with others: the run before, a file, another model, another engine or precision."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exec import reference
+from exec.compare import Row, compare_runs, compare_with
+from exec.inputs import read_data_set, read_npz
+from exec.whatif import Precision, in_precision
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.io.save import prepare
+from model.progress import Progress
+from viewer.results import Record
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: Compares in the background; made on the GUI thread.
+Work = Callable[[Progress], list[Row]]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Something to compare with: its title, and what makes the work."""
+
+    title: str
+    prepare: Callable[[Record], Work]
+
+
+def with_record(other: Record) -> Callable[[Record], Work]:
+    """Against another run of the same document."""
+
+    def prepared(ours: Record) -> Work:
+        return lambda _progress: _compare(lambda: ours.result.apply(compare_runs, other.result))
+
+    return prepared
+
+
+def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Callable[[Record], Work]:
+    """Against named arrays that are read in the background."""
+
+    def prepared(ours: Record) -> Work:
+        return lambda _progress: _compare(lambda: ours.result.apply(compare_with, dict(arrays())))
+
+    return prepared
+
+
+def with_npz(path: Path) -> Callable[[Record], Work]:
+    """Against a file of arrays, matched by name, then shape."""
+    return with_arrays(lambda: {k: v for k, v in read_npz(path).items() if not k.startswith("__")})
+
+
+def with_data_set(workspace: Workspace, folder: Path) -> Callable[[Record], Work]:
+    """Against the expected outputs of a folder of test data."""
+    graph = workspace.runs.inputs.recipe().graph
+    return with_arrays(lambda: read_data_set(folder, graph).outputs)
+
+
+def with_model(other: Workspace) -> Callable[[Record], Work]:
+    """Against the last run of another open model, by the names of values."""
+
+    def prepared(ours: Record) -> Work:
+        theirs = other.results.current
+        if theirs is None:
+            raise ModelError("The other model was not run", f"run {other.title} first, with the same inputs")
+        names = {ours.result.layout.name(key[1]) for key in ours.result.layout.slots if not key[0]}
+        found = [v for v in other.model.graph.values() if v.name in names and theirs.result.info(v) is not None]
+        keys = {v.name: key for v in found if (key := theirs.key(v)) is not None}
+
+        def work(progress: Progress) -> list[Row]:
+            arrays = {}
+            for done, (name, key) in enumerate(keys.items()):
+                progress.report(done, len(keys))
+                arrays[name] = theirs.result.value(key)
+            return ours.result.apply(compare_with, arrays)
+
+        return lambda progress: _compare(lambda: work(progress))
+
+    return prepared
+
+
+def with_onnxruntime(workspace: Workspace) -> Callable[[Record], Work]:
+    """Against ONNX Runtime, every value that it can give."""
+
+    def prepared(ours: Record) -> Work:
+        document = workspace.document
+        if ours.state != document.current.id:
+            raise ModelError("The run is out of date", "run the model as it is now, then compare")
+        folder = tempfile.TemporaryDirectory(prefix="onnx-workbench-")
+        path, saving = document.path, None
+        if document.modified or path is None:
+            path = Path(folder.name) / "model.onnx"
+            saving = prepare(workspace.model, path)
+        feeds = dict(ours.feeds)
+
+        def work(progress: Progress) -> list[Row]:
+            with folder:
+                if saving is not None:
+                    saving.run(progress)
+                assert path is not None
+                arrays = reference.run_onnxruntime(path, feeds)
+            return ours.result.apply(compare_with, arrays)
+
+        return lambda progress: _compare(lambda: work(progress))
+
+    return prepared
+
+
+def with_precision(
+    workspace: Workspace, precision: Precision, nodes: Iterable[Node] | None
+) -> Callable[[Record], Work]:
+    """Against the same model with the values of some nodes (None: all) in fewer bits."""
+    chosen = None if nodes is None else frozenset(nodes)
+
+    def prepared(ours: Record) -> Work:
+        session = workspace.runs.session
+        request = session.request(ours.feeds, seed=workspace.runs.inputs.seed)
+        numbers = {session.number(v) for v in _float_values(workspace, chosen)}
+        rounded = in_precision(request, precision, numbers)
+
+        def work(progress: Progress) -> list[Row]:
+            other = session.perform(rounded, progress=progress)
+            other.raise_for_failure()
+            # The precise run is the reference, but the rows are about our values: the same keys.
+            return other.apply(compare_runs, ours.result)
+
+        return lambda progress: _compare(lambda: work(progress))
+
+    return prepared
+
+
+def _float_values(workspace: Workspace, nodes: frozenset[Node] | None) -> set[Value]:
+    """The float tensors that some nodes read as constants or make."""
+    results = workspace.results
+    found: set[Value] = set()
+    for node in workspace.model.graph.nodes if nodes is None else nodes:
+        if node.graph is not workspace.model.graph:
+            continue
+        constants = [v for v in node.inputs if v is not None and v.initializer is not None and v.producer is None]
+        for value in (*constants, *(v for v in node.outputs if v is not None)):
+            info = results.info_of(value)
+            kind = value.initializer.element_type if value.initializer is not None else info and info.element_type
+            if kind is not None and getattr(kind, "is_float", False):
+                found.add(value)
+    return found
+
+
+def _compare(work: Callable[[], list[Row]]) -> list[Row]:
+    try:
+        return work()
+    except LookupError as error:
+        raise ModelError("The values are gone", f"{error}. Run the model again.") from error
+
+
+def error_of(row: Row) -> float:
+    """How far a value is off: the tolerance it needs, infinite where it cannot be compared."""
+    return float("inf") if row.difference.problem else row.difference.tolerance
+
+
+def heat_of(row: Row) -> float:
+    """The error as a power of ten, fit for colours."""
+    error = error_of(row)
+    return 2.0 if not isfinite(error) else min(2.0, log10(max(error, 1e-10)))

@@ -1,0 +1,253 @@
+"""Compare: each value of the last run against a reference, the first divergence in front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from exec import reference
+from exec.compare import Row as Compared
+from exec.compare import first_divergence
+from model.errors import ModelError
+from model.graph import Node, Value
+from viewer import comparing
+from viewer.comparing import Work
+from viewer.panels import Panel
+from viewer.results import Record
+from viewer.runs import RunControl
+from viewer.text import display, number_text, plural
+from viewer.widgets.number_edit import NumberEdit
+from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.workspace import Workspace
+
+_COLUMNS = (
+    Column("#", 5, "Position in the run"),
+    Column("Value", 0, number=False),
+    Column("Operator", 18, number=False),
+    Column("Error", 11, "The least t with |a − b| ≤ t + t·|b| for every element"),
+    Column("Largest |Δ|", 12),
+    Column("Largest relative", 14),
+    Column("Mean |Δ|", 11),
+    Column("Cosine", 11),
+    Column("SNR (dB)", 10),
+    Column("Worst element", 18, number=False),
+    Column("Ours", 12),
+    Column("Reference", 12),
+)
+
+
+class ComparePanel(Panel):
+    """Chooses a reference and shows where it differs."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.rows: list[Compared] = []
+        self._last: tuple[str, Callable[[Record], Work]] | None = None
+        self._title = ""
+        self.choose = QPushButton("Compare with")
+        self.menu = QMenu(self.choose)
+        self.menu.aboutToShow.connect(self._fill_menu)
+        self.choose.setMenu(self.menu)
+        self.summary = QLabel("Compare the values of the last run with another.")
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary.setMinimumWidth(40)
+        self.divergence = QPushButton("First divergence")
+        self.divergence.setToolTip("Go to the first value, in the order of the run, that is not within the tolerances")
+        self.relative = NumberEdit("Relative tolerance", "0.001", lambda _: self._show())
+        self.absolute = NumberEdit("Absolute tolerance", "1e-05", lambda _: self._show())
+        for edit in (self.relative, self.absolute):
+            edit.setFixedWidth(64)
+        self.colour = QCheckBox("Colour graph")
+        self.colour.setToolTip("Colour the nodes by the error of their outputs")
+        self.colour.setChecked(True)
+        self.table = NumberTable("Compared values", _COLUMNS)
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        row.addWidget(self.choose)
+        row.addWidget(self.divergence)
+        row.addWidget(self.summary, 1)
+        for widget in (QLabel("relative"), self.relative, QLabel("absolute"), self.absolute, self.colour):
+            row.addWidget(widget)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(self.table)
+        self.setFocusProxy(self.table)
+        self.divergence.clicked.connect(self.go_to_divergence)
+        self.colour.toggled.connect(lambda _: self._colour())
+        self.table.chosen.connect(self._go)
+        self._show()
+
+    # -- choosing --------------------------------------------------------------------------------------------
+
+    def _fill_menu(self) -> None:
+        menu, workspace = self.menu, self.workspace
+        menu.clear()
+        results = workspace.results
+        ready = results.current is not None
+        before = results.previous
+        self._offer("The run before", comparing.with_record(before) if before is not None else None)
+        earlier = [r for r in results.records if r not in (results.current, before)]
+        if earlier:
+            runs = menu.addMenu("An earlier run")
+            titles = {entry.id: entry.title for entry in workspace.document.entries()}
+            for record in reversed(earlier):
+                title = f"after “{display(titles.get(record.state, '?'), 50)}”"
+                self._offer(title, comparing.with_record(record), runs)
+        menu.addSeparator()
+        menu.addAction("A file of arrays (.npz)…").triggered.connect(self._choose_file)
+        for folder in workspace.runs.inputs.data_sets():
+            self._offer(f"Expected outputs of {folder.name}", comparing.with_data_set(workspace, folder))
+        for other in RunControl.all_open():
+            if other.workspace is not workspace:
+                self._offer(
+                    f"The open model {display(other.workspace.title, 60)}", comparing.with_model(other.workspace)
+                )
+        runtime = comparing.with_onnxruntime(workspace) if reference.available() else None
+        self._offer("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
+        menu.addSeparator()
+        selected = [i for i in workspace.selection.items if isinstance(i, Node)]
+        for precision in ("float16", "bfloat16", "int8"):
+            nodes = f"the {plural(len(selected), 'node')} selected" if selected else "all nodes"
+            work = comparing.with_precision(workspace, precision, selected or None)
+            self._offer(f"What if {nodes} were in {precision}", work)
+        for action in menu.actions():
+            action.setEnabled(action.isEnabled() and ready)
+
+    def _offer(self, title: str, work: Callable[[Record], Work] | None, menu: QMenu | None = None) -> None:
+        action = (menu or self.menu).addAction(title.replace("&", "&&"))
+        action.setEnabled(work is not None)
+        if work is not None:
+            action.triggered.connect(partial(self.compare, title, work))
+
+    def _choose_file(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Compare with arrays", "", "Arrays (*.npz);;All files (*)")
+        if name:
+            self.compare(Path(name).name, comparing.with_npz(Path(name)))
+
+    def compare(self, title: str, prepare: Callable[[Record], Work], *_: object) -> None:
+        """Compare the last run with a reference, in the background."""
+        record = self.workspace.results.current
+        if record is None:
+            self.workspace.message("info", "Nothing to compare yet", "Run the model first.")
+            return
+        try:
+            work = prepare(record)
+        except ModelError as error:
+            self.workspace.report(error)
+            return
+        self.summary.setText(f"Comparing with {display(title, 80)}…")
+        self.workspace.jobs.start(
+            "Compare",
+            work,
+            done=lambda rows: self._take(title, rows),
+            finished=self._show,
+            supersede="compare",
+        )
+
+    # -- showing ---------------------------------------------------------------------------------------------
+
+    def _take(self, title: str, rows: list[Compared]) -> None:
+        self.rows, self._title = rows, title
+
+    def _tolerances(self) -> tuple[float, float]:
+        relative, absolute = self.relative.number(), self.absolute.number()
+        return 1e-3 if relative is None else relative, 1e-5 if absolute is None else absolute
+
+    @property
+    def first(self) -> Compared | None:
+        """The first value in the order of the run that is not within the tolerances."""
+        rtol, atol = self._tolerances()
+        return first_divergence(self.rows, rtol=rtol, atol=atol)
+
+    def _show(self) -> None:
+        first = self.first
+        self.divergence.setEnabled(first is not None)
+        rtol, atol = self._tolerances()
+        off = sum(not row.difference.within(rtol, atol) for row in self.rows)
+        if self.rows:
+            verdict = (
+                f"{off:,} of {plural(len(self.rows), 'value')} differ"
+                if off
+                else f"{plural(len(self.rows), 'value')} agree"
+            )
+            where = f", first {display(first.name, 40)}" if first is not None else ""
+            self.summary.setText(f"{display(self._title, 60)}: {verdict}{where}")
+        elif self._title:
+            self.summary.setText(f"{display(self._title, 60)}: no value could be matched")
+        self.table.set_rows([self._row(position, row) for position, row in enumerate(self.rows, 1)])
+        if first is not None:
+            self.table.sort_by(3)
+        self._colour()
+
+    def _row(self, position: int, row: Compared) -> Row:
+        value = self.workspace.results.value_by_number(row.key[1])
+        node = value.producer if value is not None else None
+        found = row.difference
+        rtol, atol = self._tolerances()
+        role = "" if found.within(rtol, atol) else "error"
+        name = display(row.name, 80)
+        tip = name if row.other == row.name else f"{name}\nmatched with {display(row.other, 80)}"
+        head = (
+            Cell(f"{position:,}", position),
+            Cell(name, role=role, tip=tip),
+            Cell(display(node.op_type, 40) if node is not None else "", role="muted"),
+        )
+        if found.problem:
+            cells = (Cell("differs", float("inf"), role), Cell(display(found.problem, 80)), *[Cell("")] * 7)
+            return Row(row, (*head, *cells))
+        return Row(
+            row,
+            (
+                *head,
+                _number(found.tolerance, role),
+                _number(found.max_abs),
+                _number(found.max_rel),
+                _number(found.mean_abs),
+                Cell(f"{found.cosine:.7f}", found.cosine),
+                Cell(number_text(found.snr, 4), found.snr),
+                Cell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted"),
+                _value(found.worst_pair[0]),
+                _value(found.worst_pair[1]),
+            ),
+        )
+
+    def _colour(self) -> None:
+        overlays = self.workspace.runs.overlays
+        if not self.rows:
+            return
+        if not self.colour.isChecked():
+            overlays.choose("")
+            return
+        numbers: dict[Node, float] = {}
+        for row in self.rows:
+            value = self.workspace.results.value_by_number(row.key[1])
+            if value is not None and value.producer is not None:
+                numbers[value.producer] = max(comparing.heat_of(row), numbers.get(value.producer, -20.0))
+        overlays.show(numbers, "Error (power of ten)")
+
+    def _go(self, row: Compared) -> None:
+        value = self.workspace.results.value_by_number(row.key[1])
+        if isinstance(value, Value):
+            self.workspace.reveal(value)
+
+    def go_to_divergence(self) -> None:
+        """Show where the runs part."""
+        first = self.first
+        if first is not None:
+            self._go(first)
+
+
+def _number(number: float, role: str = "") -> Cell:
+    return Cell(number_text(number, 4), number, role)
+
+
+def _value(value: object) -> Cell:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Cell(number_text(value, 6), float(value))
+    return Cell("" if value is None else display(str(value), 40))

@@ -1,0 +1,327 @@
+"""Profile: where time and memory go, by node and by operator, and which tensors are alive at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from exec.results import Moment, NodeResult, State
+from model.graph import Node, Value
+from viewer.overlays import TITLES, multiply_adds
+from viewer.panels import Panel
+from viewer.places import name_of
+from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
+from viewer.theme import theme, themes
+from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.workspace import Workspace
+
+_COUNTED = (State.DONE, State.KEPT, State.CONSTANT)
+
+
+class ProfilePanel(Panel):
+    """Three views of the last run, and the choice of what the graph is coloured by."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.view = QComboBox()
+        self.view.setAccessibleName("View of the profile")
+        self.view.addItems(["By node", "By operator", "Memory over the run"])
+        self.colour = QComboBox()
+        self.colour.setAccessibleName("Colour the graph by")
+        self.colour.addItem("Operator category", "")
+        for kind, title in TITLES.items():
+            self.colour.addItem(title, kind)
+        self.summary = QLabel()
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.nodes = NumberTable(
+            "Nodes by time",
+            [
+                Column("Node", 0, number=False),
+                Column("Operator", 18, number=False),
+                Column("Time", 11),
+                Column("Share", 8),
+                Column("Output", 20),
+                Column("Memory", 11),
+                Column("Multiply-adds", 14),
+                Column("State", 12, number=False),
+            ],
+        )
+        self.operators = NumberTable(
+            "Operators by time",
+            [
+                Column("Operator", 0, number=False),
+                Column("Nodes", 9),
+                Column("Time", 11),
+                Column("Share", 9),
+                Column("Mean", 11),
+                Column("Memory", 12),
+            ],
+        )
+        self.memory = _MemoryView(workspace)
+        self.stack = QStackedWidget()
+        for page in (self.nodes, self.operators, self.memory):
+            self.stack.addWidget(page)
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        row.addWidget(self.view)
+        row.addWidget(self.summary, 1)
+        row.addWidget(QLabel("Colour the graph by"))
+        row.addWidget(self.colour)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(self.stack)
+        self.setFocusProxy(self.nodes)
+        self.view.currentIndexChanged.connect(self.stack.setCurrentIndex)
+        self.view.currentIndexChanged.connect(lambda _: self._refresh())
+        self.colour.activated.connect(lambda _: workspace.runs.overlays.choose(self.colour.currentData()))
+        self.nodes.chosen.connect(workspace.reveal)
+        self.operators.chosen.connect(self._select_operator)
+        workspace.results.changed.connect(self._on_results)
+        workspace.runs.overlays.changed.connect(self._show_colour)
+        self.nodes.sort_by(2)
+        self.operators.sort_by(2)
+        self._show_colour()
+        self._refresh()
+
+    def _show_colour(self) -> None:
+        index = self.colour.findData(self.workspace.runs.overlays.kind)
+        self.colour.setCurrentIndex(max(0, index))
+
+    def _on_results(self, values: object) -> None:
+        if values is None:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        results = self.workspace.results
+        record = results.current
+        if record is None:
+            self.summary.setText("Run the model to see where time and memory go.")
+            return
+        known = {n: r for n, r in results.nodes().items() if n.graph is not None and r.state in _COUNTED}
+        ran = {n: r for n, r in known.items() if r.state is not State.CONSTANT}
+        total = sum(r.seconds for n, r in ran.items() if not self._is_inside(n)) or 1.0
+        kept = "" if all(r.state is State.DONE for r in ran.values()) else " (partly of earlier runs)"
+        self.summary.setText(
+            f"{plural(len(ran), 'node')} · {duration_text(total)}{kept} · peak {bytes_text(record.result.peak_bytes)}"
+        )
+        self.nodes.set_rows([self._node_row(n, r, total) for n, r in known.items()])
+        self.operators.set_rows(_operator_rows(ran, total))
+        if self.stack.currentWidget() is self.memory:
+            self.memory.show_moments(record.result.timeline())
+
+    def _is_inside(self, node: Node) -> bool:
+        """Whether a node belongs to a function, whose call is counted."""
+        return node.graph is not None and node.graph.root is not self.workspace.model.graph
+
+    def _node_row(self, node: Node, result: NodeResult, total: float) -> Row:
+        results = self.workspace.results
+        output = next((v for v in node.outputs if v is not None), None)
+        info = None if output is None else results.info_of(output)
+        macs = multiply_adds(node, self._shape)
+        spent = result.state is not State.CONSTANT
+        return Row(
+            node,
+            (
+                Cell(name_of(node), tip=display(node.name, 500)),
+                Cell(display(result.operator, 60)),
+                Cell(duration_text(result.seconds), result.seconds) if spent else Cell(""),
+                Cell(f"{result.seconds / total:.1%}", result.seconds) if spent else Cell(""),
+                Cell("" if info is None or info.kind != "tensor" else shape_text(info.shape)),
+                Cell(bytes_text(result.nbytes), result.nbytes),
+                Cell(count_text(macs), macs) if macs else Cell(""),
+                Cell({State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}[result.state], role="muted"),
+            ),
+        )
+
+    def _shape(self, value: Value | None) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        if value.initializer is not None:
+            return tuple(value.initializer.shape)
+        info = self.workspace.results.info_of(value)
+        return info.shape if info is not None and info.kind == "tensor" else None
+
+    def _select_operator(self, operator: str) -> None:
+        nodes = [n for n, r in self.workspace.results.nodes().items() if r.operator == operator]
+        self.workspace.selection.set([n for n in nodes if n.graph is self.workspace.graph])
+
+
+def _operator_rows(ran: dict[Node, NodeResult], total: float) -> list[Row]:
+    groups: dict[str, list[NodeResult]] = {}
+    for result in ran.values():
+        groups.setdefault(result.operator, []).append(result)
+    rows = []
+    for operator, members in groups.items():
+        seconds = sum(r.seconds for r in members)
+        size = sum(r.nbytes for r in members)
+        cells = (
+            Cell(display(operator, 80)),
+            Cell(f"{len(members):,}", len(members)),
+            Cell(duration_text(seconds), seconds),
+            Cell(f"{seconds / total:.1%}", seconds),
+            Cell(duration_text(seconds / len(members)), seconds / len(members)),
+            Cell(bytes_text(size), size),
+        )
+        rows.append(Row(operator, cells))
+    return rows
+
+
+class _MemoryView(QSplitter):
+    """The curve, and the tensors alive where one points."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._workspace = workspace
+        self.curve = MemoryCurve()
+        self.table = NumberTable(
+            "Tensors alive", [Column("Tensor", 0, number=False), Column("Shape", 18), Column("Memory", 11)]
+        )
+        self.where = QLabel()
+        self.where.setTextFormat(Qt.TextFormat.PlainText)
+        self.where.setContentsMargins(6, 2, 6, 2)
+        side = QWidget()
+        layout = QVBoxLayout(side)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.where)
+        layout.addWidget(self.table)
+        self.addWidget(self.curve)
+        self.addWidget(side)
+        self.setSizes([600, 400])
+        self.curve.pointed.connect(self._show_alive)
+        self.curve.chosen.connect(self._go)
+        self.table.chosen.connect(workspace.reveal)
+        self.table.sort_by(2)
+
+    def show_moments(self, moments: Sequence[Moment]) -> None:
+        """Show a run; the peak is pointed at."""
+        self.curve.set_moments(moments)
+
+    def _show_alive(self, moment: Moment) -> None:
+        results = self._workspace.results
+        record = results.current
+        node = results.node_by_number(moment.node)
+        if record is None:
+            return
+        self.where.setText(f"{bytes_text(moment.live_bytes)} alive at {name_of(node) if node is not None else '?'}")
+        rows = []
+        for key in moment.alive:
+            info, value = record.result.info(key), results.value_by_number(key[1])
+            if info is not None and value is not None:
+                shape = shape_text(info.shape) if info.kind == "tensor" else str(info)
+                rows.append(Row(value, (Cell(name_of(value)), Cell(shape), Cell(bytes_text(info.nbytes), info.nbytes))))
+        self.table.set_rows(rows)
+
+    def _go(self, moment: Moment) -> None:
+        node = self._workspace.results.node_by_number(moment.node)
+        if node is not None:
+            self._workspace.reveal(node)
+
+
+class MemoryCurve(QWidget):
+    """Bytes alive over the run order; point to see a moment, click to go to its node, arrows to walk."""
+
+    pointed = Signal(object)  # Moment
+    chosen = Signal(object)  # Moment
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moments: list[Moment] = []
+        self.current = -1
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumSize(120, 80)
+        self.setAccessibleName("Memory over the run")
+        themes().themeChanged.connect(self.update)
+
+    def set_moments(self, moments: Sequence[Moment]) -> None:
+        """Show a run and point at its peak."""
+        self.moments = list(moments)
+        self.current = -1
+        if self.moments:
+            self._point(max(range(len(self.moments)), key=lambda i: self.moments[i].live_bytes))
+        self.update()
+
+    def _point(self, index: int) -> None:
+        index = min(max(index, 0), len(self.moments) - 1)
+        if index != self.current and self.moments:
+            self.current = index
+            moment = self.moments[index]
+            self.setAccessibleDescription(f"{bytes_text(moment.live_bytes)} alive at step {index + 1}")
+            self.pointed.emit(moment)
+            self.update()
+
+    def _plot(self) -> QRectF:
+        return QRectF(self.rect()).adjusted(70, 12, -12, -22)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Point at the moment under the pointer."""
+        plot = self._plot()
+        if self.moments and plot.width() > 0:
+            self._point(int((event.position().x() - plot.left()) / plot.width() * len(self.moments)))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Go to the node."""
+        self.mouseMoveEvent(event)
+        if self.current >= 0:
+            self.chosen.emit(self.moments[self.current])
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Walk with the arrows, go with Enter."""
+        key = event.key()
+        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.moments:
+            self._point(self.current + (1 if key == Qt.Key.Key_Right else -1))
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current >= 0:
+            self.chosen.emit(self.moments[self.current])
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+        """Axes, curve and the moment pointed at."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colors, plot = theme(), self._plot()
+        painter.fillRect(self.rect(), colors.panel)
+        peak = max((m.live_bytes for m in self.moments), default=0)
+        if not peak or plot.width() < 10:
+            painter.end()
+            return
+        painter.setPen(colors.border)
+        painter.drawLine(plot.bottomLeft(), plot.bottomRight())
+        painter.setPen(colors.muted)
+        for share in (0.0, 0.5, 1.0):
+            y = plot.bottom() - share * plot.height()
+            painter.drawText(
+                QRectF(0, y - 8, plot.left() - 6, 16), Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+                bytes_text(int(share * peak)),
+            )  # fmt: skip
+        bottom = QRectF(plot.left(), plot.bottom() + 2, plot.width(), 18)
+        painter.drawText(bottom, Qt.AlignmentFlag.AlignLeft, "first node")
+        painter.drawText(bottom, Qt.AlignmentFlag.AlignRight, f"{len(self.moments):,}th node")
+        self._draw_curve(painter, plot, peak)
+        painter.end()
+
+    def _draw_curve(self, painter: QPainter, plot: QRectF, peak: int) -> None:
+        colors, count = theme(), len(self.moments)
+        points = [plot.bottomLeft()]
+        for index, moment in enumerate(self.moments):
+            y = plot.bottom() - moment.live_bytes / peak * plot.height()
+            points += [
+                QPointF(plot.left() + index / count * plot.width(), y),
+                QPointF(plot.left() + (index + 1) / count * plot.width(), y),
+            ]
+        points.append(plot.bottomRight())
+        fill = QColor(colors.accent)
+        fill.setAlpha(70)
+        painter.setPen(QPen(colors.accent, 1.2))
+        painter.setBrush(fill)
+        painter.drawPolygon(QPolygonF(points))
+        if self.current >= 0:
+            x = plot.left() + (self.current + 0.5) / count * plot.width()
+            painter.setPen(QPen(colors.text, 1.0, Qt.PenStyle.DashLine))
+            painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))

@@ -1,0 +1,164 @@
+"""Watch: pinned values over runs, with what became of them since the run before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from exec.overview import Watched, watch
+from exec.plan import ValueKey
+from model.graph import Node, Value
+from viewer.panels import Panel
+from viewer.places import name_of
+from viewer.results import Record
+from viewer.text import element_text, number_text, plural, shape_text
+from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.workspace import Workspace
+
+_COLUMNS = (
+    Column("Value", 0, number=False),
+    Column("Type", 20, number=False),
+    Column("Minimum", 12),
+    Column("Maximum", 12),
+    Column("Mean", 12),
+    Column("Deviation", 12),
+    Column("Zeros", 9),
+    Column("NaN, ∞", 9),
+    Column("Δ mean", 12, "Mean less the mean of the run before"),
+    Column("Largest |Δ|", 13, "Largest change of an element since the run before"),
+)
+
+
+class WatchPanel(Panel):
+    """The list of pinned values."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.table = NumberTable("Watched values", _COLUMNS)
+        self.hint = QLabel()
+        self.hint.setTextFormat(Qt.TextFormat.PlainText)
+        self.pin_button = QPushButton("Pin selected")
+        self.pin_button.setToolTip("Watch the values selected in the graph, or the outputs of the nodes selected")
+        self.unpin_button = QPushButton("Unpin")
+        self.unpin_button.setToolTip("Take the selected rows off the list")
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        row.addWidget(self.hint, 1)
+        row.addWidget(self.pin_button)
+        row.addWidget(self.unpin_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(self.table)
+        self.setFocusProxy(self.table)
+        self._behind = True
+        self._known: dict[Value, Watched] = {}
+        self.pin_button.clicked.connect(lambda: workspace.trigger("run.pin"))
+        self.unpin_button.clicked.connect(lambda: workspace.results.unpin(self.table.selected()))
+        self.table.chosen.connect(workspace.reveal)
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
+        workspace.results.pins_changed.connect(self._refresh)
+        workspace.results.changed.connect(self._on_results)
+        workspace.selection.changed.connect(self._show_buttons)
+        workspace.changes.values_changed.connect(lambda _values: self._show())
+        self._refresh()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt
+        """Catch up with what happened while nobody looked."""
+        super().showEvent(event)
+        if self._behind:
+            self._refresh()
+
+    def _on_results(self, values: object) -> None:
+        if values is None:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        results = self.workspace.results
+        self._behind = not self.isVisible()
+        record, before = results.current, results.previous
+        if record is None or self._behind or not results.pinned:
+            self._known = {}
+            self._show()
+            return
+        keys = {value: key for value in results.pinned if (key := record.key(value)) is not None}
+        self.workspace.jobs.start(
+            "Watch values",
+            lambda _progress: _look(record, before, list(keys.values())),
+            done=lambda found: self._take(dict(zip(keys, found, strict=False))),
+            supersede="watch",
+        )
+
+    def _take(self, known: dict[Value, Watched]) -> None:
+        self._known = known
+        self._show()
+
+    def _show(self) -> None:
+        results = self.workspace.results
+        self.hint.setText(
+            plural(len(results.pinned), "value")
+            if results.pinned
+            else "Pin values to see how they change from run to run."
+        )
+        self.table.set_rows([Row(value, self._cells(value)) for value in results.pinned])
+        self._show_buttons()
+
+    def _cells(self, value: Value) -> tuple[Cell, ...]:
+        role = "muted" if self.workspace.results.is_stale(value) else ""
+        watched = self._known.get(value)
+        name = Cell(name_of(value), role=role, tip=f"{name_of(value)}: out of date" if role else name_of(value))
+        if watched is None:
+            return (name, Cell("not computed", role="muted"), *[Cell("")] * 8)
+        info, facts, change = watched.info, watched.statistics, watched.difference
+        tensor = info.kind == "tensor" and info.element_type is not None
+        kind = (
+            f"{element_text(info.element_type)} {shape_text(info.shape)}" if tensor and info.element_type else str(info)
+        )
+        cells = [name, Cell(kind, role=role)]
+        if facts is None:
+            return (*cells, *[Cell("")] * 8)
+        cells += [_number(x) for x in (facts.minimum, facts.maximum, facts.mean, facts.deviation)]
+        cells.append(Cell(f"{facts.zeros / facts.size:.1%}" if facts.size else "", facts.zeros))
+        cells.append(Cell(number_text(facts.non_finite), facts.non_finite, "error" if facts.non_finite else ""))
+        if watched.mean_before is not None and facts.mean is not None:
+            cells.append(_signed(facts.mean - watched.mean_before))
+        else:
+            cells.append(Cell(""))
+        if change is None:
+            cells.append(Cell(""))
+        elif change.problem:
+            cells.append(Cell("other shape", role="changed", tip=change.problem))
+        else:
+            cells.append(Cell(number_text(change.max_abs, 5), change.max_abs, "changed" if change.max_abs else "muted"))
+        return tuple(cells)
+
+    def _show_buttons(self) -> None:
+        items = self.workspace.selection.items
+        self.pin_button.setEnabled(any(isinstance(item, (Node, Value)) for item in items))
+        self.unpin_button.setEnabled(bool(self.table.selected()))
+
+
+def _number(number: Any) -> Cell:
+    return Cell("") if number is None else Cell(number_text(number, 5), float(number))
+
+
+def _signed(number: float) -> Cell:
+    sign = "+" if number > 0 else ""
+    return Cell(f"{sign}{number_text(number, 5)}", number, "changed" if number else "muted")
+
+
+def _look(record: Record, before: Record | None, keys: list[ValueKey]) -> list[Watched]:
+    """Off the GUI thread."""
+    try:
+        if before is not None:
+            return record.result.apply(watch, keys, before.result)
+    except LookupError:
+        pass  # the run before is gone
+    try:
+        return record.result.apply(watch, keys)
+    except LookupError:
+        return []

@@ -1,0 +1,189 @@
+"""A sortable table of names and numbers, each row about an object of the model: profile, compare, watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QFont, QFontDatabase
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+
+from viewer.theme import theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text, and what it is sorted by where that is not the text; `role` names a colour of the theme."""
+
+    text: str
+    number: float | None = None
+    role: str = ""
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading; numbers stand right and in the fixed font. `width` is in characters, 0 takes the rest."""
+
+    title: str
+    width: int = 0
+    tip: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row and the object it is about."""
+
+    target: Any
+    cells: tuple[Cell, ...]
+
+
+class NumberModel(QAbstractTableModel):
+    """The rows of a NumberTable."""
+
+    def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.columns = tuple(columns)
+        self.rows: list[Row] = []
+        self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows."""
+        self.beginResetModel()
+        self.rows = list(rows)
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many rows."""
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many columns."""
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(  # noqa: N802 - Qt
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Headings, placed as their columns."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        column = self.columns[section]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return column.title
+            case Qt.ItemDataRole.ToolTipRole:
+                return column.tip or column.title
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(column)
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        cell = self.rows[index.row()].cells[index.column()]
+        column = self.columns[index.column()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return cell.text
+            case Qt.ItemDataRole.UserRole:
+                return cell.text if cell.number is None else cell.number
+            case Qt.ItemDataRole.ToolTipRole:
+                return cell.tip or cell.text
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(column)
+            case Qt.ItemDataRole.FontRole if column.number:
+                return QFont(self._fixed)
+            case Qt.ItemDataRole.ForegroundRole if cell.role:
+                color: QColor = getattr(theme(), cell.role)
+                return color
+        return None
+
+
+class _Order(QSortFilterProxyModel):
+    """Sorts numbers as numbers, cells without one last, whichever way."""
+
+    def lessThan(self, left: Index, right: Index) -> bool:  # noqa: N802 - Qt
+        """Whether one row comes before another."""
+        a, b = left.data(Qt.ItemDataRole.UserRole), right.data(Qt.ItemDataRole.UserRole)
+        if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+            return bool(a < b)
+        if isinstance(a, str) and isinstance(b, str):
+            return a.casefold() < b.casefold()
+        return isinstance(a, str) == (self.sortOrder() is Qt.SortOrder.DescendingOrder)
+
+
+class NumberTable(QTableView):
+    """The table. `chosen(object)` comes for the row a person goes to."""
+
+    chosen = Signal(object)
+
+    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.source = NumberModel(columns, self)
+        self._order = _Order(self)
+        self._order.setSourceModel(self.source)
+        self._order.setSortRole(Qt.ItemDataRole.UserRole)
+        self.setModel(self._order)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        self.setSortingEnabled(True)
+        self._order.sort(-1)  # the order of the rows, until a heading is clicked
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        character = self.fontMetrics().averageCharWidth()
+        for index, column in enumerate(columns):
+            if column.width:
+                header.setSectionResizeMode(index, QHeaderView.ResizeMode.Interactive)
+                self.setColumnWidth(index, column.width * character + 18)
+            else:
+                header.setSectionResizeMode(index, QHeaderView.ResizeMode.Stretch)
+        self.activated.connect(self._choose)
+        self.clicked.connect(self._choose)
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows; the order a person chose stays."""
+        self.source.set_rows(rows)
+
+    def sort_by(self, column: int, *, descending: bool = True) -> None:
+        """Sort as if a heading had been clicked."""
+        self.sortByColumn(column, Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder)
+
+    def targets(self) -> list[Any]:
+        """The objects of the rows, in the order shown."""
+        count = self._order.rowCount()
+        return [self._target(self._order.index(row, 0)) for row in range(count)]
+
+    def selected(self) -> list[Any]:
+        """The objects of the selected rows."""
+        return [self._target(index) for index in self.selectionModel().selectedRows()]
+
+    def _target(self, index: QModelIndex) -> Any:
+        return self.source.rows[self._order.mapToSource(index).row()].target
+
+    def _choose(self, index: QModelIndex) -> None:
+        self.chosen.emit(self._target(index))
+
+
+def _alignment(column: Column) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column.number else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter
