@@ -20,6 +20,7 @@ from viewer.settings import Settings
 from viewer.types import Types
 
 if TYPE_CHECKING:
+    from viewer.pairing import Comparing
     from viewer.results import Results
     from viewer.runs import RunControl
 
@@ -53,6 +54,8 @@ class Workspace(QObject):
     run_state_changed = Signal()
     action_requested = Signal(str)  # the id of an Action
     marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`
+    grouped = Signal(object, str, object)  # Mapping[Node, str] or None, what the words are, their order; see `group`
+    comparing_changed = Signal()
     overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
@@ -73,6 +76,7 @@ class Workspace(QObject):
         self.changes = Changes(document, self)
         self.types = Types(document, self.jobs, self)
         self.problems = Problems(document, self.types, self.jobs, self)
+        self.comparing: Comparing | None = None  # with another open document
         self.run_state = ""  # for the status line; see set_run_state
         self._graph = document.model.graph
         self._back: list[Graph] = []
@@ -213,6 +217,16 @@ class Workspace(QObject):
         """Colour the nodes of the graph by a number each, with a legend; None takes the colours away."""
         self.overlaid.emit(numbers, title)
 
+    def group(self, keys: Mapping[Node, str] | None, title: str = "", order: tuple[str, ...] = ()) -> None:
+        """Colour the nodes of the graph by a word each, with a legend; words in `order` keep their colours."""
+        self.grouped.emit(keys, title, order)
+
+    def set_comparing(self, comparing: Comparing | None) -> None:
+        """Say what this document is compared with; None: with nothing any more."""
+        if comparing is not self.comparing:
+            self.comparing = comparing
+            self.comparing_changed.emit()
+
     def mark(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
         self.marked.emit(kind, list(items))
@@ -229,6 +243,8 @@ class Workspace(QObject):
 
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
+        if self.comparing is not None:
+            self.comparing.close()
         self.jobs.close()
         if self.has_runs:
             self.runs.close()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewer.actions.action import Action, Context, Menu, with_document
 from viewer.text import plural
+
+if TYPE_CHECKING:
+    from viewer.document_tab import DocumentTab
 
 
 def _knows_types(context: Context) -> bool:
@@ -21,7 +26,37 @@ def _write_types(context: Context) -> None:
     workspace.message("info", "Types and shapes are in the model", f"{plural(changed, 'declaration')} written.")
 
 
+def _compare(context: Context) -> None:
+    """Choose the other model: it is opened in a tab of its own, and the differences are listed below."""
+    from viewer.dialogs.files import ask_open
+
+    window, workspace = context.window, context.opened
+    tab = window.tab
+
+    def link(other: DocumentTab) -> None:
+        from viewer.pairing import Comparing
+
+        Comparing(other.workspace, workspace)
+        if tab is not None:
+            window.activate(tab)
+        window.docks.open("differences")
+
+    for path in ask_open(window, window.settings)[:1]:
+        window.files.open_then(path, link)
+
+
 ACTIONS = (
+    Action(
+        id="model.compare",
+        title="Compare title="&Compare with…"with…",
+        run=_compare,
+        enabled=with_document,
+        menu=Menu.MODEL,
+        section=3,
+        icon="compare",
+        tip="List what differs from another model, mark it on both graphs, and copy changes between them.",
+        words="diff difference versions",
+    ),
     Action(
         id="model.write_types",
         title="Write Inferred &Types into the Model",

@@ -71,9 +71,14 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
     return Colouring(steps, palette, (theme.text, *(_readable_on(color) for color in palette[1:])), legend)
 
 
-def by_key(scene: Scene, theme: Theme, keys: Mapping[Node, Hashable], title: str) -> Colouring:
-    """Colour nodes by device, pipeline stage or anything else that has few different values."""
-    distinct = list(dict.fromkeys(keys.values()))
+def by_key(
+    scene: Scene, theme: Theme, keys: Mapping[Node, Hashable], title: str, order: tuple[Hashable, ...] = ()
+) -> Colouring:
+    """Colour nodes by device, pipeline stage or anything else that has few different values.
+
+    Those in `order` always have the same colours: blue, orange, green …
+    """
+    distinct = list(dict.fromkeys((*order, *keys.values())))
     number = {key: 1 + index % len(_DEVICES) for index, key in enumerate(distinct)}
     indices = np.zeros(len(scene.boxes), np.uint8)
     for index, box in enumerate(scene.boxes):

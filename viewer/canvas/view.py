@@ -89,6 +89,7 @@ class GraphView(Surface):
         workspace.graph_shown.connect(self._on_graph_shown)
         workspace.reveal_requested.connect(self.reveal)
         workspace.marked.connect(self.set_marks)
+        workspace.grouped.connect(self.set_groups)
         workspace.overlaid.connect(self.set_overlay)
         workspace.selection.changed.connect(self._on_selection)
         workspace.selection.hover_changed.connect(self._on_hover)
@@ -258,6 +259,13 @@ class GraphView(Surface):
             self._set_shades(None)
         else:
             self._set_shades(lambda scene: colouring.by_heat(scene, theme(), numbers, title))
+
+    def set_groups(self, keys: Mapping[Node, str] | None, title: str = "", order: tuple[str, ...] = ()) -> None:
+        """Colour nodes by a word each, with a legend; words in `order` keep their colours. None: by category again."""
+        if keys is None:
+            self._set_shades(None)
+        else:
+            self._set_shades(lambda scene: colouring.by_key(scene, theme(), keys, title, order))
 
     def set_devices(self, *, shown: bool) -> None:
         """Colour nodes by the device or pipeline stage their configurations name."""

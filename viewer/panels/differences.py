@@ -1,0 +1,228 @@
+"""Differences: this document held against another one, as a list; going to both places, and copying changes over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model.queries.differences import Difference
+from viewer.commands.diff import location
+from viewer.pairing import Comparing
+from viewer.panels import Panel
+from viewer.text import count_text, display, plural
+from viewer.theme import theme
+from viewer.workspace import Workspace
+
+Index = QModelIndex | QPersistentModelIndex
+
+_KINDS = ("added", "removed", "changed", "renamed", "moved")
+_SIGNS = {"added": "+", "removed": "−", "changed": "~", "renamed": "=", "moved": "↕"}
+
+
+class DifferenceModel(QAbstractTableModel):
+    """The differences of the kinds that are shown."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.rows: list[Difference] = []
+        self.titles = ("Before", "After")
+
+    def set(self, rows: list[Difference], titles: tuple[str, str]) -> None:
+        """Show these; the titles name the two documents."""
+        self.beginResetModel()
+        self.rows, self.titles = rows, titles
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many."""
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+        """Kind, place, what, and what it is in either document."""
+        return 5
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Column titles."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return ("Kind", "Where", "What", *(display(t, 60) for t in self.titles))[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        row = self.rows[index.row()]
+        column = index.column()
+        after = str(row.numbers) if row.numbers is not None and not row.numbers.problem else row.after
+        texts = (f"{_SIGNS[row.kind]} {row.kind}", location(row.place), row.aspect or "all of it", row.before, after)
+        if role == Qt.ItemDataRole.DisplayRole:
+            return display(texts[column], 300)
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            return display(texts[column], 1000, keep_lines=True)
+        if role == Qt.ItemDataRole.ForegroundRole and column == 0:
+            return {"added": theme().changed, "removed": theme().warning}.get(row.kind)
+        return None
+
+
+class DifferencesPanel(Panel):
+    """The list; a row that is chosen is shown in both graphs. Enter goes there."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.model = DifferenceModel(self)
+        self._comparing: Comparing | None = None
+        self.table = self._make_table()
+        self.summary = QLabel("", self)
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.choose_button = QPushButton("Compare with…", self)
+        self.choose_button.setToolTip("Choose another model to hold this one against")
+        self.choose_button.clicked.connect(lambda: workspace.trigger("model.compare"))
+        self.take_button = QPushButton("Copy to this", self)
+        self.take_button.setToolTip("Make this document like the other one in the selected respects; can be undone")
+        self.take_button.clicked.connect(lambda: self._take(into_other=False))
+        self.give_button = QPushButton("Copy to the other", self)
+        self.give_button.setToolTip("Make the other document like this one in the selected respects; can be undone")
+        self.give_button.clicked.connect(lambda: self._take(into_other=True))
+        self.end_button = QPushButton("Stop comparing", self)
+        self.end_button.clicked.connect(self._end)
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        row.addWidget(self.summary, 1)
+        self.filters = {kind: self._filter(kind, row) for kind in _KINDS}
+        for button in (self.take_button, self.give_button, self.end_button, self.choose_button):
+            row.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(self.table)
+        self.setFocusProxy(self.table)
+        workspace.comparing_changed.connect(self._follow)
+        self._follow()
+
+    def _make_table(self) -> QTableView:
+        table = QTableView(self)
+        table.setModel(self.model)
+        table.setAccessibleName("Differences")
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.verticalHeader().hide()
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header = table.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setStretchLastSection(True)
+        for column, width in enumerate((90, 260, 150, 180)):
+            table.setColumnWidth(column, width)
+        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        table.customContextMenuRequested.connect(self._on_menu)
+        table.activated.connect(lambda _index: self._go())
+        table.selectionModel().currentRowChanged.connect(lambda *_: self._go())
+        table.selectionModel().selectionChanged.connect(lambda *_: self._update_buttons())
+        return table
+
+    def _filter(self, kind: str, row: QHBoxLayout) -> QToolButton:
+        button = QToolButton(self)
+        button.setCheckable(True)
+        button.setChecked(True)
+        button.setAutoRaise(True)
+        button.setToolTip(f"Show what is {kind}")
+        button.setAccessibleName(f"Show what is {kind}")
+        button.toggled.connect(lambda _on: self._show())
+        row.addWidget(button)
+        return button
+
+    # -- what is compared ----------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        if self._comparing is not None:
+            self._comparing.changed.disconnect(self._show)
+        self._comparing = self.workspace.comparing
+        if self._comparing is not None:
+            self._comparing.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        comparing = self._comparing
+        result = comparing.result if comparing is not None else None
+        differences = result.differences if result is not None else []
+        for kind, button in self.filters.items():
+            count = sum(d.kind == kind for d in differences)
+            button.setText(f"{_SIGNS[kind]} {count_text(count)}")
+            button.setVisible(bool(count))
+        shown = [d for d in differences if self.filters[d.kind].isChecked()]
+        titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("Before", "After")
+        self.model.set(shown, titles)
+        self.summary.setText(self._summary(differences))
+        self.end_button.setVisible(comparing is not None)
+        self._update_buttons()
+
+    def _summary(self, differences: list[Difference]) -> str:
+        comparing = self._comparing
+        if comparing is None:
+            return "Not compared with another model"
+        name = display(comparing.other(self.workspace).title, 60)
+        if comparing.result is None:
+            return f"Comparing with {name}…"
+        said = plural(len(differences), "difference") if differences else "No difference"
+        return f"{said} from {name}" if comparing.side(self.workspace) == "new" else f"{said} to {name}"
+
+    def _update_buttons(self) -> None:
+        chosen = bool(self.selected())
+        for button in (self.take_button, self.give_button):
+            button.setVisible(self._comparing is not None)
+            button.setEnabled(chosen)
+
+    def selected(self) -> list[Difference]:
+        """The differences whose rows are selected."""
+        return [self.model.rows[index.row()] for index in self.table.selectionModel().selectedRows()]
+
+    # -- acting --------------------------------------------------------------------------------------------------
+
+    def _go(self) -> None:
+        row = self.table.currentIndex().row()
+        comparing = self._comparing
+        if comparing is None or not 0 <= row < len(self.model.rows):
+            return
+        difference = self.model.rows[row]
+        for workspace, item in ((comparing.old, difference.old), (comparing.new, difference.new)):
+            if item is not None:
+                workspace.reveal(item)
+
+    def _take(self, *, into_other: bool) -> None:
+        comparing = self._comparing
+        if comparing is not None:
+            into = comparing.other(self.workspace) if into_other else self.workspace
+            comparing.take_over(self.selected(), into)
+
+    def _end(self) -> None:
+        if self._comparing is not None:
+            self._comparing.close()
+
+    def _on_menu(self, position: QPoint) -> None:
+        if self._comparing is None or not self.selected():
+            return
+        menu = QMenu(self)
+        for title, run in (
+            ("Go to the place", self._go),
+            ("Copy to this document", lambda: self._take(into_other=False)),
+            ("Copy to the other document", lambda: self._take(into_other=True)),
+        ):
+            action = QAction(title, menu)
+            action.triggered.connect(run)
+            menu.addAction(action)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.table.viewport().mapToGlobal(position))
