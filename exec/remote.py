@@ -274,6 +274,7 @@ class RemoteStepper:
         self._at: tuple[Path, int] | None = None
         self._salvaged: dict[int, RuntimeValue] = {}
         self._run = 0
+        self._begun = False  # the worker has said something about this run
         self._process = session.start()
         with session._running:
             self._begin(stepping)
@@ -289,9 +290,10 @@ class RemoteStepper:
                 self._converse("run", (message, bare, feeds, stepping))
                 return
             except Died:
-                if attempt or self._finished or self._run:
+                if attempt or self._begun:
                     self._died()
                     return
+                process.kill()  # so that nobody takes it for alive
                 self._process = self._session.start()
 
     def _converse(self, kind: str, content: Any) -> None:
@@ -327,6 +329,7 @@ class RemoteStepper:
                 self._news(what, news, started)
 
     def _news(self, kind: str, content: Any, run: int) -> None:
+        self._begun = self._begun or kind != "died"
         match kind:
             case "progress":
                 with contextlib.suppress(Cancelled):  # heeded where the answers are waited for

@@ -153,6 +153,7 @@ class Worker:
         return job.result
 
     def _run(self, number: int, message: Any, request: Request, feeds: dict[int, Any], stepping: bool) -> None:
+        self._send(number, "begun", None)
         snapshot = self._receiver.model(message)
         given = {value: self._exchange.take(sent) for value, sent in feeds.items()}
         whole = replace(request, snapshot=snapshot, feeds=given)
