@@ -48,7 +48,7 @@ def _compare(context: Context) -> None:
 ACTIONS = (
     Action(
         id="model.compare",
-        title="Compare title="&Compare with…"with…",
+        title="Compare &with…",
         run=_compare,
         enabled=with_document,
         menu=Menu.MODEL,
