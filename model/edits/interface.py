@@ -10,7 +10,7 @@ from model.edits.values import set_type
 from model.errors import ModelError
 from model.graph import Graph, Value
 from model.queries.scope import is_visible, names_taken, unique_name
-from model.steps import SetGraphInputs, SetGraphOutputs, SetInitializer
+from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.types import Dimension, Shape, TensorType, Type
 
 
@@ -46,6 +46,24 @@ def remove_output(edit: Transaction, graph: Graph, value: Value) -> None:
     if value not in graph.outputs:
         raise ModelError(f"{value.name} is not an output of {graph.name or 'the graph'}", "", value)
     edit.do(SetGraphOutputs(graph, tuple(v for v in graph.outputs if v is not value)))
+
+
+def redirect_output(edit: Transaction, graph: Graph, index: int, value: Value) -> None:
+    """Let an output of the graph return another value under the same name, where that value may be renamed."""
+    old = graph.outputs[index]
+    if value is old:
+        return
+    if value in graph.outputs:
+        raise ModelError(f"{value.name} is an output already", "A graph returns a value once.", value)
+    if not is_visible(value, graph):
+        raise ModelError(f"{value.name} is not visible here", "A graph returns values of its own or around it.", value)
+    edit.do(SetGraphOutputs(graph, (*graph.outputs[:index], value, *graph.outputs[index + 1 :])))
+    if value.graph is graph and value.producer is not None and old.producer is not None:
+        name = old.name
+        edit.do(SetField(old, "name", unique_name(name, names_taken(graph))))
+        edit.do(SetField(value, "name", name))
+        if value.type is None:
+            edit.do(SetField(value, "type", old.type))
 
 
 def reorder_inputs(edit: Transaction, graph: Graph, order: Sequence[Value]) -> None:

@@ -57,6 +57,8 @@ class Hands:
         view.workspace.selection.set_hover(items[0] if len(items) == 1 else None)
         if hit is not None and hit.button is not None:
             view.setCursor(Qt.CursorShape.PointingHandCursor)
+        elif hit is not None and hit.part in ("input", "output"):
+            view.setCursor(Qt.CursorShape.CrossCursor)
         else:
             view.unsetCursor()
 

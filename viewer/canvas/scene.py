@@ -294,11 +294,17 @@ class Scene:
         for part, positions in sides:
             for port, (px, py) in positions:
                 if abs(px - x) <= reach and abs(py - y) <= reach * 0.8:
-                    inside = self.corners[index]
-                    if inside[0] < x < inside[2] and inside[1] + reach / 2 < y < inside[3] - reach / 2:
-                        continue  # well inside the box the header and rows are meant
+                    if self.is_well_inside(index, x, y, reach / 2):
+                        continue  # the header and rows are meant there
                     return Hit(box=index, part=part, port=port)
         return None
+
+    def is_well_inside(self, box: int, x: float, y: float, margin: float) -> bool:
+        """Whether a point in a box keeps off the sides that have the ports."""
+        left, top, right, bottom = self.corners[box].tolist()
+        if self.drawing.options.direction == "down":
+            return bool(left < x < right and top + margin < y < bottom - margin)
+        return bool(left + margin < x < right - margin and top < y < bottom)
 
     def inputs(self, box: int) -> list[tuple[int, tuple[float, float]]]:
         """Where a node's wired inputs are: (index of the input, point)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
@@ -103,12 +103,12 @@ class OperatorPalette(ChoicePopup):
         run: Callable[[Operator, bool], object],
         *,
         caption: str = "",
-        fits: Callable[[Operator], bool] = lambda _operator: True,
+        why_not: Callable[[Operator], str] = lambda _operator: "",
         at: QPoint | None = None,
     ) -> None:
-        """Open with the operators that fit in a graph."""
+        """Open with the operators there are for a graph; `why_not` gives the reason where one does not fit."""
         imports = graph.opset_imports
-        found = [operator for operator in operators(graph) if fits(operator)]
+        found = list(operators(graph))
         names = {(operator.domain, operator.op_type) for operator in found}
 
         def others(text: str) -> list[Choice]:
@@ -118,7 +118,7 @@ class OperatorPalette(ChoicePopup):
             return [_custom(custom, run)]
 
         self.open(
-            [_choice(operator, imports, run) for operator in found],
+            [replace(_choice(operator, imports, run), reason=why_not(operator)) for operator in found],
             caption=caption,
             placeholder="Operator, function, or domain::Operator",
             others=others,

@@ -6,8 +6,9 @@ from viewer.canvas.tools.band import BandTool
 from viewer.canvas.tools.pan import PanTool
 from viewer.canvas.tools.pick import PickTool
 from viewer.canvas.tools.tool import Press, Tool
+from viewer.canvas.tools.wire import WireTool
 
-__all__ = ["TOOLS", "BandTool", "PanTool", "PickTool", "Press", "Tool"]
+__all__ = ["TOOLS", "BandTool", "PanTool", "PickTool", "Press", "Tool", "WireTool"]
 
 #: In the order they are asked. A tool that starts at ports stands before the others.
-TOOLS: tuple[type[Tool], ...] = (BandTool, PickTool, PanTool)
+TOOLS: tuple[type[Tool], ...] = (BandTool, WireTool, PickTool, PanTool)

@@ -1,0 +1,193 @@
+"""Dragging wires: what connects, what is refused and shown, what a drop elsewhere means."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QMenu
+
+from tests.model import builders
+from viewer.canvas.tools import WireTool
+from viewer.settings import DIRECTION
+from viewer.widgets.operator_palette import OperatorPalette
+
+LEFT = Qt.MouseButton.LeftButton
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+def output(desk, node, index=0):
+    return desk.point(*dict(desk.view.scene.outputs(desk.box(node)))[index])
+
+
+def input_(desk, node, index=0):
+    return desk.point(*dict(desk.view.scene.inputs(desk.box(node)))[index])
+
+
+def body(desk, node):
+    left, top, width, height = desk.view.scene.rect(desk.box(node))
+    return desk.point(left + width / 2, top + height / 2)
+
+
+def drag(desk, start, end, *, drop=True):
+    """Drag; returns what was shown at the end."""
+    view = desk.view
+    desk.qtbot.mousePress(view, LEFT, NONE, start)
+    desk.qtbot.mouseMove(view, start + QPoint(8, 8))
+    desk.qtbot.mouseMove(view, end)
+    tool = view.hands.tool
+    assert isinstance(tool, WireTool)
+    view.grab()
+    shown = tool.target
+    if drop:
+        desk.qtbot.mouseRelease(view, LEFT, NONE, end)
+        desk.settle()
+    return shown
+
+
+@pytest.fixture(params=["down", "right"])
+def desk(desk, request):
+    desk.window.settings.set(DIRECTION, request.param)
+    desk.qtbot.wait(1)
+    desk.settle()
+    return desk
+
+
+def test_from_an_output_to_an_input(desk):
+    shown = drag(desk, output(desk, desk.node("first")), input_(desk, desk.node("fourth")))
+    assert shown.text == "Connect to fourth · input"
+    assert desk.node("fourth").inputs[0] is desk.value("a")
+    assert desk.document.undo_title == "Connect a to fourth"
+
+
+def test_a_cycle_is_shown_and_refused(desk, texts):
+    before = texts()
+    shown = drag(desk, output(desk, desk.node("third")), input_(desk, desk.node("second")))
+    assert shown.refused
+    assert "cycle" in shown.text
+    assert desk.messages() == ["That cannot be connected"]
+    assert texts() == before
+
+
+def test_escape_cancels(desk, texts):
+    before = texts()
+    end = input_(desk, desk.node("fourth"))
+    drag(desk, output(desk, desk.node("first")), end, drop=False)
+    desk.qtbot.keyClick(desk.view, Qt.Key.Key_Escape)
+    desk.qtbot.mouseRelease(desk.view, LEFT, NONE, end)
+    assert texts() == before
+
+
+def test_a_click_on_a_port_selects_the_value(desk):
+    desk.qtbot.mouseClick(desk.view, LEFT, NONE, output(desk, desk.node("first")))
+    assert desk.workspace.selection.items == (desk.value("a"),)
+
+
+def test_an_end_moved_to_another_input(desk):
+    shown = drag(desk, input_(desk, desk.node("fourth")), input_(desk, desk.node("third")))
+    assert shown.refused, "c is what the third node makes"
+    drag(desk, input_(desk, desk.node("third")), input_(desk, desk.node("fourth")))
+    assert desk.node("fourth").inputs == (desk.value("r"),)
+    assert desk.node("third").inputs == (None, desk.value("b"))
+
+
+def test_an_end_given_another_source(desk):
+    shown = drag(desk, input_(desk, desk.node("third")), output(desk, desk.node("first")))
+    assert shown.text == "Take a instead"
+    assert desk.node("third").inputs == (desk.value("a"), desk.value("b"))
+
+
+def test_an_end_dropped_in_the_open_is_disconnected(desk):
+    shown = drag(desk, input_(desk, desk.node("third")), QPoint(4, desk.view.height() // 2))
+    assert shown.text == "Disconnect"
+    assert desk.node("third").inputs == (None, desk.value("b"))
+
+
+def test_from_the_pill_of_an_input(desk):
+    box = desk.box(desk.value("x"))
+    left, top, width, height = desk.view.scene.rect(box)
+    down = desk.view.options.direction == "down"
+    start = desk.point(left + width / 2, top + height - 1) if down else desk.point(left + width - 1, top + height / 2)
+    drag(desk, start, input_(desk, desk.node("second")))
+    assert desk.node("second").inputs == (desk.value("x"),)
+
+
+def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=20_000)
+    desk.settle()
+    drag(desk, output(desk, desk.node("second")), QPoint(4, desk.view.height() // 2))
+    palette = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(palette.field, "Softplus")
+    assert palette.shown()[0].title == "Softplus"
+    palette.field.setText("BitwiseNot")
+    assert [choice.reason for choice in palette.shown()] == ["It takes no float N×4."]
+    palette.field.setText("Tanh")
+    desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
+    node = desk.workspace.selection.nodes[0]
+    assert (node.op_type, node.inputs) == ("Tanh", (desk.value("r"),))
+
+
+VARIADIC = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x, int64[2] i) => (float[4] y, float[2] z)
+{
+    [relu] r = Relu (x)
+    [join] y = Concat <axis: int = 0> (x, r)
+    [clip] z = Clip (x)
+}
+"""
+
+
+def test_a_list_grows(desk):
+    desk.open(VARIADIC)
+    shown = drag(desk, output(desk, desk.node("relu")), body(desk, desk.node("join")))
+    assert shown.text == "Connect to join · inputs[2]"
+    assert [v.name for v in desk.node("join").inputs] == ["x", "r", "r"]
+
+
+def test_of_several_free_inputs_one_is_chosen(desk):
+    desk.open(VARIADIC)
+    drag(desk, output(desk, desk.node("relu")), body(desk, desk.node("clip")))
+    menu = desk.child(QMenu)
+    assert [action.text() for action in menu.actions()] == ["min", "max"]
+    menu.actions()[1].trigger()
+    menu.close()
+    assert [v and v.name for v in desk.node("clip").inputs] == ["x", None, "r"]
+
+
+def test_a_wrong_type_is_doubted_but_done(desk):
+    desk.open(VARIADIC)
+    box = desk.box(desk.value("i"))
+    left, top, width, height = desk.view.scene.rect(box)
+    down = desk.view.options.direction == "down"
+    start = desk.point(left + width / 2, top + height - 1) if down else desk.point(left + width - 1, top + height / 2)
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=20_000)
+    desk.settle()
+    shown = drag(desk, start, input_(desk, desk.node("clip")), drop=False)
+    assert not shown.refused
+    desk.qtbot.keyClick(desk.view, Qt.Key.Key_Escape)
+
+
+def test_onto_an_output(desk):
+    desk.open(VARIADIC)
+    pill = next(
+        n for n, b in enumerate(desk.view.scene.boxes) if b.subject is desk.value("z") and b.kind.name == "OUTPUT"
+    )
+    left, top, width, height = desk.view.scene.rect(pill)
+    drag(desk, output(desk, desk.node("relu")), desk.point(left + width / 2, top + height / 2))
+    outputs = desk.workspace.graph.outputs
+    assert [v.name for v in outputs] == ["y", "z"]
+    assert outputs[1].producer is desk.node("relu")
+    desk.run("edit.undo")
+    assert desk.workspace.graph.outputs[1].producer is desk.node("clip")
+
+
+def test_into_a_body_but_not_out_of_it(desk):
+    desk.open(builders.BRANCHES)
+    box = desk.box(desk.node("choose"))
+    desk.view.expand(box)
+    desk.settle()
+    if not desk.view.scene.drawing.boxes_of(desk.node("inner")):
+        pytest.skip("the bodies are not drawn inside")
+    shown = drag(desk, output(desk, desk.node("inner")), body(desk, desk.node("double")))
+    assert shown.refused
+    assert "not visible" in shown.text

@@ -1,0 +1,457 @@
+"""Drag from port to port: connects, and says all the way whether it may and why not.
+
+From an output or the pill of an input: a new wire. From a wired input: its end is moved to another input, or gets
+another source. Dropped on a node a free input is taken; dropped in the open, a new wire asks for an operator that
+takes it, and a moved end is disconnected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QAction, QColor, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QMenu
+
+from model.document import Transaction
+from model.edits.interface import redirect_output
+from model.edits.values import connect, disconnect, why_not_connect
+from model.errors import ModelError
+from model.graph import Graph, Node, Value
+from model.queries.scope import ancestor_in, is_visible, upstream
+from model.types import TensorType, Type
+from viewer.canvas.drawing import Kind
+from viewer.canvas.scene import REACH, Hit
+from viewer.canvas.tools.tool import Press, Tool
+from viewer.text import display, shape_text, type_text
+from viewer.theme import theme
+from viewer.widgets.connect import free_inputs, input_name, misfit
+
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
+    from viewer.widgets.operator_palette import Operator
+
+_PORT = 5.0
+_SNAP = 14.0  # px on screen within which a port takes the wire
+_MOST_MARKED = 400  # nodes in view whose ports are marked
+_MARKED_FROM = 0.35  # zoom
+_OFFSET = 18.0  # of the text from the pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a drop here would do: `drop` is None where nothing would happen or it is refused."""
+
+    text: str
+    drop: Callable[[], object] | None = None
+    refused: bool = False
+    doubtful: bool = False  # allowed, but the types do not fit
+    point: tuple[float, float] | None = None  # of the port, in the scene
+
+
+class WireTool(Tool):
+    """One wire, from press to drop."""
+
+    def __init__(self, view: GraphView, press: Press) -> None:
+        super().__init__(view, press)
+        value, taken = _grip(view, press)
+        assert value is not None
+        self.value = value
+        self.taken = taken  # the input whose end is moved
+        self.target = Target("")
+        self._position = press.position
+        self._dragging = False
+        self._above: set[Node] | None = None
+        self._fits: dict[tuple[Node, int], bool] = {}
+
+    @classmethod
+    def wants(cls, view: GraphView, press: Press) -> bool:
+        """A press of the left button on a port, or on the side of an input's pill where its wires leave."""
+        plain = not press.modifiers & Qt.KeyboardModifier.ShiftModifier
+        return press.button == Qt.MouseButton.LeftButton and plain and _grip(view, press)[0] is not None
+
+    def move(self, position: QPointF) -> None:
+        """Find out what a drop here would do, and show it."""
+        if not self._dragging:
+            if not self.moved(position):
+                return
+            self._dragging = True
+            self.view.setCursor(Qt.CursorShape.CrossCursor)
+        self._position = position
+        self.target = self._find_target(position)
+        self.view.update()
+
+    def end(self, position: QPointF) -> None:
+        """Do it; a refusal is told in words once more."""
+        self.view.unsetCursor()
+        if not self._dragging:
+            extend = bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier)
+            self.view.click(self.press.hit, extend=extend)
+            return
+        self._position = position
+        target = self._find_target(position)
+        if target.refused:
+            self.view.workspace.message("error", "That cannot be connected", target.text)
+        elif target.drop is not None:
+            try:
+                target.drop()
+            except ModelError as error:
+                self.view.workspace.report(error)
+
+    def cancel(self) -> None:
+        """Everything stays as it was."""
+        self.view.unsetCursor()
+
+    # -- what is under the pointer ---------------------------------------------------------------------------
+
+    def _find_target(self, position: QPointF) -> Target:
+        scene = self.view.scene
+        if scene is None:
+            return Target("")
+        near = self._near_port(position)
+        hit = near or self.view.hit(position)
+        if hit is None or hit.box < 0 or self.view.is_ground(hit):
+            return self._in_the_open(hit)
+        subject = scene.boxes[hit.box].subject
+        kind = scene.boxes[hit.box].kind
+        if self.taken is not None and (hit.part == "output" or kind in (Kind.INPUT, Kind.OUTER)):
+            source = subject if isinstance(subject, Value) else scene.value_at(hit)
+            return self._source(source) if source is not None else Target("")
+        if kind is Kind.OUTPUT and isinstance(subject, Value):
+            return self._output(subject)
+        if kind is not Kind.NODE or not isinstance(subject, Node):
+            return Target("")
+        if hit.part == "input":
+            point = next((p for index, p in scene.inputs(hit.box) if index == hit.port), None)
+            return self._input(subject, hit.port, point)
+        return self._node(subject)
+
+    def _near_port(self, position: QPointF) -> Hit | None:
+        """The nearest input port within reach of a wire, which is farther than that of a click."""
+        scene = self.view.scene
+        assert scene is not None
+        x, y = self.view.viewport.to_scene(position.x(), position.y())
+        reach = _SNAP / self.view.viewport.scale
+        best: tuple[float, Hit] | None = None
+        for box in scene.box_grid.at(x, y, reach):
+            if scene.is_well_inside(box, x, y, REACH / self.view.viewport.scale):
+                continue  # the node is meant
+            for index, (px, py) in scene.inputs(box) if scene.boxes[box].kind is Kind.NODE else ():
+                gap = max(abs(px - x), abs(py - y))
+                if gap <= reach and (best is None or gap < best[0]):
+                    best = gap, Hit(box=box, part="input", port=index)
+        return best[1] if best is not None else None
+
+    def _input(self, node: Node, index: int, point: tuple[float, float] | None = None) -> Target:
+        if (node, index) == self.taken:
+            return Target("Leave it here", point=point)
+        reason = self._refusal(node)
+        where = f"{display(node.title, 40)} · {display(input_name(node, index), 30)}"
+        if reason:
+            return Target(reason, refused=True, point=point)
+        doubt = misfit(self.view.workspace, node, index, self.value) or self._shape_differs(node, index)
+        text = f"{where}: {doubt}" if doubt else f"{self._verb} {where}"
+        return Target(text, partial(self._connect, node, index), doubtful=bool(doubt), point=point)
+
+    @property
+    def _verb(self) -> str:
+        return "Connect to" if self.taken is None else "Move to"
+
+    def _refusal(self, node: Node) -> str:
+        """Why the value must not feed a node. Everything above the value is found once per drag."""
+        if node.graph is None or not is_visible(self.value, node.graph):
+            return why_not_connect(node, self.value)
+        if self._above is None:
+            producer = self.value.producer
+            self._above = set() if producer is None else upstream([producer], self.value.graph)
+        anchor = ancestor_in(node, self.value.graph) if self.value.graph is not None else None
+        return why_not_connect(node, self.value) if anchor in self._above else ""
+
+    def _shape_differs(self, node: Node, index: int) -> str:
+        """That the value has another shape than the one it would replace."""
+        present = node.inputs[index] if index < len(node.inputs) else None
+        if present is None:
+            return ""
+        types = self.view.workspace.types
+        old, new = types.type_of(present), types.type_of(self.value)
+        if not (isinstance(old, TensorType) and isinstance(new, TensorType) and old.shape and new.shape):
+            return ""
+        pairs = zip(old.shape.dims, new.shape.dims, strict=False)
+        differs = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+        if old.shape.rank == new.shape.rank and not differs:
+            return ""
+        return f"{shape_text(new.shape)} instead of {shape_text(old.shape)}"
+
+    def _node(self, node: Node) -> Target:
+        """A node as a whole: its free inputs, those whose type fits before the others."""
+        if self.taken is not None and self.taken[0] is node:
+            return Target("Leave it here")
+        reason = self._refusal(node)
+        if reason:
+            return Target(reason, refused=True)
+        free = free_inputs(node)
+        fitting = [index for index in free if not misfit(self.view.workspace, node, index, self.value)]
+        indices = fitting or free or list(range(len(node.inputs)))
+        if not indices:
+            return Target(f"{display(node.title, 40)} takes no inputs.", refused=True)
+        if len(indices) == 1:
+            return self._input(node, indices[0])
+        names = ", ".join(display(input_name(node, index), 20) for index in indices[:4])
+        return Target(f"{self._verb} {display(node.title, 40)}: choose {names}", partial(self._ask, node, indices))
+
+    def _source(self, value: Value) -> Target:
+        assert self.taken is not None
+        node, index = self.taken
+        if value is self.value:
+            return Target("Leave it here")
+        reason = why_not_connect(node, value)
+        if reason:
+            return Target(reason, refused=True)
+        doubt = misfit(self.view.workspace, node, index, value)
+        name = display(value.name, 40)
+        return Target(
+            f"{name}: {doubt}" if doubt else f"Take {name} instead", partial(self._feed, value), doubtful=bool(doubt)
+        )
+
+    def _output(self, output: Value) -> Target:
+        graph = self.view.workspace.graph
+        if output not in graph.outputs or output is self.value:
+            return Target("")
+        if self.value in graph.outputs:
+            return Target(f"{display(self.value.name, 40)} is an output already.", refused=True)
+        if not is_visible(self.value, graph):
+            return Target(f"{display(self.value.name, 40)} is not visible here.", refused=True)
+        return Target(f"Return it as {display(output.name, 40)}", partial(self._return_as, output))
+
+    def _in_the_open(self, hit: Hit | None) -> Target:
+        if hit is not None and hit.edge >= 0:
+            hit = None
+        if self.taken is not None:
+            return Target("Disconnect", self._disconnect)
+        return Target("Add an operator…", partial(self._open_palette, self._graph_at(hit)))
+
+    def _graph_at(self, hit: Hit | None) -> Graph:
+        """The graph whose ground is under the pointer; one that sees the value in any case."""
+        scene, graph = self.view.scene, self.view.workspace.graph
+        if hit is not None and scene is not None:
+            subject = scene.boxes[hit.box].subject
+            graph = subject if isinstance(subject, Graph) else graph
+        return graph if is_visible(self.value, graph) else self.value.graph or graph
+
+    # -- what a drop does ------------------------------------------------------------------------------------
+
+    def _edit(self, title: str, change: Callable[[Transaction], object]) -> None:
+        with self.view.workspace.document.edit(title) as edit:
+            change(edit)
+
+    def _connect(self, node: Node, index: int) -> None:
+        def change(edit: Transaction) -> None:
+            connect(edit, node, index, self.value)
+            if self.taken is not None:
+                disconnect(edit, *self.taken)
+
+        self._edit(f"Connect {display(self.value.name, 40)} to {display(node.title, 40)}", change)
+
+    def _feed(self, value: Value) -> None:
+        assert self.taken is not None
+        node, index = self.taken
+        self._edit(
+            f"Connect {display(value.name, 40)} to {display(node.title, 40)}",
+            lambda edit: connect(edit, node, index, value),
+        )
+
+    def _return_as(self, output: Value) -> None:
+        graph = self.view.workspace.graph
+        index = graph.outputs.index(output)
+        title = f"Return {display(self.value.name, 40)} as {display(output.name, 40)}"
+        self._edit(title, lambda edit: redirect_output(edit, graph, index, self.value))
+
+    def _disconnect(self) -> None:
+        assert self.taken is not None
+        node, index = self.taken
+        title = f"Disconnect {display(self.value.name, 40)} from {display(node.title, 40)}"
+        self._edit(title, lambda edit: disconnect(edit, node, index))
+
+    def _ask(self, node: Node, indices: list[int]) -> None:
+        """Let the person choose one of several inputs, beside the pointer."""
+        menu = QMenu(self.view)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        workspace = self.view.workspace
+
+        def chosen(index: int) -> None:
+            try:
+                self._connect(node, index)
+            except ModelError as error:
+                workspace.report(error)
+
+        for index in indices:
+            present = node.inputs[index] if index < len(node.inputs) else None
+            doubt = misfit(workspace, node, index, self.value)
+            says = doubt or (f"instead of {display(present.name, 40)}" if present is not None else "")
+            title = display(input_name(node, index), 40).replace("&", "&&")
+            action = QAction(f"{title}  –  {says.replace('&', '&&')}" if says else title, menu)
+            action.triggered.connect(partial(chosen, index))
+            menu.addAction(action)
+        menu.popup(self.view.mapToGlobal(self._position.toPoint()))
+
+    def _open_palette(self, graph: Graph) -> None:
+        from viewer.insertion import add_fed_by
+        from viewer.widgets.operator_palette import OperatorPalette
+
+        workspace, value = self.view.workspace, self.value
+        known = workspace.types.type_of(value)
+
+        def chosen(operator: Operator, _shift: bool) -> None:
+            add_fed_by(workspace, operator, value, graph)
+
+        palette = OperatorPalette(self.view.window(), workspace.report)
+        palette.choose_for(
+            graph,
+            chosen,
+            caption=f"What takes {display(value.name, 40)} ({type_text(known)})?",
+            why_not=lambda operator: "" if operator.takes(known) else f"It takes no {type_text(known)}.",
+            at=self.view.mapToGlobal(self._position.toPoint()),
+        )
+
+    # -- painting --------------------------------------------------------------------------------------------
+
+    def paint(self, painter: QPainter) -> None:
+        """The ports that would take it, the wire, and beside the pointer what a drop would do."""
+        if not self._dragging:
+            return
+        self._paint_ports(painter)
+        color = self._color()
+        end = self._position
+        if self.target.point is not None:
+            end = QPointF(*self.view.viewport.to_widget(*self.target.point))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pen = QPen(color, 2.0)
+        if self.target.drop is None or self.target.refused:
+            pen.setStyle(Qt.PenStyle.DashLine)
+        painter.setPen(pen)
+        painter.drawPath(self._path(self._start(), end))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        painter.drawEllipse(end, _PORT - 1, _PORT - 1)
+        self._paint_text(painter, color)
+
+    def _color(self) -> QColor:
+        colors = theme()
+        if self.target.refused:
+            return colors.error
+        return colors.warning if self.target.doubtful else colors.accent
+
+    def _start(self) -> QPointF:
+        """Where the value comes from on screen."""
+        scene = self.view.scene
+        if scene is None:
+            return self.press.position
+        producer = self.value.producer
+        for box in scene.drawing.boxes_of(producer if producer is not None else self.value):
+            point = next((p for index, p in scene.outputs(box) if index == self.value.index), None)
+            if point is None and scene.kinds[box] in (Kind.INPUT, Kind.OUTER, Kind.GROUP):
+                point = _exit(self.view, box)
+            if point is not None:
+                return QPointF(*self.view.viewport.to_widget(*point))
+        return self.press.position
+
+    def _path(self, start: QPointF, end: QPointF) -> QPainterPath:
+        path = QPainterPath(start)
+        if self.view.options.direction == "down":
+            bend = QPointF(0, max(abs(end.y() - start.y()) / 2, 24.0))
+        else:
+            bend = QPointF(max(abs(end.x() - start.x()) / 2, 24.0), 0)
+        path.cubicTo(start + bend, end - bend, end)
+        return path
+
+    def _visible_nodes(self) -> Iterator[tuple[int, Node]]:
+        scene = self.view.scene
+        if scene is None or self.view.viewport.scale < _MARKED_FROM:
+            return
+        for box in scene.box_grid.in_rect(*self.view.viewport.area)[:_MOST_MARKED].tolist():
+            subject = scene.boxes[box].subject
+            if scene.boxes[box].kind is Kind.NODE and isinstance(subject, Node):
+                yield box, subject
+
+    def _paint_ports(self, painter: QPainter) -> None:
+        colors, scene = theme(), self.view.scene
+        assert scene is not None
+        for box, node in self._visible_nodes():
+            if self._may(node, -1):
+                for index, point in scene.inputs(box):
+                    fits = self._may(node, index)
+                    painter.setPen(QPen(colors.accent if fits else colors.muted, 1.5))
+                    painter.setBrush(colors.accent if fits else colors.node)
+                    painter.drawEllipse(QPointF(*self.view.viewport.to_widget(*point)), _PORT, _PORT)
+            else:
+                left, top, width, height = scene.rect(box)
+                veil = QColor(colors.canvas)
+                veil.setAlpha(140)
+                corner = QPointF(*self.view.viewport.to_widget(left, top))
+                scale = self.view.viewport.scale
+                painter.fillRect(QRectF(corner.x(), corner.y(), width * scale, height * scale), veil)
+
+    def _may(self, node: Node, index: int) -> bool:
+        """Whether an input fits; index -1: whether the node may depend on the value at all. Remembered."""
+        known = self._fits.get((node, index))
+        if known is None:
+            if index < 0:
+                known = not self._refusal(node)
+            else:
+                known = not misfit(self.view.workspace, node, index, self.value)
+            self._fits[node, index] = known
+        return known
+
+    def _paint_text(self, painter: QPainter, color: QColor) -> None:
+        if not self.target.text:
+            return
+        colors = theme()
+        painter.setFont(self.view.font())
+        metrics = painter.fontMetrics()
+        most = max(self.view.width() * 0.6, 120.0)
+        lines = [self.target.text, f"{display(self.value.name, 50)}  {type_text(self._type())}".rstrip(" ?")]
+        lines = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, int(most)) for line in lines]
+        width = max(metrics.horizontalAdvance(line) for line in lines) + 16
+        height = metrics.height() * 2 + 10
+        left = min(self._position.x() + _OFFSET, self.view.width() - width - 4.0)
+        top = min(self._position.y() + _OFFSET, self.view.height() - height - 4.0)
+        painter.setPen(QPen(color, 1.0))
+        painter.setBrush(colors.panel)
+        painter.drawRoundedRect(QRectF(left, top, width, height), 4, 4)
+        painter.setPen(color if self.target.refused or self.target.doubtful else colors.text)
+        painter.drawText(QPointF(left + 8, top + 5 + metrics.ascent()), lines[0])
+        painter.setPen(colors.muted)
+        painter.drawText(QPointF(left + 8, top + 5 + metrics.ascent() + metrics.height()), lines[1])
+
+    def _type(self) -> Type | None:
+        return self.view.workspace.types.type_of(self.value)
+
+
+def _grip(view: GraphView, press: Press) -> tuple[Value | None, tuple[Node, int] | None]:
+    """The value a press takes hold of, and the input whose end is moved by it."""
+    hit, scene = press.hit, view.scene
+    if hit is None or hit.box < 0 or scene is None:
+        return None, None
+    box = scene.boxes[hit.box]
+    if isinstance(box.subject, Node) and hit.part in ("input", "output"):
+        taken = (box.subject, hit.port) if hit.part == "input" else None
+        return scene.value_at(hit), taken
+    if box.kind in (Kind.INPUT, Kind.OUTER) and isinstance(box.subject, Value):
+        x, y = view.viewport.to_scene(press.position.x(), press.position.y())
+        exit_x, exit_y = _exit(view, hit.box)
+        reach = 1.5 * REACH / view.viewport.scale
+        if abs(x - exit_x) <= 2 * reach and abs(y - exit_y) <= reach:
+            return box.subject, None
+    return None, None
+
+
+def _exit(view: GraphView, box: int) -> tuple[float, float]:
+    """Where wires leave a pill or group."""
+    assert view.scene is not None
+    left, top, width, height = view.scene.rect(box)
+    if view.options.direction == "down":
+        return left + width / 2, top + height
+    return left + width, top + height / 2
