@@ -7,27 +7,45 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
-from viewer.commands.terminal import EXIT_OK, print_json, print_table, read_model
+from viewer.commands.terminal import EXIT_OK, print_json, print_table, progress, read_model
 from viewer.text import bytes_text, display, number_text, plural, type_text
+
+if TYPE_CHECKING:
+    from model.queries.polynomial import Polynomial
+    from model.queries.statistics import Total
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and whether to list everything."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
     parser.add_argument("--all", action="store_true", help="list every operator, function and initializer")
+    parser.add_argument("--statistics", action="store_true", help="multiply-adds, activations and parameters too")
+    parser.add_argument(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="with --statistics: a size for a named dimension",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
     model = read_model(options.model)
     facts = gather(model, everything=options.all)
+    if options.statistics:
+        facts["statistics"] = costs(model, options.bind)
     if options.json:
         print_json(facts)
     else:
         _print(facts)
+        if options.statistics:
+            _print_costs(facts["statistics"])
     return EXIT_OK
 
 
@@ -65,6 +83,57 @@ def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
     if everything:
         facts["all_initializers"] = [_initializer(value) for value in initializers]
     return facts
+
+
+def costs(model: Model, bindings: Sequence[str] = ()) -> dict[str, Any]:
+    """Statistics as plain data: the model and each operator. Formulas where dimensions are not bound."""
+    from model.passes.inference import infer
+    from model.queries.statistics import operator_of, statistics
+
+    with progress("Inferring types") as inferring:
+        inferred = infer(model, progress=inferring)
+    found = statistics(model, inferred.type_of, _bindings(bindings))
+    groups = sorted(found.by(operator_of).items(), key=lambda item: -(item[1].macs.constant or 0))
+    return {"model": _total(found.total()), "operators": {name: _total(total) for name, total in groups}}
+
+
+def _bindings(given: Sequence[str]) -> dict[str, int]:
+    bound = {}
+    for text in given:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal() or len(size) > 18:
+            raise ModelError(f"{text!r} binds no dimension", "Write it as name=number, such as batch=1.")
+        bound[name] = int(size)
+    return bound
+
+
+def _total(total: Total) -> dict[str, Any]:
+    names = ("macs", "flops", "activations", "activation_bytes")
+    return {
+        "nodes": total.nodes,
+        "parameters": total.parameters,
+        "parameter_bytes": total.parameter_bytes,
+        **{name: _number(getattr(total, name)) for name in names},
+        "unknown": total.unknown,
+    }
+
+
+def _number(amount: Polynomial) -> int | str:
+    return str(amount) if amount.constant is None else amount.constant
+
+
+def _print_costs(told: dict[str, Any]) -> None:
+    print("\nstatistics")
+    header = ("operator", "nodes", "parameters", "multiply-adds", "activations", "not known")
+    rows = [
+        (display(name, 60), *(_cell(t[key]) for key in ("nodes", "parameters", "macs", "activations", "unknown")))
+        for name, t in (*told["operators"].items(), ("all", told["model"]))
+    ]
+    print_table([header, *rows], indent="  ")
+
+
+def _cell(amount: int | str) -> str:
+    return number_text(amount) if isinstance(amount, int) else display(amount, 60, elide="end")
 
 
 def _operator(node: Node) -> str:

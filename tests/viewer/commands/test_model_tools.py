@@ -8,6 +8,7 @@ import onnx.parser
 import pytest
 
 from model.io.read import load
+from model.io.save import save
 from model.types import Shape
 from tests.model import builders
 from viewer.cli import main
@@ -128,3 +129,16 @@ def test_an_edit_that_does_not_fit_writes_nothing(chain, tmp_path, capsys):
     assert main(["edit", str(chain), str(recorded), "-o", str(out)]) == 2
     assert "Line 2 of the script is damaged" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_info_tells_what_a_model_costs(tmp_path, capsys):
+    path = tmp_path / "m.onnx"
+    save(builders.model(), path)
+    assert main(["info", "--json", "--statistics", str(path)]) == 0
+    told = json.loads(capsys.readouterr().out)["statistics"]
+    assert told["model"]["activations"] == "16·N"
+    assert main(["info", "--statistics", "--bind", "N=2", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "multiply-adds" in text
+    assert "32" in text.splitlines()[-1]
+    assert main(["info", "--statistics", "--bind", "N", str(path)]) == 2

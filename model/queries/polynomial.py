@@ -1,0 +1,103 @@
+"""Sums of products of named sizes: what sizes and costs are while a dimension such as ``batch`` is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+_MOST_TERMS = 64  # beyond this a formula tells nobody anything
+
+
+class Polynomial:
+    """An immutable polynomial with integer coefficients, such as ``3·batch·seq + 12``."""
+
+    __slots__ = ("_terms",)
+
+    def __init__(self, content: int | str | Mapping[tuple[str, ...], int] = 0) -> None:
+        if isinstance(content, Mapping):
+            terms = dict(content)
+        else:
+            terms = {(content,): 1} if isinstance(content, str) else {(): content}
+        self._terms = {symbols: factor for symbols, factor in terms.items() if factor}
+
+    @property
+    def constant(self) -> int | None:
+        """The number it is, None when it depends on a symbol."""
+        if not self._terms:
+            return 0
+        return self._terms[()] if set(self._terms) == {()} else None
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names it depends on."""
+        return frozenset(name for symbols in self._terms for name in symbols)
+
+    def __add__(self, other: Polynomial | int) -> Polynomial:
+        if isinstance(other, int):
+            other = Polynomial(other)
+        terms = dict(self._terms)
+        for symbols, factor in other._terms.items():
+            terms[symbols] = terms.get(symbols, 0) + factor
+        return Polynomial(terms)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Polynomial | int) -> Polynomial:
+        if isinstance(other, int):
+            return Polynomial({symbols: factor * other for symbols, factor in self._terms.items()})
+        terms: dict[tuple[str, ...], int] = {}
+        for mine, a in self._terms.items():
+            for theirs, b in other._terms.items():
+                symbols = tuple(sorted((*mine, *theirs)))
+                terms[symbols] = terms.get(symbols, 0) + a * b
+        return Polynomial(terms)
+
+    __rmul__ = __mul__
+
+    def bind(self, values: Mapping[str, int]) -> Polynomial:
+        """With some symbols replaced by numbers."""
+        terms: dict[tuple[str, ...], int] = {}
+        for symbols, factor in self._terms.items():
+            for name in symbols:
+                factor *= values.get(name, 1)
+            kept = tuple(name for name in symbols if name not in values)
+            terms[kept] = terms.get(kept, 0) + factor
+        return Polynomial(terms)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether it has more terms than anyone reads."""
+        return len(self._terms) > _MOST_TERMS
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            other = Polynomial(other)
+        return isinstance(other, Polynomial) and self._terms == other._terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._terms.items()))
+
+    def __str__(self) -> str:
+        if not self._terms:
+            return "0"
+        parts = []
+        for symbols, factor in sorted(self._terms.items(), key=lambda t: (-len(t[0]), t[0])):
+            text = "·".join(_powers(symbols))
+            parts.append(f"{factor:,}" if not symbols else text if factor == 1 else f"{factor:,}·{text}")
+        return " + ".join(parts).replace("+ -", "− ")
+
+    def __repr__(self) -> str:
+        return f"<Polynomial {self}>"
+
+
+def _powers(symbols: tuple[str, ...]) -> Iterable[str]:
+    for name in dict.fromkeys(symbols):
+        count = symbols.count(name)
+        yield name if count == 1 else f"{name}^{count}"
+
+
+def product(factors: Iterable[Polynomial | int | str]) -> Polynomial:
+    """All factors multiplied; names stand for symbols."""
+    result = Polynomial(1)
+    for factor in factors:
+        result = result * (Polynomial(factor) if isinstance(factor, str) else factor)
+    return result
