@@ -518,6 +518,19 @@ def test_bodies_and_training_graphs_are_edited_alike(qtbot, panel, workspace):
         assert "free" not in node.attributes
 
 
+def test_bytes_that_are_not_utf8_survive_an_edit(qtbot, panel, workspace):
+    node = relu(workspace)
+    with workspace.document.edit("Odd") as edit:
+        edit.do(SetField(node, "name", "odd\\\udc80"))
+    workspace.selection.set([node])
+    editor = begin(qtbot, panel, "name")
+    assert editor.text() == "odd\\\\\\x80"
+    qtbot.keyClick(editor, Qt.Key.Key_End)
+    qtbot.keyClicks(editor, "!")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert node.name == "odd\\\udc80!"
+
+
 # -- undo, echo, focus ----------------------------------------------------------------------------------------
 
 
@@ -620,10 +633,10 @@ def test_an_initializer_tells_statistics_and_histogram(qtbot, net):
     panel, workspace, conv, _, _ = net
     workspace.selection.set([conv.inputs[1]])
     assert row(panel, "initializer").text == "float 2×3×2×2 · 96 B"
-    qtbot.waitUntil(lambda: panel.tree.rows.find("initializer", "histogram").isValid())
+    qtbot.waitUntil(lambda: panel.tree.rows.find("initializer", "histogram 0").isValid())
     assert row(panel, "initializer", "range").text == "-4 … 19"
     assert row(panel, "initializer", "zeros").text == "1"
-    assert sum(row(panel, "initializer", "histogram").bars) == 24
+    assert sum(row(panel, "initializer", "histogram 0").bars) == 24
     assert row(panel, "initializer", "values").text.startswith("-4, -3, -2")
     panel.grab()
 
@@ -806,3 +819,8 @@ def test_a_megabyte_of_text_is_elided(qtbot, panel, workspace):
     assert len(row(panel, "attributes", "text").text) <= 300
     assert len(row(panel, "doc_string").text) <= 300
     panel.grab()
+    editor = begin(qtbot, panel, "doc_string")
+    qtbot.keyClick(editor, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClicks(editor, "z")
+    qtbot.keyClick(editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert node.doc_string == "y" * 1_000_000 + "z"

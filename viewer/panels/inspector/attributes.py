@@ -256,7 +256,7 @@ def _help(known: AttributeSchema | None, schema: Schema | None) -> Help | None:
         facts.append(f"default {attribute_text(known.default)}")
     if known.choices:
         facts.append(f"one of {', '.join(map(str, known.choices))}")
-    return Help(f"{schema.name}.{known.name} – {', '.join(facts)}", known.doc, markdown=schema.origin == "onnx")
+    return Help(f"{schema.name}.{known.name}", f"{', '.join(facts)}\n\n{known.doc}", markdown=schema.origin == "onnx")
 
 
 def _open(workspace: Workspace, row: Row, attribute: Attribute, numbers: Numbers) -> None:
@@ -288,11 +288,14 @@ def _actions(
     removing = RowAction(
         title, act(workspace, f"Remove {of}", lambda edit: edits.remove_attribute(edit, node, name)), "delete", "remove"
     )
-    kinds = tuple(
-        RowAction(kind_text(k), act(workspace, f"Change kind of {of}", _converter(node, attribute, k)))
-        for k in _KINDS
-        if k is not attribute.kind
-    )
+
+    def kinds() -> list[RowAction]:
+        return [
+            RowAction(kind_text(k), act(workspace, f"Change kind of {of}", _converter(node, attribute, k)))
+            for k in _KINDS
+            if k is not attribute.kind
+        ]
+
     return removing, RowAction("Change kind", lambda: None, inner=kinds), *_referring(workspace, node, name)
 
 
@@ -300,12 +303,17 @@ def _referring(workspace: Workspace, node: Node, name: str) -> tuple[RowAction, 
     """Inside a function: take the value from one of its attributes."""
     owner = _function_of(node)
     names = () if owner is None else (*owner.attributes, *(a.name for a in owner.attribute_defaults))
+    if not names:
+        return ()
     of = f"{one_line(name, 40)} of {name_of(node)}"
-    inner = tuple(
-        RowAction(display(n, 60), act(workspace, f"Let {of} follow {one_line(n, 40)}", _referrer(node, name, n)))
-        for n in names
-    )
-    return (RowAction("Take from function attribute", lambda: None, inner=inner),) if inner else ()
+
+    def inner() -> list[RowAction]:
+        return [
+            RowAction(display(n, 60), act(workspace, f"Let {of} follow {one_line(n, 40)}", _referrer(node, name, n)))
+            for n in names
+        ]
+
+    return (RowAction("Take from function attribute", lambda: None, inner=inner),)
 
 
 def _converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable[[Transaction], object]:

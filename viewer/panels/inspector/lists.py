@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QTextOption
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
@@ -155,6 +155,7 @@ class ListWindow(QDialog):
     def _build_text(self, layout: QVBoxLayout) -> None:
         self.text = QPlainTextEdit(self)
         self.text.setAccessibleName("Text")
+        self.text.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)  # finding words in a long line takes minutes
         take = QPushButton("&Take", self)
         take.setToolTip("Set the attribute to this text")
         take.clicked.connect(lambda: self.put(self.text.toPlainText()))

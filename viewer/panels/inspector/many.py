@@ -14,7 +14,7 @@ from viewer.widgets.fields.rows import Field, Row, RowAction
 from viewer.workspace import Workspace
 
 #: With more objects than this only a count is shown: making the rows of each would be felt.
-MOST = 2000
+MOST = 1000
 
 _NOUNS: dict[type, str] = {Node: "node", Value: "value", Graph: "graph", Function: "function", Model: "model"}
 
@@ -28,14 +28,14 @@ def many_rows(workspace: Workspace, items: Sequence[Item], rows_of: Callable[[It
         return found
     first = items[0]
     if isinstance(first, Node):
-        found.append(_operators(workspace, [item for item in items if isinstance(item, Node)]))
+        found += _operators(workspace, [item for item in items if isinstance(item, Node)])
     if len(items) > MOST:
         summary.note = f"up to {MOST:,} can be edited at once here"
         return found
     return [*found, *_joined(workspace, [list(rows_of(item)) for item in items])]
 
 
-def _operators(workspace: Workspace, nodes: list[Node]) -> Row:
+def _operators(workspace: Workspace, nodes: list[Node]) -> list[Row]:
     """How many of which operator; following one selects only those."""
     counts = Counter(node.op_type for node in nodes)
 
@@ -48,7 +48,9 @@ def _operators(workspace: Workspace, nodes: list[Node]) -> Row:
             found.append(row)
         return found
 
-    return Row("operators", "Operators", str(len(counts)), style="section", children=rows, expanded=len(counts) > 1)
+    if len(counts) < 2:
+        return []
+    return [Row("operators", "Operators", str(len(counts)), style="section", children=rows, expanded=True)]
 
 
 def _joined(workspace: Workspace, lists: list[list[Row]]) -> list[Row]:

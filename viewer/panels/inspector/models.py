@@ -283,7 +283,11 @@ def _training(workspace: Workspace, model: Model) -> Row:
     def rows() -> Sequence[Row]:
         return [_training_row(workspace, training, i) for i, training in enumerate(model.training_info)]
 
-    return section("training", "Training", count, rows if count else (), common=False)
+    def add(edit: Transaction) -> None:
+        properties.add_training(edit, TrainingInfo(Graph("initialization"), Graph("algorithm")))
+
+    adding = RowAction("Add training step", act(workspace, "Add training step", add), "add", "add")
+    return section("training", "Training", count, rows, common=False, actions=(adding,))
 
 
 def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> Row:

@@ -348,7 +348,7 @@ def _parameter_help(parameter: Parameter | None, schema: Schema | None) -> Help 
     types = sorted(parameter.types)
     allowed = "" if not types else "\n\nAllowed: " + ", ".join(types)
     return Help(
-        f"{schema.name}.{parameter.name} – {parameter.option}", parameter.doc + allowed, schema.origin == "onnx"
+        f"{schema.name}.{parameter.name}", f"{parameter.option}\n\n{parameter.doc}{allowed}", schema.origin == "onnx"
     )
 
 

@@ -291,6 +291,8 @@ class _HelpView(QWidget):
         self.title.setContentsMargins(8, 6, 8, 2)
         self.text = QTextBrowser(self)
         self.text.setOpenLinks(False)
+        self.text.document().setIndentWidth(14)
+        self.text.document().setDocumentMargin(8)
         self.text.setFrameShape(QTextBrowser.Shape.NoFrame)
         self.text.setAccessibleName("Documentation")
         self.setMinimumHeight(60)

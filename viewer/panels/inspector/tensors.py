@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _FIRST = 24  # values shown
 _CHUNK = 1 << 18  # elements read at once
 _BINS = 48
+_BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,10 @@ def _statistics_rows(found: Statistics | str | None) -> list[Row]:
         )
     if len(found.bars) > 1:
         tip = f"Histogram of {found.count:,} values from {found.minimum:.6g} to {found.maximum:.6g}"
-        rows.append(Row("histogram", "Histogram", tip, bars=found.bars, tip=tip))
+        for part in range(_BARS_ROWS):
+            row = Row(f"histogram {part}", "" if part else "Histogram", tip, bars=found.bars, tip=tip)
+            row.part = (part, _BARS_ROWS)
+            rows.append(row)
     return rows
 
 

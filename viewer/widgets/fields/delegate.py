@@ -12,7 +12,16 @@ from model.errors import ModelError
 from viewer.icons import icon
 from viewer.text import display
 from viewer.theme import Theme, monospace, theme
-from viewer.widgets.fields.editors import Editor, LineField, TextField, is_own_shortcut, make_editor
+from viewer.widgets.fields.editors import (
+    Editor,
+    LineField,
+    TextField,
+    escaped,
+    is_own_shortcut,
+    make_editor,
+    needs_escapes,
+    unescaped,
+)
 from viewer.widgets.fields.model import RowRole
 from viewer.widgets.fields.rows import Field, Row, RowAction
 
@@ -24,7 +33,7 @@ Index = QModelIndex | QPersistentModelIndex
 ICON = 14
 _GAP = 6
 _TEXT_LINES = 7
-_BARS_HEIGHT = 44
+_ALWAYS = ("add", "go")  # the buttons that show without the pointer, when they are the last
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -38,17 +47,14 @@ class RowDelegate(QStyledItemDelegate):
         self._key: tuple[str, ...] = ()
         self._begun = ""
         self._first = ""
+        self._escaped = False
         self._error: QLabel | None = None
 
     # -- painting --------------------------------------------------------------------------------------------
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802 - Qt
-        """Rows of one height; histograms are higher."""
-        row: Row | None = index.data(RowRole)
-        height = QFontMetrics(option.font).height() + 7
-        if row is not None and row.bars:
-            height = _BARS_HEIGHT
-        return QSize(40, max(height, ICON + 6))
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: ARG002, N802 - Qt
+        """Rows of one height."""
+        return QSize(40, max(QFontMetrics(option.font).height() + 7, ICON + 6))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """A section's title, a label, or a value with its note and buttons."""
@@ -79,7 +85,7 @@ class RowDelegate(QStyledItemDelegate):
         width = QFontMetrics(font).horizontalAdvance(row.label)
         painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, row.label)
         area.setLeft(area.left() + width + 8)
-        area.setRight(self._paint_buttons(painter, area, row, shown=hovered or _always(row)))
+        area.setRight(self._paint_buttons(painter, area, row, shown=hovered))
         painter.setFont(self._tree.font())
         painter.setPen(colors.muted)
         self._draw(painter, area, row.text, Qt.TextElideMode.ElideRight)
@@ -91,9 +97,11 @@ class RowDelegate(QStyledItemDelegate):
 
     def _paint_value(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
         area = rect.adjusted(4, 0, -4, 0)
-        area.setRight(self._paint_buttons(painter, area, row, shown=hovered or _always(row)))
+        area.setRight(self._paint_buttons(painter, area, row, shown=hovered))
         if row.bars:
-            _paint_bars(painter, area.adjusted(0, 4, 0, -4), row.bars, colors)
+            part, parts = row.part
+            whole = QRect(area.left(), area.top() - part * area.height(), area.width(), parts * area.height())
+            _paint_bars(painter, whole.adjusted(0, 4, 0, -4), row.bars, colors)
             return
         font = monospace(self._tree.font().pointSizeF()) if row.mono else self._tree.font()
         painter.setFont(font)
@@ -120,7 +128,9 @@ class RowDelegate(QStyledItemDelegate):
     def _paint_buttons(self, painter: QPainter, area: QRect, row: Row, *, shown: bool) -> int:
         """Draw the buttons at the end; returns where the text must end."""
         rects = button_rects(area, row)
-        if not rects or not shown:
+        if not shown:
+            rects = [one for one in rects[:1] if one[0].id in _ALWAYS]
+        if not rects:
             return area.right()
         for action, rect in rects:
             mode = (True, False)[not action.enabled]
@@ -158,7 +168,9 @@ class RowDelegate(QStyledItemDelegate):
         if editor is not self.editor or field is None or editor.property("begun"):
             return
         editor.setProperty("begun", True)
-        self.editor.set_text(field.source())
+        text = field.source()
+        self._escaped = needs_escapes(text)
+        self.editor.set_text(escaped(text) if self._escaped else text)
         self._begun = self._first = self.editor.text_now()
 
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:  # noqa: N802 - Qt
@@ -199,7 +211,7 @@ class RowDelegate(QStyledItemDelegate):
         try:
             merge = "/".join(("field", *self._key, str(self._index.column())))
             with document.edit(field.title, merge=merge if gesture or self._first != self._begun else "") as edit:
-                field.apply(edit, text)
+                field.apply(edit, unescaped(text) if self._escaped else text)
         except ModelError as error:
             self._show_error(error)
             return False
@@ -307,6 +319,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def _clear_error(self) -> None:
         if self._error is not None:
+            self._error.hide()
             self._error.deleteLater()
             self._error = None
         if self.editor is not None:
@@ -321,11 +334,6 @@ def button_rects(area: QRect, row: Row) -> list[tuple[RowAction, QRect]]:
         found.append((action, QRect(right - ICON + 1, area.center().y() - ICON // 2, ICON, ICON)))
         right -= ICON + _GAP
     return found
-
-
-def _always(row: Row) -> bool:
-    """Buttons that are there without the pointer: adding to a section, following a value."""
-    return any(action.icon and action.id in ("add", "go") for action in row.actions)
 
 
 def _paint_bars(painter: QPainter, area: QRect, bars: tuple[int, ...], colors: Theme) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtGui import QAction, QKeyEvent, QTextOption
 from PySide6.QtWidgets import QCompleter, QLineEdit, QListView, QPlainTextEdit, QStyledItemDelegate, QWidget
 
 from viewer.icons import icon
 from viewer.text import display
 from viewer.theme import monospace, theme
-from viewer.widgets.fields.rows import Field, Suggestion
+from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Suggestion
 
 _MOST_SHOWN = 200
+_ESCAPE = re.compile(r"\\\\|\\x([89a-fA-F][0-9a-fA-F])")
 
 
 class LineField(QLineEdit):
@@ -131,6 +133,8 @@ class TextField(QPlainTextEdit):
 
     def set_text(self, text: str) -> None:
         """Begin with this text, all of it selected."""
+        if len(text) > LONGEST_TEXT:  # looking for word boundaries in a long line takes minutes
+            self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
         self.setPlainText(text)
         self.selectAll()
 
@@ -154,6 +158,22 @@ Editor = LineField | TextField
 def make_editor(field: Field, parent: QWidget) -> Editor:
     """The widget for a field."""
     return TextField(field, parent) if field.lines else LineField(field, parent)
+
+
+def needs_escapes(text: str) -> bool:
+    """Whether a text holds bytes that were not UTF-8, which Qt's fields would drop."""
+    return any(0xDC80 <= ord(character) <= 0xDCFF for character in text) if not text.isascii() else False
+
+
+def escaped(text: str) -> str:
+    """A text with such bytes as ``\\x80``, and backslashes doubled to tell them apart."""
+    doubled = text.replace("\\", "\\\\")
+    return "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in doubled)
+
+
+def unescaped(text: str) -> str:
+    """What `escaped` was made from."""
+    return _ESCAPE.sub(lambda m: "\\" if m[0] == "\\\\" else chr(0xDC00 + int(m[1], 16)), text)
 
 
 def is_own_shortcut(event: QEvent) -> bool:

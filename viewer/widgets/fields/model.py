@@ -13,6 +13,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 #: The Row of an index.
 RowRole = Qt.ItemDataRole.UserRole + 1
+_FLAGS = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
 
 
 class _Item:
@@ -112,6 +113,11 @@ class RowModel(QAbstractItemModel):
             self._remove(item, index, 0, len(item.items) - 1)
         item.items = None
 
+    def is_lazy(self, index: Index) -> bool:
+        """Whether the rows under it are many, each made when it is looked at."""
+        items = self._children(self._item(index))
+        return bool(items) and items[0].source is not None
+
     def row_of(self, item: _Item) -> Row:
         """The row of an item, made if it must be."""
         row = item.row
@@ -187,6 +193,8 @@ class RowModel(QAbstractItemModel):
         item = self._item(parent)
         if item.items is not None:
             return bool(item.items)
+        if item.source is not None:
+            return False
         children = self.row_of(item).children
         return children is not None and (callable(children) or len(children) > 0)
 
@@ -209,13 +217,9 @@ class RowModel(QAbstractItemModel):
             return row.tip or None
         return None
 
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows with a field can be edited."""
-        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-        row = self.row(index)
-        if row is not None and (row.label_field if index.column() == 0 else row.field) is not None:
-            flags |= Qt.ItemFlag.ItemIsEditable
-        return flags
+    def flags(self, index: Index) -> Qt.ItemFlag:  # noqa: ARG002 - Qt
+        """All alike, without making a row: the view looks whether there is a field before it edits."""
+        return _FLAGS
 
 
 def _number(items: list[_Item], first: int) -> None:

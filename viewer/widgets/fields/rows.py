@@ -65,7 +65,7 @@ class RowAction:
     icon: str = ""
     id: str = ""
     enabled: bool = True
-    inner: tuple[RowAction, ...] = ()  # a submenu instead of `run`
+    inner: Callable[[], Sequence[RowAction]] | None = None  # a submenu instead of `run`, asked when it opens
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Row:
     text      the value, short; `note` stands muted at the end of the line
     field     how the value is edited; label_field: how the label is
     common    whether it may be edited for several objects at once
-    bars      heights of a histogram painted instead of the text
+    bars      heights of a histogram painted instead of the text; `part` says which of how many rows it spans this is
     expanded  whether its children show at first
     """
 
@@ -104,6 +104,7 @@ class Row:
     tip: str = ""
     common: bool = True
     bars: tuple[int, ...] = ()
+    part: tuple[int, int] = (0, 1)
     expanded: bool = False
     children: Sequence[Row] | Callable[[], Sequence[Row]] | None = None
 
@@ -115,7 +116,7 @@ class Row:
 
 
 class LazyRows(Sequence[Row]):
-    """Many rows, each made when it is looked at; their keys are their numbers."""
+    """Many rows without rows under them, each made when it is looked at."""
 
     def __init__(self, count: int, make: Callable[[int], Row]) -> None:
         self._count = count

@@ -47,11 +47,12 @@ class RowTree(QTreeView):
         self.rows = RowModel(self)
         self._open: dict[tuple[str, ...], bool] = {}  # what the person expanded and collapsed, by path
         self._updating = False
-        self._split = 0.38
+        self._split = 0.34
         self.setModel(self.rows)
         self.fields = RowDelegate(self)
         self.setItemDelegate(self.fields)
         self.setHeaderHidden(True)
+        self.setUniformRowHeights(True)  # else all of ten thousand rows are measured
         self.setIndentation(14)
         self.setMouseTracking(True)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -73,12 +74,14 @@ class RowTree(QTreeView):
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these, keeping what is current, expanded and being edited."""
+        before, column = self.rows.path(self.currentIndex()), max(0, self.currentIndex().column())
         self._updating = True
         self.rows.set_rows(rows)
         self._expand(QModelIndex())
         self._updating = False
-        if not self.currentIndex().isValid() and self.rows.rowCount():
-            self._set_current(self.rows.index(0, 1))
+        if not before or self.rows.path(self.currentIndex()) != before:
+            same = self.rows.find(*before)
+            self._set_current(same.siblingAtColumn(column) if same.isValid() else self.rows.index(0, 1))
         self._on_current()
 
     def _expand(self, parent: QModelIndex) -> None:
@@ -92,12 +95,8 @@ class RowTree(QTreeView):
             wanted = self._open.get(self.rows.path(index), row.expanded)
             if self.isExpanded(index) != wanted:
                 self.setExpanded(index, wanted)
-            if wanted and not parent.isValid():
-                self._expand_inner(index, row)
-
-    def _expand_inner(self, parent: QModelIndex, row: Row) -> None:
-        if isinstance(row.rows(), list | tuple):
-            self._expand(parent)
+            if wanted and not self.rows.is_lazy(index):
+                self._expand(index)
 
     def _remember(self, index: QModelIndex, *, opened: bool) -> None:
         if not self._updating:
@@ -310,9 +309,9 @@ class RowTree(QTreeView):
 
     def _add(self, menu: QMenu, action: RowAction, keys: str = "") -> None:
         title = display(action.title, 80).replace("&", "&&")
-        if action.inner:
+        if action.inner is not None:
             inner = menu.addMenu(title)
-            for one in action.inner:
+            for one in action.inner():
                 self._add(inner, one)
             return
         item = QAction(f"{title}\t{keys}" if keys else title, menu)
