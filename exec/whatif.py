@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, Literal
 
+from exec.compare import Row, compare_values, value_keys
+from exec.results import RunResult
 from exec.session import Request
 from exec.snapshot import ABSENT, AttributeSnapshot, FunctionSnapshot, GraphSnapshot, NodeSnapshot
 from model.attributes import AttributeKind
@@ -95,3 +97,13 @@ def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: i
     attributes = () if to is None else (AttributeSnapshot("to", AttributeKind.INT, int(to)),)
     number = next(_numbers)
     return NodeSnapshot(number, number, op_type, "", "", op_type, inputs, outputs, attributes)
+
+
+def compare_rounded(rounded: RunResult, precise: RunResult) -> list[Row]:
+    """The values of a run in fewer bits against those of the precise run, in its order and by its keys."""
+    rows = []
+    for key in value_keys(precise):
+        if precise.info(key) is not None and rounded.info(key) is not None:
+            name = precise.layout.name(key[1])
+            rows.append(Row(key, name, name, compare_values(rounded.value(key), precise.value(key))))
+    return rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from exec import reference
 from exec.compare import Row, compare_runs, compare_with
 from exec.inputs import read_data_set, read_npz
-from exec.whatif import Precision, in_precision
+from exec.whatif import Precision, compare_rounded, in_precision
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.save import prepare
@@ -128,8 +128,7 @@ def with_precision(
         def work(progress: Progress) -> list[Row]:
             other = session.perform(rounded, progress=progress)
             other.raise_for_failure()
-            # The precise run is the reference, but the rows are about our values: the same keys.
-            return other.apply(compare_runs, ours.result)
+            return other.apply(compare_rounded, ours.result)
 
         return lambda progress: _compare(lambda: work(progress))
 

@@ -78,6 +78,7 @@ class Results(QObject):
     run_started = Signal()
     run_finished = Signal()  # `current` is that run's record, unless it gave none
     pins_changed = Signal()
+    element_chosen = Signal(object, tuple)  # Value and index: show where this element comes from
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -86,6 +87,7 @@ class Results(QObject):
         self.current: Record | None = None
         self.previous: Record | None = None
         self.pinned: tuple[Value, ...] = ()
+        self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
         self._records: list[Record] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
         self._stale: set[Thing] = set()
@@ -301,6 +303,13 @@ class Results(QObject):
         self._stale = set()
         self.current = self.previous = self._nodes = None
         self.changed.emit(None)
+
+    # -- elements --------------------------------------------------------------------------------------------
+
+    def choose_element(self, value: Value, index: tuple[int, ...]) -> None:
+        """A person pointed at an element: show where it comes from."""
+        self.element = value, index
+        self.element_chosen.emit(value, index)
 
     # -- pins ------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from exec.plan import Path
 from exec.remote import WorkerSession
 from exec.results import RunResult, State
 from exec.session import Breakpoint, Request, Session
+from exec.tracing import Bad, non_finite_values
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
@@ -440,6 +441,31 @@ class RunControl(QObject):
     def _run_live(self) -> None:
         if self.live:
             self._start("run")
+
+    # -- finding ---------------------------------------------------------------------------------------------
+
+    def find_non_finite(self, found: Callable[[Value, tuple[int, ...]], object]) -> None:
+        """Find the first value of the last run that is not finite; a message when all are."""
+        workspace = self._workspace
+        record = workspace.results.current
+        if record is None:
+            return
+        result = record.result
+
+        def work(_progress: Progress) -> list[Bad]:
+            try:
+                return result.apply(non_finite_values, 1)
+            except LookupError as error:
+                raise ModelError("The values are gone", f"{error}. Run the model again.") from error
+
+        def done(bad: list[Bad]) -> None:
+            value = self._value(bad[0].key[1]) if bad else None
+            if value is None:
+                workspace.message("info", "Every value is finite", "No NaN and no infinity in the last run.")
+                return
+            found(value, bad[0].index)
+
+        workspace.jobs.start("Find NaN and infinity", work, done=done, supersede="non-finite")
 
     # -- breakpoints -----------------------------------------------------------------------------------------
 

@@ -88,6 +88,22 @@ def _pin(context: Context) -> None:
     context.window.docks.open("watch")
 
 
+def _has_results(context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and workspace.results.current is not None
+
+
+def _first_non_finite(context: Context) -> None:
+    workspace, docks = context.opened, context.window.docks
+
+    def found(value: Value, index: tuple[int, ...]) -> None:
+        workspace.reveal(value.producer or value)
+        workspace.results.choose_element(value, index)
+        docks.open("element")
+
+    workspace.runs.find_non_finite(found)
+
+
 ACTIONS = (
     Action(
         id="run.run",
@@ -193,6 +209,17 @@ ACTIONS = (
         section=4,
         enabled=_has_breakpoints,
         words="debug",
+    ),
+    Action(
+        id="run.first_non_finite",
+        title="First &Non-finite Value",
+        run=_first_non_finite,
+        menu=Menu.RUN,
+        section=5,
+        shortcut=("Ctrl+Alt+N",),
+        enabled=_has_results,
+        tip="Go to the node where NaN or infinity appeared first, and the elements that caused it.",
+        words="nan inf infinity debug overflow",
     ),
     Action(
         id="run.pin",

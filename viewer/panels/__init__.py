@@ -63,5 +63,6 @@ PANELS: tuple[PanelInfo, ...] = (
     PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw"),
     PanelInfo("watch", "WatchPanel", "Watch", "bottom", "watch"),
     PanelInfo("profile", "ProfilePanel", "Profile", "bottom", "profile"),
+    PanelInfo("element", "ElementPanel", "Element", "bottom", "find"),
     PanelInfo("compare", "ComparePanel", "Compare", "bottom", "compare"),
 )

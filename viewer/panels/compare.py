@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from exec import reference
+from exec.compare import Difference, first_divergence
 from exec.compare import Row as Compared
-from exec.compare import first_divergence
 from model.errors import ModelError
 from model.graph import Node, Value
 from viewer import comparing
@@ -27,16 +27,13 @@ from viewer.workspace import Workspace
 _COLUMNS = (
     Column("#", 5, "Position in the run"),
     Column("Value", 0, number=False),
-    Column("Operator", 18, number=False),
-    Column("Error", 11, "The least t with |a − b| ≤ t + t·|b| for every element"),
-    Column("Largest |Δ|", 12),
-    Column("Largest relative", 14),
-    Column("Mean |Δ|", 11),
-    Column("Cosine", 11),
-    Column("SNR (dB)", 10),
-    Column("Worst element", 18, number=False),
-    Column("Ours", 12),
-    Column("Reference", 12),
+    Column("Operator", 14, number=False),
+    Column("Error", 10, "The least t with |a − b| ≤ t + t·|b| for every element"),
+    Column("Largest |Δ|", 11),
+    Column("Relative", 10, "Largest relative difference"),
+    Column("Cosine", 10),
+    Column("SNR (dB)", 9),
+    Column("Worst element", 16, number=False),
 )
 
 
@@ -65,17 +62,20 @@ class ComparePanel(Panel):
         self.colour.setToolTip("Colour the nodes by the error of their outputs")
         self.colour.setChecked(True)
         self.table = NumberTable("Compared values", _COLUMNS)
+        self.summary.setContentsMargins(8, 0, 8, 4)
         row = QHBoxLayout()
         row.setContentsMargins(6, 4, 6, 4)
+        row.setSpacing(6)
         row.addWidget(self.choose)
         row.addWidget(self.divergence)
-        row.addWidget(self.summary, 1)
+        row.addStretch(1)
         for widget in (QLabel("relative"), self.relative, QLabel("absolute"), self.absolute, self.colour):
             row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(row)
+        layout.addWidget(self.summary)
         layout.addWidget(self.table)
         self.setFocusProxy(self.table)
         self.divergence.clicked.connect(self.go_to_divergence)
@@ -199,7 +199,7 @@ class ComparePanel(Panel):
             Cell(display(node.op_type, 40) if node is not None else "", role="muted"),
         )
         if found.problem:
-            cells = (Cell("differs", float("inf"), role), Cell(display(found.problem, 80)), *[Cell("")] * 7)
+            cells = (Cell("differs", float("inf"), role), Cell(display(found.problem, 80)), *[Cell("")] * 4)
             return Row(row, (*head, *cells))
         return Row(
             row,
@@ -208,12 +208,9 @@ class ComparePanel(Panel):
                 _number(found.tolerance, role),
                 _number(found.max_abs),
                 _number(found.max_rel),
-                _number(found.mean_abs),
                 Cell(f"{found.cosine:.7f}", found.cosine),
                 Cell(number_text(found.snr, 4), found.snr),
-                Cell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted"),
-                _value(found.worst_pair[0]),
-                _value(found.worst_pair[1]),
+                Cell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted", tip=_about(found)),
             ),
         )
 
@@ -247,7 +244,13 @@ def _number(number: float, role: str = "") -> Cell:
     return Cell(number_text(number, 4), number, role)
 
 
-def _value(value: object) -> Cell:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Cell(number_text(value, 6), float(value))
-    return Cell("" if value is None else display(str(value), 40))
+def _about(found: Difference) -> str:
+    """What the columns have no room for."""
+    ours, theirs = (display(str(x), 40) for x in found.worst_pair)
+    at = ", ".join(map(str, found.worst))
+    lines = [
+        f"at [{at}]: {ours}, reference {theirs}",
+        f"mean |Δ| {number_text(found.mean_abs, 4)}",
+        f"{found.unequal:,} of {found.size:,} differ",
+    ]
+    return "\n".join(lines)

@@ -66,6 +66,7 @@ class ProfilePanel(Panel):
             self.stack.addWidget(page)
         row = QHBoxLayout()
         row.setContentsMargins(6, 4, 6, 4)
+        row.setSpacing(8)
         row.addWidget(self.view)
         row.addWidget(self.summary, 1)
         row.addWidget(QLabel("Colour the graph by"))

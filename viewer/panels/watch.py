@@ -20,15 +20,15 @@ from viewer.workspace import Workspace
 
 _COLUMNS = (
     Column("Value", 0, number=False),
-    Column("Type", 20, number=False),
-    Column("Minimum", 12),
-    Column("Maximum", 12),
-    Column("Mean", 12),
-    Column("Deviation", 12),
-    Column("Zeros", 9),
-    Column("NaN, ∞", 9),
-    Column("Δ mean", 12, "Mean less the mean of the run before"),
-    Column("Largest |Δ|", 13, "Largest change of an element since the run before"),
+    Column("Type", 18, number=False),
+    Column("Minimum", 10),
+    Column("Maximum", 10),
+    Column("Mean", 10),
+    Column("Deviation", 10),
+    Column("Zeros", 7),
+    Column("NaN, ∞", 7),
+    Column("Δ mean", 10, "Mean less the mean of the run before"),
+    Column("Largest |Δ|", 10, "Largest change of an element since the run before"),
 )
 
 
@@ -46,6 +46,7 @@ class WatchPanel(Panel):
         self.unpin_button.setToolTip("Take the selected rows off the list")
         row = QHBoxLayout()
         row.setContentsMargins(6, 4, 6, 4)
+        row.setSpacing(8)
         row.addWidget(self.hint, 1)
         row.addWidget(self.pin_button)
         row.addWidget(self.unpin_button)

@@ -1,0 +1,229 @@
+"""Element: one element of a value, and the elements of its node's inputs that reach it; step by step upstream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QSplitter, QToolButton, QVBoxLayout, QWidget
+
+from exec.tracing import Origin, Trace, trace
+from model.errors import ModelError
+from model.graph import Node, Value
+from viewer.calls import call_of
+from viewer.icons import icon
+from viewer.panels import Panel
+from viewer.places import name_of
+from viewer.text import display, number_text, plural
+from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.workspace import Workspace
+
+Place = tuple[Value, tuple[int, ...]]
+
+_ORIGINS = (
+    Column("Input", 0, number=False),
+    Column("Elements", 26, number=False),
+    Column("Count", 8),
+    Column("Minimum", 10),
+    Column("Maximum", 10),
+    Column("NaN, ∞", 7),
+    Column("Look at", 22, "The first that is not finite, else the largest", number=False),
+)
+_ELEMENTS = (Column("Index", 0, number=False), Column("Value", 14))
+
+
+class ElementPanel(Panel):
+    """Follows the value that is selected; Enter or a click on an input goes on upstream."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.place: Place | None = None
+        self.trace: Trace | None = None
+        self._way: list[Place] = []
+        self.back = QToolButton()
+        self.back.setAutoRaise(True)
+        self.back.setIcon(icon("back"))
+        self.back.setToolTip("Back to the element before")
+        self.back.setAccessibleName("Back to the element before")
+        self.name = QLabel("Select a value")
+        self.name.setTextFormat(Qt.TextFormat.PlainText)
+        self.index = QLineEdit()
+        self.index.setAccessibleName("Index of the element")
+        self.index.setPlaceholderText("index, such as 0, 3, 5")
+        self.index.setFixedWidth(150)
+        self.value = QLabel()
+        self.value.setTextFormat(Qt.TextFormat.PlainText)
+        self.hunt = QPushButton("First non-finite value")
+        self.table = NumberTable("Inputs that reach the element", _ORIGINS)
+        self.elements = NumberTable("Elements that reach it", _ELEMENTS)
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        row.setSpacing(6)
+        for widget in (self.back, self.name, self.index, self.value):
+            row.addWidget(widget)
+        row.addStretch(1)
+        row.addWidget(self.hunt)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.addWidget(self.table)
+        split.addWidget(self.elements)
+        split.setSizes([700, 260])
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(split)
+        self.setFocusProxy(self.index)
+        self.back.clicked.connect(self._go_back)
+        self.index.returnPressed.connect(self._enter)
+        self.hunt.clicked.connect(lambda: workspace.trigger("run.first_non_finite"))
+        self.table.activated.connect(self._go_upstream)
+        self.table.doubleClicked.connect(self._go_upstream)
+        self.table.selectionModel().currentChanged.connect(lambda *_: self._show_elements())
+        self.elements.chosen.connect(self._go_to_element)
+        workspace.results.element_chosen.connect(self.show_element)
+        workspace.results.changed.connect(self._on_results)
+        workspace.selection.changed.connect(self._on_selection)
+        if workspace.results.element is not None:
+            self.show_element(*workspace.results.element)
+        else:
+            self._on_selection()
+
+    # -- which element ---------------------------------------------------------------------------------------
+
+    def _on_selection(self) -> None:
+        current = self.workspace.selection.current
+        if isinstance(current, Node):
+            current = next((v for v in current.outputs if v is not None), None)
+        if isinstance(current, Value) and (self.place is None or current is not self.place[0]):
+            info = self.workspace.results.info_of(current)
+            if info is not None and info.kind == "tensor":
+                self._way.clear()
+                self._look(current, (0,) * len(info.shape))
+
+    def show_element(self, value: Value, index: tuple[int, ...]) -> None:
+        """Show where an element comes from."""
+        self._way.clear()
+        self._look(value, index)
+
+    def _enter(self) -> None:
+        if self.place is None:
+            return
+        try:
+            index = tuple(int(part) for part in self.index.text().replace(",", " ").split())
+        except ValueError:
+            self.value.setText("an index is whole numbers, such as 0, 3, 5")
+            return
+        self._look(self.place[0], index)
+
+    def _go_upstream(self, *_: object) -> None:
+        """To the suspect element of the input that is current."""
+        origin = self._origin()
+        if origin is not None:
+            self._follow(origin, origin.suspect)
+
+    def _go_to_element(self, index: tuple[int, ...]) -> None:
+        origin = self._origin()
+        if origin is not None:
+            self._follow(origin, index)
+
+    def _follow(self, origin: Origin, index: tuple[int, ...]) -> None:
+        value = self.workspace.results.value_by_number(origin.key[1])
+        if value is None or self.place is None:
+            return
+        self._way.append(self.place)
+        self._look(value, index)
+        self.workspace.reveal(value)
+
+    def _go_back(self) -> None:
+        if self._way:
+            value, index = self._way.pop()
+            self._look(value, index)
+            self.workspace.reveal(value)
+
+    def _origin(self) -> Origin | None:
+        chosen = self.table.selected()
+        if chosen:
+            origin: Origin = chosen[0]
+            return origin
+        return self.trace.origins[0] if self.trace is not None and self.trace.origins else None
+
+    # -- showing ---------------------------------------------------------------------------------------------
+
+    def _on_results(self, values: object) -> None:
+        if values is None and self.place is not None:
+            self._look(*self.place)
+
+    def _look(self, value: Value, index: tuple[int, ...]) -> None:
+        self.place = value, index
+        record = self.workspace.results.current
+        key = None if record is None else record.key(value)
+        self.name.setText(name_of(value))
+        self.index.setText(", ".join(map(str, index)))
+        self.back.setEnabled(bool(self._way))
+        if record is None or key is None:
+            self._show(Trace(None, (), (), "not computed: run the model"))
+            return
+        call, result, place = call_of(record, value), record.result, self.place
+
+        def work(_progress: object) -> Trace:
+            try:
+                return result.apply(trace, call, key, index)
+            except LookupError as error:
+                raise ModelError("The element cannot be traced", str(error)) from error
+
+        self.workspace.jobs.start(
+            "Trace an element",
+            work,
+            done=lambda found: self._show(found) if place == self.place else None,
+            failed=lambda error: self._show(Trace(None, (), (), str(error))),
+            supersede="element",
+        )
+
+    def _show(self, found: Trace) -> None:
+        self.trace = found
+        self.value.setText(display(found.problem, 120) if found.problem else f"= {value_text(found.value)}")
+        self.table.set_rows([self._row(origin) for origin in found.origins])
+        if found.origins:
+            self.table.selectRow(0)
+        self._show_elements()
+
+    def _row(self, origin: Origin) -> Row:
+        value = self.workspace.results.value_by_number(origin.key[1])
+        name = "?" if value is None else name_of(value)
+        about = str(origin.reach) if origin.reach.exact else f"any of {origin.reach}"
+        at = ", ".join(map(str, origin.suspect))
+        return Row(
+            origin,
+            (
+                Cell(name),
+                Cell(about, tip="Elements of the input that reach it"),
+                Cell(f"{origin.reach.count:,}", origin.reach.count),
+                _number(origin.low),
+                _number(origin.high),
+                Cell(f"{origin.non_finite:,}", origin.non_finite, "error" if origin.non_finite else "muted"),
+                Cell(f"[{at}] = {value_text(origin.suspect_value)}", role="error" if origin.non_finite else ""),
+            ),
+        )
+
+    def _show_elements(self) -> None:
+        origin = self._origin()
+        rows = []
+        if origin is not None:
+            for index, element in origin.told:
+                number = float(element) if isinstance(element, (int, float)) else None
+                rows.append(Row(index, (Cell(f"[{', '.join(map(str, index))}]"), Cell(value_text(element), number))))
+            self.elements.setToolTip(f"The first of {plural(origin.reach.count, 'element')}" if rows else "")
+        self.elements.set_rows(rows)
+
+
+def _number(number: float | None) -> Cell:
+    return Cell("") if number is None else Cell(number_text(number, 5), number)
+
+
+def value_text(element: Any) -> str:
+    """An element in a few characters."""
+    if isinstance(element, bool) or element is None:
+        return str(element).lower() if element is not None else "nothing"
+    if isinstance(element, (int, float)):
+        return number_text(element, 7)
+    return display(str(element), 60)
