@@ -85,10 +85,11 @@ class Builder:
         grouped = options.groups if options.groups is not None else len(graph.nodes) > options.many
         self._grouped = grouped
         self._root = _Level(graph, (), -1, None, scope_tree(graph) if grouped else None)
+        self._levels = [self._root]
 
     def steps(self) -> Iterator[None]:
         """Do the work, pausing every few milliseconds; then `drawing` is there."""
-        levels = [self._root]
+        levels = self._levels = [self._root]
         for level in levels:  # grows while nested ones are found
             for inner in self._draw_nodes(level):
                 if inner is None:
@@ -117,6 +118,8 @@ class Builder:
             source_ports=_ports(sources, self._outputs, widths, spread),
             target_ports=_ports(targets, self._inputs, widths, spread),
             box_ids=np.fromiter((self._ids[box.key] for box in boxes), np.int64, len(boxes)),
+            graphs=tuple(level.graph for level in self._levels),
+            grouped=self._grouped,
             folded=self._folded,
             also=self._also,
         )

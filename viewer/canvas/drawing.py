@@ -124,6 +124,8 @@ class Drawing:
     source_ports: NDArray[np.float32]  # [E]
     target_ports: NDArray[np.float32]  # [E]
     box_ids: NDArray[np.int64]  # [N]
+    graphs: tuple[Graph, ...] = ()  # the one shown, and those of the bodies and functions open in it
+    grouped: bool = False  # whether name scopes decide which boxes there are
     folded: dict[Node, int] = field(default_factory=dict)  # Constants inside their consumer, members of groups
     also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
     _by_subject: dict[object, list[int]] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,14 @@ class Labels:
         if not len(self._first):
             return np.zeros((0, 2))
         return layout.route_points[layout.route_starts[self._first]].astype(np.float64)
+
+    def forget(self, edges: Iterable[int] | None = None) -> None:
+        """The types of these edges' values changed (None: any): place their labels anew."""
+        if edges is None:
+            self._placed.clear()
+        for edge in edges or ():
+            self._placed.pop(edge, None)
+        self._free.clear()
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
         """The labels that may reach into an area; a large one is gone through tile by tile."""

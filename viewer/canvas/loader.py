@@ -14,6 +14,7 @@ import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from model import schemas
+from model.document import Change
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
 from viewer.canvas.build import Builder, Ids
@@ -21,6 +22,7 @@ from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Drawing, Options, TypeOf
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
+from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped
 from viewer.canvas.scene import Scene, request
 from viewer.changes import Touched
 from viewer.jobs import Job
@@ -103,12 +105,34 @@ class Loader(QObject):
         """These changed; their cards are made anew."""
         if self._cards is not None:
             self._cards.forget(nodes)
+            for node in nodes:
+                if node.op_type == "Constant":
+                    for output in node.outputs:
+                        self._cards.forget(output.consumers if output is not None else ())
             for value in values:
                 self._cards.forget(value.consumers)
                 if value.producer is not None:
                     self._cards.forget([value.producer])
                     for output in value.producer.outputs:
                         self._cards.forget(output.consumers if output is not None else ())
+
+    def patch(self, drawing: Drawing, change: Change, touched: Touched) -> Patch | None:
+        """What an edit does to boxes of a drawing while all others stay; None where it has to be drawn anew."""
+        if self._cards is None or self._cards.options != drawing.options or not can_patch(drawing, change, touched):
+            return None
+        return patch(drawing, touched, self._cards, self._type_of)
+
+    def retyped(self, scene: Scene) -> Patch | None:
+        """What other types of values do to the boxes of a scene; None where it has to be drawn anew."""
+        if self._cards is None or self._cards.options != scene.drawing.options:
+            return None
+        return retyped(scene.drawing, scene.kinds, self._cards, self._type_of)
+
+    def load_patched(self, scene: Scene, change: Patch) -> None:
+        """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
+        self.stop()
+        self._layout = scene.layout
+        self._lay_out(patched(scene.drawing, change))
 
     def forget_all(self) -> None:
         """Something all cards depend on changed."""
@@ -187,8 +211,7 @@ def concerns(drawing: Drawing, touched: Touched) -> bool:
     graphs: set[Graph | None] = set(touched.structure)
     graphs.update(node.graph for node in touched.nodes)
     graphs.update(value.graph for value in touched.values)
-    shown: set[Graph | None] = {box.subject.graph for box in drawing.boxes if isinstance(box.subject, Node)}
-    roots = {graph.root for graph in (drawing.graph, *shown) if graph is not None}
+    roots = {graph.root for graph in drawing.graphs}
     return any(graph is None or graph.root in roots for graph in graphs)
 
 

@@ -50,3 +50,4 @@ class Pending:
     anchor: Anchor | None = None
     reveal: list[Item] = field(default_factory=list)
     fit: bool = False
+    types: bool = False  # write the types anew, they changed meanwhile

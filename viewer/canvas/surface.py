@@ -7,16 +7,19 @@ frame, and until then the picture before shows through. Knows nothing of models 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
+import numpy as np
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from model.graph import Value
+from model.types import Type
 from viewer.canvas import walking
 from viewer.canvas.colouring import Colouring
-from viewer.canvas.drawing import TypeOf
 from viewer.canvas.fonts import canvas_fonts
-from viewer.canvas.labels import Labels
+from viewer.canvas.labels import MARGIN, Labels
 from viewer.canvas.marks import SceneMarks
 from viewer.canvas.overhead import paint_group_names, paint_legend, paint_notice
 from viewer.canvas.painter import Area, ScenePainter
@@ -33,6 +36,7 @@ SETTLE_SECONDS = 0.06
 #: A graph that fits only smaller than this is shown from its beginning instead.
 READABLE = 0.6
 
+_NO_POINTS = np.zeros((0, 2))
 _BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
 
 
@@ -49,8 +53,8 @@ class Surface(QWidget):
         self.scene: Scene | None = None
         self.fonts = canvas_fonts()
         self.marks: SceneMarks | None = None
-        self._type_of: TypeOf = lambda value: value.type
         self._painter: ScenePainter | None = None
+        self._labels: Labels | None = None
         self._colouring: Colouring | None = None
         self._picture: Picture | None = None
         self._stale: Picture | None = None
@@ -60,6 +64,10 @@ class Surface(QWidget):
         self._refresh.setSingleShot(True)
         self._refresh.timeout.connect(self.update)
         self.setAutoFillBackground(False)
+
+    def type_of(self, value: Value) -> Type | None:
+        """The type written beside the edges of a value."""
+        return value.type
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -81,10 +89,34 @@ class Surface(QWidget):
     def repaint_scene(self) -> None:
         """Colours or labels changed: paint everything anew."""
         scene = self.scene
-        self._painter = None
+        self._painter = self._labels = None
         if scene is not None:
-            labels = Labels(scene, self.fonts, self._type_of)
-            self._painter = ScenePainter(scene, self.fonts, theme(), labels, self._colouring)
+            self._labels = Labels(scene, self.fonts, self.type_of)
+            self._painter = ScenePainter(scene, self.fonts, theme(), self._labels, self._colouring)
+        self._repaint_all()
+
+    def repaint_boxes(self, boxes: Iterable[int], edges: Iterable[int]) -> None:
+        """What some boxes and the labels of some edges say changed, all else stayed: paint only those anew."""
+        scene, picture = self.scene, self._picture
+        if scene is None or self._labels is None:
+            return
+        edges = list(edges)
+        self._labels.forget(edges)
+        starts = scene.layout.route_points[scene.layout.route_starts[edges]] if edges else _NO_POINTS
+        if picture is not None:
+            for left, top, right, bottom in scene.corners[list(boxes)].tolist():
+                picture.invalidate((left, top, right, bottom))
+            for x, y in starts.tolist():
+                picture.invalidate((x - MARGIN, y - MARGIN, x + MARGIN, y + MARGIN))
+        self.update()
+
+    def repaint_labels(self) -> None:
+        """The types of any values changed: write all labels anew."""
+        if self._labels is not None:
+            self._labels.forget()
+        self._repaint_all()
+
+    def _repaint_all(self) -> None:
         if self._picture is not None and self._picture.share > 0.5:
             self._stale = self._picture  # shows through while the new one is painted: nothing blinks
         self._picture = None

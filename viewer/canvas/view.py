@@ -38,6 +38,7 @@ from viewer.canvas.loader import Loader, concerns, nearest_box
 from viewer.canvas.memory import Anchor, Pending, Place
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.painter import TITLES_FROM
+from viewer.canvas.patching import Patch, put_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
 from viewer.canvas.scopes import scope_tree
 from viewer.canvas.surface import READABLE, Surface
@@ -173,6 +174,8 @@ class GraphView(Surface):
         if self._shades is not None:
             self._apply_shades()
         self._refresh_marks()
+        if pending.types:
+            self.set_types(self._types)
         if is_first:
             self._show_place()
         elif pending.fit:
@@ -230,8 +233,23 @@ class GraphView(Surface):
     # -- what changes ----------------------------------------------------------------------------------------
 
     def _on_change(self, change: Change) -> None:
-        if self.scene is None or concerns(self.scene.drawing, touched_by(change)):
+        scene = self.scene
+        touched = touched_by(change)
+        if scene is None or self.is_busy:
             self._rebuild.start()
+        elif concerns(scene.drawing, touched):
+            self._follow(scene, self._loader.patch(scene.drawing, change, touched))
+
+    def _follow(self, scene: Scene, patch: Patch | None) -> None:
+        """Show what an edit did with as little work as it allows."""
+        if patch is None:
+            self._rebuild.start()
+        elif patch.resized:
+            self._pending.anchor = self._pending.anchor or self._find_anchor()
+            self._loader.load_patched(scene, patch)
+        else:
+            put_in_place(scene, patch)
+            self.repaint_boxes(patch.boxes, patch.edges)
 
     def _on_setting(self, key: str) -> None:
         if key in (DIRECTION.key, SHOW_ATTRIBUTES.key, SHOW_INITIALIZERS.key, SHOW_NAMES.key):
@@ -243,10 +261,16 @@ class GraphView(Surface):
         return found if found is not None else value.type
 
     def set_types(self, type_of: TypeOf | None) -> None:
-        """Show types from elsewhere too, such as shape inference or a run."""
+        """Show types from elsewhere too, such as shape inference or a run; call again when they changed."""
         self._types = type_of
-        self._loader.forget_all()
-        self._rebuild.start()
+        scene = self.scene
+        patch = self._loader.retyped(scene) if scene is not None and not self.is_busy else None
+        if scene is None or patch is None:
+            self._pending.types = True  # pills drawn meanwhile may have the types of before
+            return
+        if patch.boxes:
+            self._follow(scene, patch)
+        self.repaint_labels()
 
     def set_option_groups(self, groups: bool | None) -> None:
         """Draw name scopes as groups, or not; None: only in large graphs."""

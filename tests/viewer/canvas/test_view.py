@@ -355,11 +355,11 @@ def test_edits_elsewhere_leave_the_scene_alone(show, qtbot, branching_model):
     view.expand(box(view, "Twice"))
     wait(qtbot, view)
     assert view.scene is not scene
-    scene = view.scene
-    with view.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(next(iter(inner.nodes)), "name", "newer"))
+    height = view.scene.rect(box(view, "Add"))[3]
+    with view.workspace.document.edit("Axis") as edit:
+        edit.do(SetAttribute(next(iter(inner.nodes)), "axis", make_attribute("axis", 1)))
     wait(qtbot, view)
-    assert view.scene is not scene
+    assert view.scene.rect(box(view, "Add"))[3] > height
 
 
 def test_escape_ends_a_trace_before_the_selection(show, qtbot, small):

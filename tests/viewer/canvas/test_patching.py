@@ -1,0 +1,152 @@
+"""Edits that change what boxes say, but not which there are, touch nothing else on the canvas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.attributes import make_attribute
+from model.graph import NodeDeviceConfiguration
+from model.steps import SetAttribute, SetField, SetInitializer
+from model.tensors import ArrayTensor
+from model.types import ElementType, Shape, TensorType
+from tests.viewer.canvas.graphs import Graphs, long_chain, settle
+from viewer.canvas.drawing import Kind
+
+
+def box_of(view, subject):
+    (index,) = view.scene.drawing.boxes_of(subject)
+    return view.scene.boxes[index]
+
+
+def texts(view, subject):
+    return {row.name: row.text for row in box_of(view, subject).rows}
+
+
+def set_attribute(view, node, name, value):
+    with view.workspace.document.edit("Set") as edit:
+        edit.do(SetAttribute(node, name, None if value is None else make_attribute(name, value)))
+
+
+def wait(qtbot, view):
+    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
+
+
+def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(show, small):
+    view = show(small.model())
+    conv = next(iter(view.workspace.graph.nodes))
+    set_attribute(view, conv, "group", 2)
+    settle(view)
+    scene = view.scene
+    before = view.grab().toImage()
+    set_attribute(view, conv, "group", 4)
+    assert view.scene is scene
+    assert not view.is_busy
+    assert texts(view, conv)["group"] == "4"
+    settle(view)
+    after = view.grab().toImage()
+    changed = [
+        (x, y)
+        for x in range(0, after.width(), 2)
+        for y in range(after.height())
+        if after.pixel(x, y) != before.pixel(x, y)
+    ]
+    left, top, right, bottom = scene.bounds_of(scene.drawing.boxes_of(conv))
+    (low_x, low_y), (high_x, high_y) = view.viewport.to_widget(left, top), view.viewport.to_widget(right, bottom)
+    assert changed
+    assert all(low_x <= x <= high_x and low_y <= y <= high_y for x, y in changed)
+    view.workspace.document.undo()
+    assert view.scene is scene
+    assert texts(view, conv)["group"] == "2"
+
+
+def test_a_row_more_lays_out_again_and_keeps_the_box_where_it_was(show, qtbot, small):
+    view = show(small.model())
+    conv = next(iter(view.workspace.graph.nodes))
+    view.workspace.selection.set([conv])
+    scene = view.scene
+    left, top, *_ = scene.rect(scene.drawing.boxes_of(conv)[0])
+    before = view.viewport.to_widget(left, top)
+    set_attribute(view, conv, "pads", [1, 1, 1, 1])
+    wait(qtbot, view)
+    assert view.scene is not scene
+    assert texts(view, conv)["pads"] == "1, 1, 1, 1"
+    left, top, *_ = view.scene.rect(view.scene.drawing.boxes_of(conv)[0])
+    assert view.viewport.to_widget(left, top) == pytest.approx(before, abs=1.5)
+
+
+def test_a_constant_that_is_a_row_of_its_consumers_follows_its_value(show, qtbot):
+    g = Graphs()
+    g.input("x", 2)
+    constant = g.node("Constant", [], ["k"], value_float=1.5)
+    first = g.node("Add", ["x", "k"], ["a"])
+    second = g.node("Mul", ["a", "k"], ["b"])
+    g.outputs("b")
+    view = show(g.model())
+    set_attribute(view, constant, "value_float", 2.5)
+    wait(qtbot, view)
+    assert "2.5" in texts(view, first).values()
+    assert "2.5" in texts(view, second).values()
+
+
+def test_the_numbers_of_an_initializer_are_written_where_it_is_used(show, qtbot, small):
+    small.constant("s", np.array(3.0, np.float32))
+    node = small.node("Mul", ["r", "s"], ["m"])
+    view = show(small.model())
+    value = small.values["s"]
+    with view.workspace.document.edit("Set") as edit:
+        edit.do(SetInitializer(small.graph, value, ArrayTensor(np.array(4.0, np.float32), name="s")))
+    wait(qtbot, view)
+    assert "4" in texts(view, node).values()
+
+
+def test_types_that_become_known_are_written_without_drawing_anew(show, small):
+    view = show(small.model())
+    scene = view.scene
+    found = {small.values["c"]: TensorType(ElementType.FLOAT, Shape((7, 5)))}
+    view.set_types(lambda value: found.get(value, value.type))
+    assert view.scene is scene
+    labels = {label.text for label in view._labels.in_rect(*scene.bounds)}
+    assert "7×5" in labels
+
+
+def test_the_pill_of_an_output_is_as_wide_as_its_new_type(show, qtbot, small):
+    view = show(small.model())
+    (pill,) = (box for box in view.scene.boxes if box.kind is Kind.OUTPUT)
+    found = {small.values["y"]: TensorType(ElementType.FLOAT, Shape(("batch", 256, 1024)))}
+    view.set_types(lambda value: found.get(value, value.type))
+    wait(qtbot, view)
+    (wider,) = (box for box in view.scene.boxes if box.kind is Kind.OUTPUT)
+    assert "batch×256×1024" in wider.note
+    assert wider.width > pill.width
+
+
+def test_an_operator_that_changes_is_drawn_in_its_new_colour(show, qtbot, small):
+    view = show(small.model())
+    relu = [*view.workspace.graph.nodes][1]
+    with view.workspace.document.edit("Set") as edit:
+        edit.do(SetField(relu, "op_type", "Conv"))
+    wait(qtbot, view)
+    assert box_of(view, relu).category == "layer"
+
+
+def test_a_name_that_moves_a_node_to_another_scope_moves_it(show, qtbot):
+    graphs = long_chain(40, scopes=4)
+    view = show(graphs.model())
+    view.expand_all()
+    wait(qtbot, view)
+    node = next(iter(graphs.graph.nodes))
+    with view.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(node, "name", "/part3/moved"))
+    wait(qtbot, view)
+    assert view.scene.boxes[box_of(view, node).parent].title == "part3"
+
+
+def test_devices_are_drawn_when_they_change(show, qtbot, small):
+    view = show(small.model())
+    view.set_devices(shown=True)
+    relu = [*view.workspace.graph.nodes][1]
+    with view.workspace.document.edit("Set") as edit:
+        edit.do(SetField(relu, "device_configurations", (NodeDeviceConfiguration("two", (), 1),)))
+    wait(qtbot, view)
+    assert view.colouring.indices[view.scene.drawing.boxes_of(relu)[0]] > 0
