@@ -13,16 +13,17 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Model
 from model.progress import Progress
-from viewer import opening
+from viewer import opening, operator_sets
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
 from viewer.jobs import Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import plural
-from viewer.workspace import Message, Workspace
+from viewer.workspace import Message, Severity, Workspace
 
 if TYPE_CHECKING:
     from model.io.save import Saved
+    from viewer.dialogs.save_options import SaveOptions
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
 
@@ -60,6 +61,12 @@ class Files(QObject):
                 self._window.activate(tab)
             else:
                 self._read(str(path), path.name, path.absolute())
+
+    def add_new(self, model: Model, title: str) -> DocumentTab:
+        """Show a model that is in no file yet: a new one, or a part of another."""
+        tab = self._add(model, title, None)
+        tab.workspace.document.mark_unsaved()
+        return tab
 
     def open_then(self, path: Path, then: Callable[[DocumentTab], object]) -> None:
         """Open a file in a tab of its own, even if another tab has it, and do something with the tab."""
@@ -123,10 +130,24 @@ class Files(QObject):
         return tab
 
     def _cannot_open(self, error: BaseException, title: str, path: Path | None) -> None:
+        if isinstance(error, ModelError) and path is not None and operator_sets.is_document(path):
+            self.open_operator_set(path)
+            return
         if isinstance(error, ModelError):
             self._window.show_message(Message("error", f"{title}: {error.title}", error.detail, error.place))
         if path is not None and not path.exists():
             self._window.settings.remove_recent_file(path)
+
+    def open_operator_set(self, path: Path) -> None:
+        """Make the operators of an ONNXOPSET document known, and show the list of such documents."""
+        from viewer.dialogs.operator_sets import OperatorSetsDialog
+
+        try:
+            operator_sets.documents().open(path)
+        except ModelError as error:
+            self._window.report(error)
+            return
+        OperatorSetsDialog.show_for(self._window)
 
     # -- the file on disk ------------------------------------------------------------------------------------
 
@@ -227,6 +248,34 @@ class Files(QObject):
                 then()
 
         tab.workspace.jobs.start(f"Saving {path.name}", saving.run, done=written, lane="mutate")
+
+    def save_with(self, tab: DocumentTab, options: SaveOptions) -> None:
+        """Write the document as chosen in the dialog of options; ModelError where they do not fit the model."""
+        from model.io.save import prepare
+
+        is_own = options.path == tab.path and tab.identity is not None
+        saving = prepare(
+            tab.workspace.model,
+            options.path,
+            form=options.form,
+            layout=options.layout,
+            threshold=options.threshold,
+            expected=tab.identity if is_own else None,
+        )
+        state = tab.workspace.document.current.id
+
+        def written(saved: Saved) -> None:
+            if options.copy and not is_own:
+                self._copied(tab, saved)
+            else:
+                self._written(tab, saved, state)
+
+        tab.workspace.jobs.start(f"Saving {options.path.name}", saving.run, done=written, lane="mutate")
+
+    def _copied(self, tab: DocumentTab, saved: Saved) -> None:
+        severity: Severity = "warning" if saved.warnings else "info"
+        tab.workspace.message(severity, f"A copy was saved as {saved.path.name}", "\n".join(saved.warnings))
+        self._window.settings.add_recent_file(saved.path)
 
     def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
         if tab.path is not None and tab.path != saved.path:

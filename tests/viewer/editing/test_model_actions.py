@@ -1,0 +1,296 @@
+"""New models, saving with options, cutting, splitting, merging, scripts and operator sets, through the window."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from PySide6.QtCore import Qt
+
+from exec.session import Session
+from model import load, schemas
+from model.checks import Checker
+from model.edits.names import add_prefix
+from model.io.place import Layout
+from model.io.save import to_bytes
+from tests.model import builders
+from viewer import operator_sets
+from viewer.actions.model import export_script, merge_file, replay_script
+from viewer.dialogs.ask_text import AskText
+from viewer.dialogs.merge import MergeDialog
+from viewer.dialogs.new_model import NewModelDialog, parse_interface
+from viewer.dialogs.operator_sets import OperatorSetsDialog
+from viewer.dialogs.save_options import SaveOptionsDialog
+from viewer.widgets.operator_palette import OperatorPalette
+
+
+def names(values):
+    return [value.name for value in values]
+
+
+# -- new -------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_model_is_valid_and_runs(window, qtbot):
+    from tests.viewer.editing.conftest import Desk
+
+    desk = Desk(window, qtbot)
+    desk.run("file.new")
+    dialog = desk.child(NewModelDialog)
+    dialog.inputs.setPlainText("a: float[batch,3]\nb: float[batch,3]")
+    dialog.outputs.setPlainText("y: float[batch,3]")
+    dialog.try_create()
+    desk.settle()
+    assert window.tab.modified
+    assert window.tab.path is None
+    desk.select(desk.node("Identity_0"))
+    desk.run("edit.delete_and_bridge")
+    desk.run("edit.undo")
+    desk.select(desk.node("Identity_0"))
+    desk.run("node.change_operator")
+    palette = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(palette.field, "Add")
+    desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
+    node = desk.node("Identity_0")
+    desk.run("node.connect")
+    from viewer.widgets.connect import choose_value
+
+    popup = choose_value(window, desk.workspace, node, 1)
+    desk.qtbot.keyClicks(popup.field, "b")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    onnx.checker.check_model(onnx.load_from_string(to_bytes(desk.document.model)), full_check=True)
+    one = np.ones((2, 3), np.float32)
+    result = Session(desk.document.model).run({"a": one, "b": one})
+    assert result.values["y"].tolist() == [[2.0] * 3] * 2
+
+
+def test_what_is_not_understood_stays_in_the_dialog(desk):
+    desk.run("file.new")
+    dialog = desk.child(NewModelDialog)
+    dialog.inputs.setPlainText("x float")
+    dialog.try_create()
+    assert "Line 1 is not understood" in dialog.error.text()
+    dialog.inputs.setPlainText("x: floot[3]")
+    dialog.try_create()
+    assert "floot" in dialog.error.text()
+    assert dialog.isVisible()
+    assert len(desk.window.tabs()) == 1
+
+
+def test_interfaces_in_text_form():
+    found = parse_interface("x: float[batch,3]\n\ny : seq(int64[?])")
+    assert [(name, str(type_)) for name, type_ in found] == [("x", "float[batch,3]"), ("y", "seq(int64[?])")]
+
+
+# -- saving ----------------------------------------------------------------------------------------------------
+
+
+def save(desk, action, path, layout=None, form=0):
+    desk.run(action)
+    dialog = desk.child(SaveOptionsDialog)
+    dialog.path.setText(str(path))
+    dialog.form.setCurrentIndex(form)
+    if layout is not None:
+        dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(layout))
+        dialog.threshold.setValue(1)
+    dialog.try_save()
+    desk.qtbot.waitUntil(path.exists, timeout=20_000)
+
+
+def test_a_copy_leaves_the_document_where_it_is(desk, tmp_path):
+    save(desk, "file.save_copy", tmp_path / "copy.onnx")
+    desk.qtbot.waitUntil(lambda: desk.messages() == ["A copy was saved as copy.onnx"], timeout=20_000)
+    assert desk.document.path is None
+    assert len(load(tmp_path / "copy.onnx").graph.nodes) == 4
+
+
+def test_weights_in_a_data_file(desk, tmp_path):
+    save(desk, "file.save_options", tmp_path / "m.onnx", Layout.ONE_FILE)
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    assert len(list(tmp_path.glob("m.onnx.*.data"))) == 1
+    again = load(tmp_path / "m.onnx")
+    assert builders.value(again, "w").initializer.numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_the_form_can_be_chosen(desk, tmp_path):
+    save(desk, "file.save_options", tmp_path / "m.txt", form=4)
+    assert (tmp_path / "m.txt").read_text().startswith("{")
+
+
+def test_a_folder_that_is_not_there_is_told(desk, tmp_path):
+    desk.run("file.save_options")
+    dialog = desk.child(SaveOptionsDialog)
+    dialog.path.setText("")
+    dialog.try_save()
+    assert "Write a file name" in dialog.error.text()
+
+
+# -- functions and parts ---------------------------------------------------------------------------------------
+
+
+def test_into_a_function_and_back(desk):
+    desk.select(desk.node("second"), desk.node("third"))
+    desk.run("node.extract_function")
+    dialog = desk.child(AskText)
+    dialog.fields[0].setText("Gate")
+    dialog.try_accept()
+    assert [f.name for f in desk.document.model.functions] == ["Gate"]
+    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Gate", "Softmax"]
+    desk.run("node.inline")
+    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
+    desk.run("model.inline_all")
+    assert desk.document.model.functions == ()
+
+
+def test_a_detour_is_refused_in_the_dialog(desk):
+    desk.select(desk.node("first"), desk.node("third"))
+    desk.run("node.extract_function")
+    dialog = desk.child(AskText)
+    dialog.try_accept()
+    assert "second lies between its nodes" in dialog.error.text()
+    dialog.reject()
+
+
+def test_extract_opens_a_tab(desk):
+    desk.select(desk.node("second"), desk.node("third"))
+    desk.run("model.extract")
+    assert len(desk.window.tabs()) == 2
+    graph = desk.workspace.graph
+    assert (names(graph.inputs), names(graph.outputs), names(graph.initializers)) == (["a"], ["c"], ["b"])
+    assert desk.window.tab.modified
+
+
+def test_everything_between(desk):
+    desk.select(desk.value("a"), desk.value("c"))
+    desk.run("edit.select_between")
+    assert [n.name for n in desk.workspace.selection.nodes] == ["third", "second"]
+    desk.select(desk.value("a"), desk.value("c"))
+    desk.run("model.extract_between")
+    assert [n.name for n in desk.workspace.graph.nodes] == ["second", "third"]
+
+
+def test_split_in_two(desk):
+    desk.select(desk.value("r"))
+    desk.run("model.split")
+    first, second = (tab.workspace.graph for tab in desk.window.tabs()[1:])
+    assert (names(first.inputs), names(first.outputs)) == (["x"], ["r"])
+    assert (names(second.inputs), names(second.outputs)) == (["r"], ["y"])
+
+
+def test_parts_merged_give_the_whole(desk):
+    desk.select(desk.value("r"))
+    desk.run("model.split")
+    second = desk.window.tabs()[2].workspace
+    desk.window.activate(desk.window.tabs()[1])
+    desk.run("model.merge_tab")
+    from viewer.widgets.choice_popup import ChoicePopup
+
+    popup = desk.child(ChoicePopup)
+    desk.qtbot.keyClicks(popup.field, second.title)
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    dialog = desk.child(MergeDialog)
+    assert dialog.connections() == {"r": "r"}
+    dialog.try_merge()
+    desk.settle()
+    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
+    desk.run("edit.undo")
+    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu"]
+
+
+def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
+    other = builders.document()
+    with other.edit("Rename") as edit:
+        add_prefix(edit, other.model.graph, "in_")
+    with other.edit("Clash") as edit:
+        from model.edits.values import rename_value
+
+        rename_value(edit, builders.value(other, "in_r"), "r")
+    path = tmp_path / "other.onnx"
+    path.write_bytes(to_bytes(other.model))
+    merge_file(desk.window.actions_binding.context, path)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None, timeout=20_000)
+    dialog = desk.child(MergeDialog)
+    dialog.choices["in_x"].setCurrentText("nowhere")
+    assert "There is no value nowhere here." in dialog.preview.text()
+    dialog.try_merge()
+    assert "no value" in dialog.error.text()
+    dialog.choices["in_x"].setCurrentText("y")
+    dialog.prefix.setText("b/")
+    assert "1 name taken here get the prefix" in dialog.preview.text()
+    dialog.try_merge()
+    assert builders.value(desk.document, "b/r").producer.op_type == "Relu"
+    assert names(desk.workspace.graph.outputs) == ["y", "in_y"]
+    assert [p for p in Checker(desk.document).run() if p.severity == "error"] == []
+
+
+# -- scripts and operator sets ---------------------------------------------------------------------------------
+
+
+def test_a_script_replays_on_another_export(desk, tmp_path):
+    desk.select(desk.node("second"))
+    desk.run("edit.delete_and_bridge")
+    context = desk.window.actions_binding.context
+    export_script(context, tmp_path / "edits.jsonl")
+    assert desk.messages() == ["1 edit written to edits.jsonl."]
+    desk.open()
+    replay_script(context, tmp_path / "edits.jsonl")
+    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Add", "Softmax"]
+    assert desk.document.undo_title == "Delete and bridge second"
+
+
+def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
+    from model.io.protobuf import operator_set_class
+
+    document = operator_set_class()()
+    document.magic, document.ir_version, document.domain, document.opset_version = "ONNXOPSET", 10, "com.acme", 1
+    operator = document.operator.add()
+    operator.op_type, operator.since_version, operator.doc_string = "Blend", 1, "Mixes two. Not more."
+    path = tmp_path / "acme.onnxopset"
+    path.write_bytes(document.SerializeToString())
+    desk.window.files.open([path])
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(OperatorSetsDialog) is not None, timeout=20_000)
+    dialog = desk.child(OperatorSetsDialog)
+    assert dialog.tree.topLevelItem(0).child(0).text(0) == "Blend"
+    assert schemas.find("Blend", 1, "com.acme") is not None
+    dialog.tree.setCurrentItem(dialog.tree.topLevelItem(0))
+    desk.qtbot.mouseClick(dialog.remove_button, Qt.MouseButton.LeftButton)
+    assert schemas.find("Blend", 1, "com.acme") is None
+    assert operator_sets.documents().opened == []
+    dialog.close()
+
+
+@pytest.mark.parametrize("action_id", ["graph.sort", "model.node_names", "model.missing_names", "model.value_names"])
+def test_tidying_is_undone_at_once(desk, texts, action_id):
+    before = texts()
+    desk.run(action_id)
+    while desk.document.undo_title:
+        desk.run("edit.undo")
+    assert texts() == before
+
+
+def test_values_change_their_part(desk):
+    desk.select(desk.value("r"))
+    desk.run("graph.make_output")
+    assert names(desk.workspace.graph.outputs) == ["y", "r"]
+    desk.run("graph.remove_output")
+    assert names(desk.workspace.graph.outputs) == ["y"]
+    desk.select(desk.value("w"), desk.value("b"))
+    desk.run("value.to_constant")
+    assert [n.op_type for n in desk.workspace.graph.nodes].count("Constant") == 2
+    desk.select(*[n for n in desk.workspace.graph.nodes if n.op_type == "Constant"])
+    desk.run("node.to_initializer")
+    assert set(names(desk.workspace.graph.initializers)) == {"w", "b"}
+    desk.select(desk.value("w"))
+    desk.run("value.to_input")
+    assert "w" in names(desk.workspace.graph.inputs)
+    desk.run("graph.remove_unused_inputs")
+    assert "unused" not in names(desk.workspace.graph.inputs)
+
+
+def test_the_batch_dimension_everywhere(desk):
+    desk.run("graph.batch")
+    dialog = desk.child(AskText)
+    dialog.fields[0].setText("8")
+    dialog.try_accept()
+    assert str(desk.value("x").type) == "float[8,4]"
+    assert str(desk.value("y").type) == "float[8,4]"

@@ -1,0 +1,332 @@
+"""Models: new, save with options, cutting out, splitting and merging, edit scripts, operator sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtWidgets import QFileDialog
+
+from model.errors import ModelError
+from model.graph import Graph, Model, Value
+from model.queries import topology
+from viewer.actions.action import Action, Context, Menu, always, with_document
+from viewer.actions.targets import (
+    graph_in_view,
+    has_node,
+    has_several,
+    has_value,
+    selected_nodes,
+    selected_values,
+)
+from viewer.text import display, plural
+
+_SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
+_LONGEST_SCRIPT = 256 << 20
+
+
+def _new(context: Context) -> None:
+    from viewer.dialogs.new_model import NewModelDialog
+    from viewer.opening import import_view
+
+    def create(model: Model) -> None:
+        import_view()
+        context.window.files.add_new(model, model.graph.name)
+
+    NewModelDialog(context.window, create).show()
+
+
+def _save_with_options(context: Context, *, copy: bool = False) -> None:
+    from viewer.dialogs.save_options import SaveOptions, SaveOptionsDialog
+
+    window, tab = context.window, context.window.tab
+    if tab is None:
+        return
+
+    def save(options: SaveOptions) -> None:
+        window.files.save_with(tab, options)
+
+    path = tab.path or Path(f"{tab.workspace.title}.onnx").absolute()
+    suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
+    SaveOptionsDialog(window, window.settings, tab.workspace.model, suggestion, save, copy=copy).show()
+
+
+# -- cutting ---------------------------------------------------------------------------------------------------
+
+
+def _open_part(context: Context, part: Model, suffix: str) -> None:
+    """Show a part in a tab of its own; the model it comes from is untouched."""
+    title = f"{context.opened.title.removesuffix('.onnx')}-{suffix}"
+    context.window.files.add_new(part, title)
+
+
+def _extract(context: Context) -> None:
+    from model.edits.subgraphs import extract
+
+    part = extract(context.opened.model, selected_nodes(context))
+    _open_part(context, part, "part")
+
+
+def _ends(context: Context) -> tuple[Graph, list[Value], list[Value]]:
+    """The selected values (or outputs of selected nodes) others depend on, and those that depend on them."""
+    made = [node.outputs[0] for node in selected_nodes(context) if node.outputs]
+    values = [v for v in dict.fromkeys([*selected_values(context), *made]) if v is not None]
+    graphs = {value.graph for value in values}
+    graph = next(iter(graphs)) if len(graphs) == 1 else None
+    if graph is None:
+        raise ModelError("Select values of one graph", f"The selection lies in {len(graphs)} graphs.")
+    first: list[Value] = []
+    last: list[Value] = []
+    for value in values:
+        below = topology.downstream([value])
+        (first if any(other in below for other in values if other is not value) else last).append(value)
+    if not first:
+        raise ModelError("Nothing lies between", "None of the selected values depends on another.")
+    return graph, first, last
+
+
+def _extract_between(context: Context) -> None:
+    from model.edits.subgraphs import extract_between
+
+    graph, first, last = _ends(context)
+    _open_part(context, extract_between(context.opened.model, graph, first, last), "part")
+
+
+def _split(context: Context) -> None:
+    from model.edits.subgraphs import split_at
+
+    values = selected_values(context) or [v for n in selected_nodes(context) for v in n.outputs if v is not None]
+    graphs = {value.graph for value in values}
+    graph = next(iter(graphs)) if len(graphs) == 1 else None
+    if graph is None:
+        raise ModelError("Select values of one graph", f"The selection lies in {len(graphs)} graphs.")
+    first, second = split_at(context.opened.model, graph, values)
+    origin = context.opened
+    title = origin.title.removesuffix(".onnx")
+    context.window.files.add_new(first, f"{title}-1")
+    context.window.files.add_new(second, f"{title}-2")
+
+
+def _merge(context: Context) -> None:
+    from viewer.dialogs.files import ask_open
+
+    for path in ask_open(context.window, context.window.settings)[:1]:
+        merge_file(context, path)
+
+
+def merge_file(context: Context, path: Path) -> None:
+    """Read a model and ask how it is to be connected."""
+    from viewer import opening
+    from viewer.dialogs.merge import MergeDialog
+
+    workspace, graph = context.opened, graph_in_view(context)
+
+    def ask(other: Model) -> None:
+        MergeDialog(context.window, workspace, graph, other, path.name).show()
+
+    workspace.jobs.start(f"Reading {path.name}", lambda progress: opening.read(path, progress), done=ask)
+
+
+def _merge_tab(context: Context) -> None:
+    """Merge the document of another tab: the one to the left, or the first other one."""
+    from viewer.dialogs.merge import MergeDialog
+    from viewer.widgets.choice_popup import Choice, ChoicePopup
+
+    window, workspace, graph = context.window, context.opened, graph_in_view(context)
+    choices = []
+    for tab in window.tabs():
+        if tab is window.tab:
+            continue
+        other = tab.workspace
+
+        def chosen(_shift: bool, model: Model = other.model, title: str = other.title) -> None:
+            MergeDialog(window, workspace, graph, model, title).show()
+
+        choices.append(
+            Choice(
+                title=display(other.title, 80),
+                detail=plural(len(other.model.graph.nodes), "node"),
+                run=chosen,
+            )
+        )
+    ChoicePopup(window, "Model", workspace.report).open(
+        choices, caption="Merge which open model into this one?", placeholder="Model"
+    )
+
+
+def _several_tabs(context: Context) -> bool:
+    return len(context.window.tabs()) > 1
+
+
+# -- edit scripts ----------------------------------------------------------------------------------------------
+
+
+def _has_history(context: Context) -> bool:
+    return context.workspace is not None and context.workspace.document.current.parent is not None
+
+
+def _export_script(context: Context) -> None:
+    from viewer.dialogs.files import ask_save
+
+    suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
+    filters = tuple(_SCRIPTS.split(";;"))
+    path = ask_save(context.window, context.window.settings, "Export edit script", suggestion, filters)
+    if path is not None:
+        export_script(context, path)
+
+
+def export_script(context: Context, path: Path) -> None:
+    """Write the edits from the model as opened to its state now, to be replayed on a newer export of it."""
+    from model.recording.script import export
+
+    text = export(context.opened.document)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ModelError(f"{path.name} could not be written", str(error.strerror)) from error
+    context.opened.message("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
+
+
+def _replay_script(context: Context) -> None:
+    name, _ = QFileDialog.getOpenFileName(context.window, "Replay edit script", "", _SCRIPTS)
+    if name:
+        replay_script(context, Path(name))
+
+
+def replay_script(context: Context, path: Path) -> None:
+    """Do the edits of a script here, each as one entry of the history; all or nothing."""
+    from model.recording.script import replay
+
+    try:
+        if path.stat().st_size > _LONGEST_SCRIPT:
+            raise ModelError(f"{path.name} is too long for an edit script", f"At most {_LONGEST_SCRIPT:,} bytes.")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path.name} could not be read", str(error)) from error
+    count = replay(context.opened.document, text)
+    context.opened.message("info", f"{plural(count, 'edit')} replayed from {path.name}.")
+
+
+def _operator_sets(context: Context) -> None:
+    from viewer.dialogs.operator_sets import OperatorSetsDialog
+
+    OperatorSetsDialog.show_for(context.window)
+
+
+ACTIONS = (
+    Action(
+        id="file.new",
+        title="&New…",
+        run=_new,
+        menu=Menu.FILE,
+        section=1,
+        shortcut=("Ctrl+N",),
+        enabled=always,
+        icon="new",
+        tip="A model from nothing, with its opsets, inputs and outputs.",
+        words="create empty model",
+    ),
+    Action(
+        id="file.save_options",
+        title="Save &with Options…",
+        run=_save_with_options,
+        menu=Menu.FILE,
+        section=2,
+        shortcut=("Ctrl+Alt+S",),
+        enabled=with_document,
+        tip="Choose the form, and whether weights stay in the model or go to data files.",
+        words="external data text json format inline",
+    ),
+    Action(
+        id="file.save_copy",
+        title="Save a Cop&y…",
+        run=lambda context: _save_with_options(context, copy=True),
+        menu=Menu.FILE,
+        section=2,
+        enabled=with_document,
+        tip="The document goes on belonging to the file that is open.",
+        words="duplicate backup",
+    ),
+    Action(
+        id="model.extract",
+        title="&Extract Selection as New Model",
+        run=_extract,
+        menu=Menu.MODEL,
+        section=4,
+        shortcut=("Ctrl+Shift+X",),
+        enabled=has_node,
+        contexts=frozenset({"node"}),
+        tip="The selected nodes in a tab of their own; what comes from outside becomes inputs.",
+        words="subgraph cut part submodel",
+    ),
+    Action(
+        id="model.extract_between",
+        title="Extract Everything Between as New Model",
+        run=_extract_between,
+        menu=Menu.MODEL,
+        section=4,
+        enabled=has_several,
+        contexts=frozenset({"node", "value"}),
+        tip="From the selected values that come first to those that depend on them.",
+        words="subgraph cut part inputs outputs submodel",
+    ),
+    Action(
+        id="model.split",
+        title="&Split the Model Here",
+        run=_split,
+        menu=Menu.MODEL,
+        section=4,
+        enabled=lambda context: has_value(context) or has_node(context),
+        contexts=frozenset({"value"}),
+        tip="Two new models: one computes the selected values, the other begins with them.",
+        words="cut two parts",
+    ),
+    Action(
+        id="model.merge",
+        title="&Merge a Model from File…",
+        run=_merge,
+        menu=Menu.MODEL,
+        section=4,
+        enabled=with_document,
+        tip="Bring another model in and connect its inputs to values here.",
+        words="join append combine compose",
+    ),
+    Action(
+        id="model.merge_tab",
+        title="Merge an Open Model…",
+        run=_merge_tab,
+        menu=Menu.MODEL,
+        section=4,
+        enabled=_several_tabs,
+        words="join append combine compose tab",
+    ),
+    Action(
+        id="edit.export_script",
+        title="Export Edit Script…",
+        run=_export_script,
+        menu=Menu.EDIT,
+        section=8,
+        enabled=_has_history,
+        tip="Everything done since the file was opened, to be replayed on its next export.",
+        words="record macro history save",
+    ),
+    Action(
+        id="edit.replay_script",
+        title="Replay Edit Script…",
+        run=_replay_script,
+        menu=Menu.EDIT,
+        section=8,
+        enabled=with_document,
+        tip="Do the recorded edits to this model, by names; all of them or none.",
+        words="macro history apply",
+    ),
+    Action(
+        id="model.operator_sets",
+        title="Operator Sets…",
+        run=_operator_sets,
+        menu=Menu.MODEL,
+        section=9,
+        enabled=always,
+        tip="Documents that declare operators (ONNXOPSET), for the palette and the checks.",
+        words="schema custom operators onnxopset register",
+    ),
+)

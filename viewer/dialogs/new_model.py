@@ -1,0 +1,147 @@
+"""File › New: a model from nothing, with its opsets, inputs and outputs in text form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model import schemas
+from model.errors import ModelError
+from model.graph import Graph, Model, Node, Value
+from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from model.types import Type
+from model.typetext import parse_type
+from viewer.dialogs.ask_text import ErrorLabel
+from viewer.dialogs.buttons import without_icons
+from viewer.theme import monospace
+
+_IR_VERSION = 10
+
+
+def parse_interface(text: str) -> list[tuple[str, Type]]:
+    """Lines such as ``image: float[batch,3,224,224]``; ModelError says which line is wrong."""
+    found: list[tuple[str, Type]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, colon, type_text = line.partition(":")
+        if not colon or not name.strip():
+            raise ModelError(f"Line {number} is not understood", "Write a name, a colon and a type: x: float[1,3].")
+        found.append((name.strip(), parse_type(type_text)))
+    return found
+
+
+def parse_opsets(text: str) -> dict[str, int]:
+    """Further operator sets, such as ``com.microsoft 1, ai.onnx.ml 5``."""
+    imports: dict[str, int] = {}
+    for part in text.replace(",", "\n").splitlines():
+        words = part.replace(":", " ").split()
+        if not words:
+            continue
+        if len(words) > 2 or (len(words) == 2 and not words[1].isdecimal()):
+            raise ModelError(f"{part.strip()!r} is no operator set", "Write a domain and a version.")
+        imports[words[0]] = int(words[1]) if len(words) == 2 else schemas.newest_opset(words[0])
+    return imports
+
+
+def new_model(name: str, opset: int, inputs: str, outputs: str, opsets: str = "") -> Model:
+    """A model with these inputs and outputs. Each output starts as a copy of the input in its place, so that the
+    model is valid and runs; without inputs it starts without outputs.
+    """
+    fed, made = parse_interface(inputs), parse_interface(outputs)
+    names = [name for name, _ in (*fed, *made)]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise ModelError(f"Two are named {twice}", "Inputs and outputs have different names.")
+    if made and not fed:
+        raise ModelError("Outputs need something to come from", "Write at least one input.")
+    graph = Graph(name or "graph")
+    values = tuple(Value(name, type_, graph) for name, type_ in fed)
+    SetGraphInputs(graph, values).apply()
+    for index, (output, type_) in enumerate(made):
+        source = values[min(index, len(values) - 1)]
+        node = Node("Identity", (source,), (Value(output, type_, graph),), name=f"Identity_{index}")
+        InsertNode(graph, node).apply()
+        SetGraphOutputs(graph, (*graph.outputs, *(v for v in node.outputs if v is not None))).apply()
+    model = Model(graph, ir_version=_IR_VERSION, opset=opset)
+    model.opset_imports = {"": opset, **parse_opsets(opsets)}
+    model.producer_name = "onnx-workbench"
+    return model
+
+
+class NewModelDialog(QDialog):
+    """Asks for what a model needs to begin; `create` gets it."""
+
+    def __init__(self, window: QWidget, create: Callable[[Model], object]) -> None:
+        super().__init__(window)
+        self.setWindowTitle("New model")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(520, 420)
+        self._create = create
+        self.name = QLineEdit("model")
+        self.name.setAccessibleName("Name")
+        self.opset = QSpinBox()
+        self.opset.setAccessibleName("Opset version")
+        self.opset.setRange(1, schemas.newest_opset())
+        self.opset.setValue(min(21, schemas.newest_opset()))
+        self.opsets = QLineEdit()
+        self.opsets.setAccessibleName("Further operator sets")
+        self.opsets.setPlaceholderText("com.microsoft 1, ai.onnx.ml 5")
+        self.inputs = self._lines("Inputs", "x: float[batch,3]")
+        self.outputs = self._lines("Outputs", "y: float[batch,3]")
+        hint = QLabel("One a line: name: type. A type is float[batch,3,224,224], int64[] for a scalar, seq(float[?]).")
+        hint.setWordWrap(True)
+        hint.setForegroundRole(self.palette().ColorRole.PlaceholderText)
+        form = QFormLayout()
+        form.addRow("Name:", self.name)
+        form.addRow("Opset:", self.opset)
+        form.addRow("Also:", self.opsets)
+        form.addRow("Inputs:", self.inputs)
+        form.addRow("Outputs:", self.outputs)
+        form.addRow("", hint)
+        self.error = ErrorLabel()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        buttons.button(QDialogButtonBox.StandardButton.Ok).setText("Create")
+        without_icons(buttons.buttons())
+        buttons.accepted.connect(self.try_create)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addLayout(form, 1)
+        layout.addWidget(self.error)
+        layout.addWidget(buttons)
+        self.name.selectAll()
+
+    def _lines(self, name: str, text: str) -> QPlainTextEdit:
+        lines = QPlainTextEdit(text)
+        lines.setAccessibleName(name)
+        lines.setFont(monospace())
+        lines.setTabChangesFocus(True)
+        return lines
+
+    def try_create(self) -> None:
+        """Make it, or say what was not understood."""
+        try:
+            model = new_model(
+                self.name.text().strip(),
+                self.opset.value(),
+                self.inputs.toPlainText(),
+                self.outputs.toPlainText(),
+                self.opsets.text(),
+            )
+        except ModelError as error:
+            self.error.show_error(error)
+            return
+        self.accept()
+        self._create(model)

@@ -1,0 +1,177 @@
+"""Save with options: where, in which form, and where the weights go, with what each choice means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model.errors import ModelError
+from model.graph import Model
+from model.io.place import Layout
+from model.io.scan import MESSAGE_LIMIT
+from model.io.sniff import Form
+from viewer.dialogs.ask_text import ErrorLabel
+from viewer.dialogs.buttons import without_icons
+from viewer.dialogs.files import ask_save_model
+from viewer.settings import Settings
+from viewer.text import bytes_text, plural
+
+_FORMS: tuple[tuple[str, Form | None, str], ...] = (
+    ("As the name says", None, "by the extension of the file name"),
+    ("ONNX (binary)", Form.BINARY, ".onnx"),
+    ("ONNX text", Form.ONNX_TEXT, ".onnxtxt"),
+    ("Protocol buffer text", Form.PROTOBUF_TEXT, ".textproto"),
+    ("Protocol buffer JSON", Form.JSON, ".json"),
+)
+_LAYOUTS: tuple[tuple[str, Layout, str], ...] = (
+    (
+        "Where they are now",
+        Layout.KEEP,
+        "Each tensor stays in the model or in its data file.",
+    ),
+    ("All in the model", Layout.INLINE, "One file holds everything. Other programs read at most 2 GiB of it."),
+    ("In one data file beside it", Layout.ONE_FILE, "The model stays small; both files must be kept together."),
+    ("One data file per tensor", Layout.FILE_PER_TENSOR, "Each large tensor can be replaced by itself; many files."),
+)
+
+
+@dataclass(frozen=True)
+class SaveOptions:
+    """What was chosen. `copy`: the document goes on belonging to the file it belongs to now."""
+
+    path: Path
+    form: Form | None
+    layout: Layout
+    threshold: int
+    copy: bool
+
+
+class SaveOptionsDialog(QDialog):
+    """Asks; `save` gets the options and may refuse them with a ModelError, which is shown here."""
+
+    def __init__(
+        self,
+        window: QWidget,
+        settings: Settings,
+        model: Model,
+        suggestion: Path,
+        save: Callable[[SaveOptions], object],
+        *,
+        copy: bool = False,
+    ) -> None:
+        super().__init__(window)
+        self.setWindowTitle("Save with options")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setMinimumWidth(560)
+        self._settings = settings
+        self._save = save
+        tensors = [v.initializer for graph in model.graphs() for v in graph.initializers if v.initializer is not None]
+        self._sizes = [tensor.nbytes for tensor in tensors]
+        self.path = QLineEdit(str(suggestion))
+        self.path.setAccessibleName("File")
+        browse = QPushButton("Browse…")
+        browse.clicked.connect(self._browse)
+        self.form = QComboBox()
+        self.form.setAccessibleName("Form")
+        for title, form_kind, extension in _FORMS:
+            self.form.addItem(title if form_kind is None else f"{title} ({extension})", form_kind)
+        self.layout_choice = QComboBox()
+        self.layout_choice.setAccessibleName("Where the weights go")
+        for title, layout, _ in _LAYOUTS:
+            self.layout_choice.addItem(title, layout)
+        self.threshold = QSpinBox()
+        self.threshold.setAccessibleName("Smallest tensor that goes to a data file")
+        self.threshold.setRange(0, 1 << 30)
+        self.threshold.setValue(1024)
+        self.threshold.setSuffix(" bytes and more")
+        self.copy = QCheckBox("Save a copy: go on working on the file that is open")
+        self.copy.setChecked(copy)
+        self.explanation = QLabel()
+        self.explanation.setWordWrap(True)
+        self.explanation.setTextFormat(Qt.TextFormat.PlainText)
+        self.explanation.setMinimumHeight(3 * self.fontMetrics().height())
+        self.explanation.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.explanation.setForegroundRole(self.palette().ColorRole.PlaceholderText)
+        self.error = ErrorLabel()
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel)
+        without_icons(self.buttons.buttons())
+        self.buttons.accepted.connect(self.try_save)
+        self.buttons.rejected.connect(self.reject)
+        self._lay_out(browse)
+        self.layout_choice.currentIndexChanged.connect(self._explain)
+        self.threshold.valueChanged.connect(self._explain)
+        self._explain()
+
+    def _lay_out(self, browse: QPushButton) -> None:
+        file = QHBoxLayout()
+        file.addWidget(self.path, 1)
+        file.addWidget(browse)
+        form = QFormLayout()
+        form.addRow("File:", file)
+        form.addRow("Form:", self.form)
+        form.addRow("Weights:", self.layout_choice)
+        form.addRow("Of:", self.threshold)
+        form.addRow("", self.explanation)
+        form.addRow("", self.copy)
+        layout = QVBoxLayout(self)
+        layout.addLayout(form)
+        layout.addWidget(self.error)
+        layout.addWidget(self.buttons)
+
+    def _browse(self) -> None:
+        path = ask_save_model(self, self._settings, Path(self.path.text()))
+        if path is not None:
+            self.path.setText(str(path))
+
+    def _explain(self, *_: object) -> None:
+        index = self.layout_choice.currentIndex()
+        layout, text = _LAYOUTS[index][1:]
+        outside = layout in (Layout.ONE_FILE, Layout.FILE_PER_TENSOR)
+        self.threshold.setEnabled(outside)
+        total = sum(self._sizes)
+        said = f"{plural(len(self._sizes), 'initializer')}, {bytes_text(total)}."
+        if outside:
+            moved = [size for size in self._sizes if size >= self.threshold.value()]
+            said = f"{plural(len(moved), 'tensor')} of {bytes_text(sum(moved))} go to data files."
+        elif layout is Layout.INLINE and total > MESSAGE_LIMIT:
+            said += " That is too much for one file."
+        self.explanation.setText(f"{text}\n{said}")
+
+    def options(self) -> SaveOptions:
+        """What is chosen now; ModelError without a file name."""
+        text = self.path.text().strip()
+        if not text:
+            raise ModelError("Write a file name", "The model is saved under it.")
+        return SaveOptions(
+            Path(text).expanduser().absolute(),
+            self.form.currentData(),
+            self.layout_choice.currentData(),
+            self.threshold.value(),
+            self.copy.isChecked(),
+        )
+
+    def try_save(self) -> None:
+        """Begin to save; refused options stay open with the reason."""
+        try:
+            self._save(self.options())
+        except ModelError as error:
+            self.error.show_error(error)
+            return
+        self.accept()

@@ -1,0 +1,74 @@
+"""The operator-set documents (ONNXOPSET files) that are open: their operators are known to every model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from model.errors import ModelError
+
+if TYPE_CHECKING:
+    from model.io.read import OperatorSet
+    from model.schemas import Schema
+
+
+@dataclass(frozen=True)
+class OpenOperatorSet:
+    """One document: where it is, what it holds, and the signatures made of it."""
+
+    path: Path
+    content: OperatorSet
+    schemas: tuple[Schema, ...]
+
+
+class OperatorSets(QObject):
+    """All of them, in the order they were opened. GUI thread."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[OpenOperatorSet] = []
+
+    def open(self, path: Path) -> OpenOperatorSet:
+        """Read a document and make its operators known; one that is open already is read anew."""
+        from model import schemas
+        from model.io.read import load_operator_set
+        from model.schemas.documents import schemas_of
+
+        content = load_operator_set(path)
+        for other in [one for one in self.opened if one.path == path]:
+            self.close(other)
+        found = OpenOperatorSet(path, content, tuple(schemas_of(content)))
+        schemas.register(found.schemas)
+        self.opened.append(found)
+        self.changed.emit()
+        return found
+
+    def close(self, document: OpenOperatorSet) -> None:
+        """Forget the operators of a document."""
+        from model import schemas
+
+        schemas.forget(document.schemas)
+        self.opened.remove(document)
+        self.changed.emit()
+
+
+@cache
+def documents() -> OperatorSets:
+    """The documents of the program."""
+    return OperatorSets()
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is an operator-set document; looks at its first bytes."""
+    from model.io.read import identify
+
+    try:
+        return identify(path).message == "OperatorSetProto"
+    except (ModelError, OSError):
+        return False
