@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Unpack
 from exec.context import RuntimeValue
 from exec.messages import ResultMessage, Sender
 from exec.plan import MISSING, Layout, Path, ValueKey
-from exec.results import Failure, NodeResult, RunResult, State
+from exec.results import Failure, NodeResult, RunNumber, RunResult, State
 from exec.session import Asked, Request, Runs, default_budget, physical_memory
 from exec.snapshot import ModelSnapshot, NodeSnapshot
 from exec.statistics import Statistics
@@ -516,12 +516,12 @@ class _Fetcher:
             msg = "the values are gone: the worker process ended"
             raise LookupError(msg) from error
 
-    def _run_of(self, result: RunResult) -> tuple[int]:
+    def _run_of(self, result: RunResult) -> RunNumber:
         other = getattr(result.elsewhere, "__self__", None)
         if not isinstance(other, _Fetcher) or other._stepper._process is not self._stepper._process:
             msg = "the runs belong to different processes"
             raise LookupError(msg)
-        return (other._stepper._run,)
+        return RunNumber(other._stepper._run)
 
     def measure(self, key: ValueKey) -> Statistics | None:
         """Statistics, computed where the value is."""

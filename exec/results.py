@@ -75,6 +75,13 @@ class Moment:
     alive: tuple[ValueKey, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RunNumber:
+    """Stands for a result in a message to the process that has it."""
+
+    number: int
+
+
 #: Brings a value that was not kept; raises LookupError when it cannot.
 Fetch = Callable[[ValueKey], RuntimeValue]
 

@@ -20,7 +20,7 @@ from typing import Any
 from exec.engine import Engine
 from exec.messages import Receiver, ResultMessage
 from exec.plan import MISSING, ValueKey
-from exec.results import RunResult
+from exec.results import RunNumber, RunResult
 from exec.runner import Finished
 from exec.session import Request, Stepper, start
 from exec.snapshot import ABSENT
@@ -140,7 +140,7 @@ class Worker:
                 self._send(number, "value", self._result(run).statistics(key))
             case "apply":
                 run, function, arguments = content
-                given = [self._result(a[0]) if isinstance(a, tuple) else a for a in arguments]
+                given = [self._result(a.number) if isinstance(a, RunNumber) else a for a in arguments]
                 self._send(number, "value", function(self._result(run), *given))
             case "forget":
                 self._engine.forget()

@@ -88,7 +88,8 @@ class RunMarks(QObject):
         if record is self._workspace.results.current:
             find = self._workspace.results.value_by_number
             self.differing = frozenset(v for number in numbers if (v := find(number)) is not None)
-            self._workspace.mark("changed", self.differing)
+            makers = {v.producer for v in self.differing if v.producer is not None}
+            self._workspace.mark("changed", [*self.differing, *makers])
 
 
 def _differing(result: RunResult, before: RunResult) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -22,6 +22,7 @@ from exec.tracing import Bad, non_finite_values
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
+from model.queries.topology import upstream
 from viewer.changes import is_in_model
 from viewer.jobs import Job
 from viewer.overlays import Overlays
@@ -258,6 +259,8 @@ class RunControl(QObject):
         except ModelError as error:
             self._refused(error, self._serial)
             return
+        if until is not None and not path:
+            request = self._with_upstream(request, until)
         run = _Run(
             self._serial, request, recipe, {**feeds, **inputs.given}, document.revision, document.current.id,
             until is None, mode,
@@ -266,6 +269,14 @@ class RunControl(QObject):
         self._workspace.results.begin()
         self._workspace.set_run_state("Running…")
         self._launch(run, lambda progress: self._plan_and_go(run, progress))
+
+    def _with_upstream(self, request: Request, node: Node) -> Request:
+        """The request of a run to a node, keeping what it computes on the way."""
+        number = self.session.number
+        values = [v for v in upstream([node]) if isinstance(v, Value) and v.graph is self.inputs.graph]
+        values += [v for v in node.outputs if v is not None]
+        keys = tuple(((), n) for v in values if v.producer is not None and (n := number(v)))
+        return replace(request, options=replace(request.options, until=None, values=keys, outputs=False))
 
     def _launch(self, run: _Run, work: Callable[[Progress], None]) -> None:
         self._news_timer.start()

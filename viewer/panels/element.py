@@ -22,12 +22,12 @@ Place = tuple[Value, tuple[int, ...]]
 
 _ORIGINS = (
     Column("Input", 0, number=False),
-    Column("Elements", 26, number=False),
-    Column("Count", 8),
-    Column("Minimum", 10),
-    Column("Maximum", 10),
-    Column("NaN, ∞", 7),
-    Column("Look at", 22, "The first that is not finite, else the largest", number=False),
+    Column("Elements", 20, number=False),
+    Column("Count", 7),
+    Column("Minimum", 9),
+    Column("Maximum", 9),
+    Column("NaN, ∞", 6),
+    Column("Look at", 18, "The first that is not finite, else the largest", number=False),
 )
 _ELEMENTS = (Column("Index", 0, number=False), Column("Value", 14))
 
