@@ -34,7 +34,7 @@ class DocumentTab(QWidget):
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.keeper = Keeper(workspace)
-        workspace.types.changed.connect(lambda: self.view.set_types(workspace.types.type_of))
+        workspace.types.changed.connect(self._show_types)
         workspace.types.start()
         workspace.problems.changed.connect(self._mark_problems)
         workspace.problems.start()
@@ -60,6 +60,9 @@ class DocumentTab(QWidget):
     def modified(self) -> bool:
         """Whether closing would lose something."""
         return self.workspace.document.modified
+
+    def _show_types(self) -> None:
+        self.view.set_types(self.workspace.types.type_of)
 
     def _mark_problems(self) -> None:
         places = [p.place for p in self.workspace.problems.all if p.severity == "error"]

@@ -515,3 +515,21 @@ def test_every_window_binds_every_action(window):
     binding = ActionBinding(window)
     assert all(binding.qaction(one.id) for one in actions())
     assert len(binding.palette_entries()) >= len([one for one in actions() if one.label is None])
+
+
+def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbot, write_model):
+    from model.attributes import make_attribute
+    from model.steps import SetAttribute
+
+    tab = opened(window, qtbot, write_model())
+    document, button = tab.workspace.document, window.status.problems
+    qtbot.waitUntil(lambda: tab.workspace.problems.finished, timeout=20_000)
+    assert not button.isVisible()
+    node = document.model.graph.nodes.first
+    with document.edit("Break") as edit:
+        edit.do(SetAttribute(node, "nonsense", make_attribute("nonsense", 1)))
+    qtbot.waitUntil(lambda: button.isVisible() and button.text() == "1 error")
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert window.docks.is_open("problems")
+    document.undo()
+    qtbot.waitUntil(lambda: not button.isVisible())

@@ -13,6 +13,7 @@ from viewer.jobs import Job, Jobs
 from viewer.places import name_of
 from viewer.selection import Item
 from viewer.text import display, plural, type_text
+from viewer.theme import theme
 from viewer.workspace import Workspace
 
 _PATIENCE = 300  # ms before progress shows
@@ -32,6 +33,12 @@ class StatusLine(QStatusBar):
         self.addWidget(self.selection, 1)
         self.work = _Work()
         self.addPermanentWidget(self.work)
+        self.problems = QToolButton()
+        self.problems.setAutoRaise(True)
+        self.problems.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.problems.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.problems.clicked.connect(self._open_problems)
+        self.addPermanentWidget(self.problems)
         self.run_state, self.extent, self.zoom = QLabel(), QLabel(), QLabel()
         for label, name in ((self.run_state, "Run"), (self.extent, "Size of the graph"), (self.zoom, "Zoom")):
             label.setTextFormat(Qt.TextFormat.PlainText)
@@ -46,14 +53,17 @@ class StatusLine(QStatusBar):
             old.graph_shown.disconnect(self._show_size)
             old.changes.changed.disconnect(self._refresh)
             old.run_state_changed.disconnect(self._show_run_state)
+            old.problems.changed.disconnect(self._show_problems)
         self._workspace = workspace
         if workspace is not None:
             workspace.selection.changed.connect(self._show_selection)
             workspace.graph_shown.connect(self._show_size)
             workspace.changes.changed.connect(self._refresh)
             workspace.run_state_changed.connect(self._show_run_state)
+            workspace.problems.changed.connect(self._show_problems)
         self._refresh()
         self._show_run_state()
+        self._show_problems()
 
     def follows(self, workspace: Workspace) -> bool:
         """Whether it shows the state of this document now."""
@@ -73,6 +83,22 @@ class StatusLine(QStatusBar):
 
     def _show_size(self, *_: object) -> None:
         self.extent.setText("" if self._workspace is None else plural(len(self._workspace.graph.nodes), "node"))
+
+    def _show_problems(self) -> None:
+        """Errors, else warnings; nothing is shown of a model that has neither."""
+        known = None if self._workspace is None else self._workspace.problems
+        severity = next((s for s in ("error", "warning") if known is not None and known.count(s)), "")
+        self.problems.setVisible(bool(severity))
+        if known is not None and severity:
+            text = plural(known.count(severity), severity)
+            self.problems.setText(text)
+            self.problems.setToolTip(f"{text}: show what and where")
+            self.problems.setAccessibleName(text)
+            self.problems.setIcon(icon(severity, theme().error if severity == "error" else theme().warning))
+
+    def _open_problems(self) -> None:
+        if self._workspace is not None:
+            self._workspace.trigger("panel.problems")
 
     def _show_run_state(self) -> None:
         self.run_state.setText("" if self._workspace is None else display(self._workspace.run_state, 80))
