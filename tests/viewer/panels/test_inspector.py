@@ -531,6 +531,18 @@ def test_bytes_that_are_not_utf8_survive_an_edit(qtbot, panel, workspace):
     assert node.name == "odd\\\udc80!"
 
 
+def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
+    workspace.problems.start()
+    node = relu(workspace)
+    workspace.selection.set([node])
+    qtbot.waitUntil(lambda: panel.tree.rows.find("problems").isValid())
+    first = panel.tree.rows.row(panel.tree.rows.index(0, 1, panel.tree.rows.find("problems").siblingAtColumn(0)))
+    assert first.text == "Relu_0 has an attribute alpha"
+    press(qtbot, panel, "problems", first.key, title=first.actions[0].title)
+    assert not node.attributes
+    qtbot.waitUntil(lambda: not panel.tree.rows.find("problems").isValid())
+
+
 # -- undo, echo, focus ----------------------------------------------------------------------------------------
 
 
@@ -620,6 +632,20 @@ def test_a_value_is_renamed_typed_and_made_an_output(qtbot, panel, workspace):
     assert value not in workspace.model.graph.outputs
     press(qtbot, panel, "uses", "use 0", title="Go there")
     assert workspace.selection.items == (workspace.model.graph.nodes[1],)
+
+
+def test_denotations_are_set_and_outlive_a_new_type(qtbot, panel, workspace):
+    value = workspace.model.graph.inputs[0]
+    workspace.selection.set([value])
+    write(qtbot, panel, "denotation", text="IMAGE")
+    write(qtbot, panel, "denotations", text="DATA_BATCH")
+    assert "1 denotations for 2" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "denotations", text="DATA_BATCH, DATA_CHANNEL")
+    write(qtbot, panel, "type", text="float16[8, 4]")
+    assert value.type == TensorType(
+        ElementType.FLOAT16, Shape((8, 4), ("DATA_BATCH", "DATA_CHANNEL")), denotation="IMAGE"
+    )
 
 
 def test_a_name_that_is_taken_is_refused(qtbot, panel, workspace):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from model.attributes import Attribute, AttributeKind
 from model.attributetext import (
@@ -266,6 +267,12 @@ def _open(workspace: Workspace, row: Row, attribute: Attribute, numbers: Numbers
         row.children = lambda: tensor_rows(value, numbers)
         if isinstance(value, Tensor):
             row.actions = (RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"),)
+    elif attribute.kind in (AttributeKind.TENSORS, AttributeKind.SPARSE_TENSORS) and isinstance(value, tuple):
+        row.children = [
+            Row(f"element {i}", str(i), tensor_text(t), children=partial(tensor_rows, t, numbers))
+            for i, t in enumerate(value[:_SHOWN])
+            if isinstance(t, (Tensor, SparseTensor))
+        ]
     elif attribute.graphs:
         first = attribute.graphs[0]
         row.target = first

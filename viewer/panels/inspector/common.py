@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 
 from model.document import Transaction
 from model.edits import properties, values
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scope import enclosing
-from model.types import ElementType, Type
-from model.typetext import parse_type, type_source
 from viewer.selection import Item
 from viewer.text import display, type_text
 from viewer.widgets.fields.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion
@@ -109,6 +106,7 @@ def _metadata_row(workspace: Workspace, target: Carrier, key: str, text: str) ->
     of = f"{one_line(key, 40)} of {name_of(target)}"
     field = text_field(f"Set metadata {of}", text, lambda edit, new: properties.set_metadata(edit, target, key, new))
     row = text_row(f"metadata {key}", display(key, 120), text, field)
+    row.tip = display(f"{key}\n{text}", 1000, keep_lines=True) if len(key) + len(text) > 30 else ""
     row.label_field = Field(
         f"Rename metadata {of}", lambda: key, lambda edit, new: properties.rename_metadata(edit, target, key, new)
     )
@@ -159,46 +157,6 @@ def many(count: int, make: Callable[[int], Row], *last: Row) -> Sequence[Row]:
     if count <= _MANY * 4:
         return [*(make(i) for i in range(count)), *last]
     return LazyRows(count + len(last), lambda i: make(i) if i < count else last[i - count])
-
-
-# -- types ----------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _type_choices() -> tuple[Suggestion, ...]:
-    names = [e.text for e in ElementType if e]
-    return tuple(Suggestion(n) for n in (*names, "seq(float)", "optional(float)", "map(int64, float)"))
-
-
-def _suggest_types(typed: str) -> Sequence[Suggestion]:
-    """Element types that begin like what was typed, with the dimensions typed so far."""
-    head, bracket, rest = typed.partition("[")
-    return [
-        Suggestion(f"{e.text}{bracket}{rest}" if bracket else e.text)
-        for e in ElementType
-        if e and e.text.startswith(head.strip().lower())
-    ]
-
-
-def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, Type | None], object]) -> Field:
-    """A field for a type as text; empty for none."""
-
-    def take(edit: Transaction, text: str) -> None:
-        apply(edit, parse_type(text) if text.strip() else None)
-
-    return Field(
-        title,
-        lambda: "" if declared is None else type_source(declared),
-        take,
-        suggest=_suggest_types,
-        mono=True,
-        hint="float[batch,3,224,224]",
-    )
-
-
-def value_type_field(value: Value) -> Field:
-    """A field for the declared type of a value."""
-    return type_field(f"Set type of {name_of(value)}", value.type, lambda edit, new: values.set_type(edit, value, new))
 
 
 def type_note(workspace: Workspace, value: Value) -> str:

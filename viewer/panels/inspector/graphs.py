@@ -26,9 +26,9 @@ from viewer.panels.inspector.common import (
     text_field,
     text_row,
     type_note,
-    value_type_field,
 )
 from viewer.panels.inspector.tensors import tensor_text
+from viewer.panels.inspector.types import value_type_field
 from viewer.panels.inspector.values import owner_text, quantization_row
 from viewer.text import display, plural, type_text
 from viewer.widgets.fields.rows import Field, Row, RowAction
@@ -96,12 +96,14 @@ def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Va
         RowAction(
             "Move up",
             act(workspace, f"Move {of}", _mover(graph, side, index, -1)),
+            icon="move-up",
             id="up",
             enabled=index > 0,
         ),
         RowAction(
             "Move down",
             act(workspace, f"Move {of}", _mover(graph, side, index, 1)),
+            icon="move-down",
             id="down",
             enabled=index + 1 < len(ports),
         ),

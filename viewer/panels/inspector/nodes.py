@@ -24,10 +24,10 @@ from viewer.panels.inspector.common import (
     section,
     text_row,
     type_note,
-    value_type_field,
 )
 from viewer.panels.inspector.devices import devices_section
 from viewer.panels.inspector.tensors import Numbers, tensor_text
+from viewer.panels.inspector.types import value_type_field
 from viewer.text import display, plural, type_text
 from viewer.widgets.fields.rows import Field, Help, Row, RowAction, Suggestion
 from viewer.workspace import Workspace

@@ -11,6 +11,7 @@ from shiboken6 import isValid
 
 from model import schemas
 from model.attributes import Attribute
+from model.checks import Problem
 from model.graph import Function, Graph, Model, Node, Value
 from viewer.changes import is_in_model
 from viewer.icons import icon
@@ -20,6 +21,7 @@ from viewer.panels.inspector.lists import ListWindow
 from viewer.panels.inspector.many import many_rows
 from viewer.panels.inspector.models import function_rows, model_rows
 from viewer.panels.inspector.nodes import node_rows
+from viewer.panels.inspector.problems import problem_rows, problems_of
 from viewer.panels.inspector.tensors import Numbers
 from viewer.panels.inspector.values import owner_text, value_rows
 from viewer.selection import Item
@@ -42,7 +44,7 @@ class InspectorPanel(Panel):
         self._back: list[tuple[Item, ...]] = []
         self._going_back = False
         self._stale = True
-        self._lists: list[ListWindow] = []
+        self._problems: list[Problem] = []
         self.numbers = Numbers(workspace.jobs, self.refresh_soon)
         self.head = _Head(self)
         self.tree = RowTree(workspace.document, workspace.report, self)
@@ -78,6 +80,7 @@ class InspectorPanel(Panel):
         workspace.graph_shown.connect(self._on_selection)
         workspace.changes.changed.connect(self._on_change)
         workspace.types.changed.connect(self.refresh_soon)
+        workspace.problems.changed.connect(self._on_problems)
         themes().themeChanged.connect(self._color)
 
     def _load_schemas(self) -> None:
@@ -118,6 +121,13 @@ class InspectorPanel(Panel):
         else:
             self._stale = True
 
+    def _on_problems(self) -> None:
+        if len(self._items) == 1 and self.isVisible():
+            if problems_of(self.workspace, self._items[0]) != self._problems:
+                self.refresh_soon()
+        else:
+            self._stale = True
+
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt
         """Catch up."""
         super().showEvent(event)
@@ -139,7 +149,9 @@ class InspectorPanel(Panel):
 
     def _rows(self, items: Sequence[Item]) -> Sequence[Row]:
         if len(items) == 1:
-            return self.rows_of(items[0])
+            self._problems = problems_of(self.workspace, items[0])
+            return [*problem_rows(self.workspace, self._problems), *self.rows_of(items[0])]
+        self._problems = []
         return many_rows(self.workspace, items, self.rows_of)
 
     def rows_of(self, item: Item) -> Sequence[Row]:

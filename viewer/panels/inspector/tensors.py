@@ -139,7 +139,7 @@ def _statistics_rows(found: Statistics | str | None) -> list[Row]:
         return [Row("statistics", "Statistics", text, style="muted" if found is None else "error")]
     rows = [
         Row("range", "Range", f"{number_text(found.minimum)} … {number_text(found.maximum)}", mono=True),
-        Row("mean", "Mean ± deviation", f"{number_text(found.mean)} ± {number_text(found.deviation)}", mono=True),
+        Row("mean", "Mean ± σ", f"{number_text(found.mean)} ± {number_text(found.deviation)}", mono=True),
         Row("zeros", "Zeros", number_text(found.zeros), f"{found.zeros / found.count:.1%}", mono=True),
     ]
     if found.nans or found.infinities:

@@ -17,9 +17,9 @@ from viewer.panels.inspector.common import (
     rename_field,
     section,
     text_row,
-    value_type_field,
 )
 from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text
+from viewer.panels.inspector.types import denotation_rows, value_type_field
 from viewer.text import display, type_text
 from viewer.widgets.fields.rows import Row, RowAction
 from viewer.workspace import Workspace
@@ -34,6 +34,7 @@ def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row
     known = workspace.types.type_of(value)
     if known is not None and known != value.type:
         rows.append(Row("inferred", "Inferred", type_text(known), mono=True, common=False))
+    rows += denotation_rows(value)
     rows.append(_origin_row(workspace, value))
     rows.append(_role_row(workspace, value))
     if value.initializer is not None:

@@ -47,7 +47,7 @@ class RowTree(QTreeView):
         self.rows = RowModel(self)
         self._open: dict[tuple[str, ...], bool] = {}  # what the person expanded and collapsed, by path
         self._updating = False
-        self._split = 0.34
+        self._split = 0.36
         self.setModel(self.rows)
         self.fields = RowDelegate(self)
         self.setItemDelegate(self.fields)

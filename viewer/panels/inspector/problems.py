@@ -1,0 +1,56 @@
+"""Rows for what is wrong with an object, each with its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from model.checks import Problem
+from model.graph import Node
+from viewer.selection import Item
+from viewer.text import display
+from viewer.widgets.fields.rows import Help, Row, RowAction, Style
+from viewer.workspace import Workspace
+
+_STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
+
+
+def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
+    """What is known to be wrong with an object; with a node, also with what it gives out."""
+    places = {item, *item.outputs} if isinstance(item, Node) else {item}
+    return [problem for problem in workspace.problems.all if _hashable(problem.place) and problem.place in places]
+
+
+def _hashable(place: object) -> bool:
+    return getattr(place, "__hash__", None) is not None
+
+
+def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Row]:
+    """A section of them; none when nothing is wrong."""
+    if not problems:
+        return []
+
+    def rows() -> list[Row]:
+        return [_row(workspace, problem, number) for number, problem in enumerate(problems)]
+
+    return [
+        Row("problems", "Problems", str(len(problems)), style="section", children=rows, expanded=True, common=False)
+    ]
+
+
+def _row(workspace: Workspace, problem: Problem, number: int) -> Row:
+    text = display(problem.message, 300, elide="end")
+    row = Row(f"problem {number} {problem.rule}", problem.severity, text, style=_STYLES[problem.severity])
+    row.tip = display(f"{problem.message}\n{problem.detail}", 800, keep_lines=True)
+    row.help = Help(text, problem.detail)
+    fix = problem.fix
+    if fix is not None:
+        row.actions = (RowAction(display(fix.title, 80), _mender(workspace, fix.title, fix.apply), "edit", "go"),)
+    return row
+
+
+def _mender(workspace: Workspace, title: str, apply: Callable[..., object]) -> Callable[[], object]:
+    def mend() -> None:
+        with workspace.document.edit(title) as edit:
+            apply(edit)
+
+    return mend
