@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from model import schemas
@@ -603,6 +604,34 @@ def test_tab_goes_on_to_the_next_field(qtbot, panel, workspace):
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("name",)
     assert panel.tree.editor is not None
     assert panel.tree.editor.text() == "Relu_0"
+
+
+def test_labels_get_more_room_by_dragging(qtbot, panel):
+    tree = panel.tree
+    before = tree.columnWidth(0)
+    start = QPoint(before, 30)
+    qtbot.mousePress(tree.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mouseMove(tree.viewport(), start + QPoint(40, 0))
+    qtbot.mouseRelease(tree.viewport(), Qt.MouseButton.LeftButton, pos=start + QPoint(40, 0))
+    assert abs(tree.columnWidth(0) - before - 40) <= 2
+
+
+def test_its_keys_win_over_the_windows_shortcuts(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    fired = []
+    for keys in ("Del", "F2", "Ctrl+C"):
+        shortcut = QShortcut(QKeySequence(keys), panel)
+        shortcut.activated.connect(lambda keys=keys: fired.append(keys))
+    panel.activate()
+    panel.tree._set_current(index(panel, "attributes", "alpha"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
+    assert fired == []
+    assert QApplication.clipboard().text() == "0.5"
+    assert "alpha" not in node.attributes
 
 
 def test_what_was_collapsed_stays_so(panel, workspace):

@@ -176,6 +176,7 @@ def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open
     def apply(edit: Transaction, text: str) -> None:
         edits.set_attribute(edit, node, name, _parse(name, kind, text), kind)
 
+    choices = _choices(name, kind, known)
     too_long = isinstance(attribute.value, (tuple, str)) and len(attribute.value) > (
         LONGEST_TEXT // 8 if isinstance(attribute.value, tuple) else LONGEST_TEXT
     )
@@ -183,8 +184,8 @@ def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open
         title,
         lambda: _source(attribute),
         apply,
-        choices=_choices(name, kind, known),
-        step=_step(kind) if not _is_element_type(name) else None,
+        choices=choices,
+        step=None if choices else _step(kind),
         lines=kind is AttributeKind.STRING and isinstance(attribute.value, str) and "\n" in attribute.value,
         mono=kind not in (AttributeKind.STRING, AttributeKind.STRINGS),
         hint="1, 2, 3" if kind.is_list else "",

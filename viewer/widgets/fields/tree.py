@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStyleOptionViewItem, QTreeView, QWidget
 
@@ -19,12 +19,21 @@ from viewer.widgets.fields.model import RowModel
 from viewer.widgets.fields.rows import Row, RowAction
 
 _CHEVRON = 10
+_SPLIT_REACH = 3  # pixels to either side of where labels and values part
 _KEYS = {
     (Qt.Key.Key_Delete, Qt.KeyboardModifier.NoModifier): "remove",
     (Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier): "up",
     (Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier): "down",
     (Qt.Key.Key_Insert, Qt.KeyboardModifier.NoModifier): "add",
     (Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier): "go",
+}
+_OWN_KEYS = {
+    *_KEYS,
+    (Qt.Key.Key_F2, Qt.KeyboardModifier.NoModifier),
+    (Qt.Key.Key_F2, Qt.KeyboardModifier.ShiftModifier),
+    (Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier),
+    (Qt.Key.Key_Enter, Qt.KeyboardModifier.NoModifier),
+    (Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier),
 }
 _KEY_TEXTS = {"remove": "Del", "up": "Alt+Up", "down": "Alt+Down", "add": "Ins", "go": "Shift+Return"}
 
@@ -47,7 +56,8 @@ class RowTree(QTreeView):
         self.rows = RowModel(self)
         self._open: dict[tuple[str, ...], bool] = {}  # what the person expanded and collapsed, by path
         self._updating = False
-        self._split = 0.36
+        self._split = 0.4  # how much of the width the labels take
+        self._splitting = False
         self.setModel(self.rows)
         self.fields = RowDelegate(self)
         self.setItemDelegate(self.fields)
@@ -109,7 +119,10 @@ class RowTree(QTreeView):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
         """Keep the split between labels and values."""
         super().resizeEvent(event)
-        self.setColumnWidth(0, max(90, int(self.viewport().width() * self._split)))
+        self._place_split()
+
+    def _place_split(self) -> None:
+        self.setColumnWidth(0, max(60, int(self.viewport().width() * self._split)))
 
     def drawRow(  # noqa: N802 - Qt
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -207,6 +220,15 @@ class RowTree(QTreeView):
 
     # -- keys and mouse --------------------------------------------------------------------------------------
 
+    def event(self, event: QEvent) -> bool:
+        """Keys that mean something here are not the window's shortcuts while the list has the focus."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if (Qt.Key(event.key()), modifiers) in _OWN_KEYS:
+                event.accept()
+                return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
         """See the class."""
         index = self.currentIndex()
@@ -238,8 +260,33 @@ class RowTree(QTreeView):
             text = row.field.source() if row.field is not None and row.field.open is None else row.text
             QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
+    def _is_on_split(self, point: QPoint) -> bool:
+        return abs(point.x() - self.columnWidth(0)) <= _SPLIT_REACH
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Between labels and values: move where they part."""
+        self._splitting = event.button() == Qt.MouseButton.LeftButton and self._is_on_split(event.position().toPoint())
+        if not self._splitting:
+            super().mousePressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Move where labels and values part, or show that it can be moved."""
+        if self._splitting:
+            self._split = min(0.8, max(0.15, event.position().x() / max(1, self.viewport().width())))
+            self._place_split()
+            return
+        wanted = Qt.CursorShape.SplitHCursor if self._is_on_split(event.position().toPoint()) else None
+        if wanted is not None:
+            self.viewport().setCursor(wanted)
+        else:
+            self.viewport().unsetCursor()
+        super().mouseMoveEvent(event)
+
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
         """Buttons at the end of a row; Ctrl+click follows it."""
+        if self._splitting:
+            self._splitting = False
+            return
         super().mouseReleaseEvent(event)
         if event.button() != Qt.MouseButton.LeftButton:
             return
