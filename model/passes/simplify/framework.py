@@ -1,0 +1,72 @@
+"""What a pass is: it finds matches, and a match knows how to rewrite its part of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from model.graph import Node, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from model.passes.simplify.context import Context
+    from model.passes.simplify.rewriter import Rewriter
+
+#: Computes a node from its inputs (None where left out) under an opset; None when it cannot or must not, or when a
+#: result would be larger than the bytes given. exec.fold has one; model knows no kernels.
+Evaluate = Callable[[Node, Sequence["NDArray[Any] | None"], int, int], "list[NDArray[Any]] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One place where a pass applies: what would happen, in words, to which nodes and values.
+
+    `apply` is called at once or never: the model must not have changed since the match was found.
+    """
+
+    description: str
+    nodes: tuple[Node, ...]
+    apply: Callable[[Rewriter], None]
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One kind of simplification, by the name people know.
+
+    `find` yields matches in the model as it is at that moment; whoever iterates may apply each before asking for
+    the next. No match makes more nodes than it removes. `is_default` says whether it runs unless told.
+    """
+
+    id: str
+    title: str
+    doc: str
+    find: Callable[[Context], Iterator[Match]]
+    is_default: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something a pass could have done and must not: which, where and why."""
+
+    pass_id: str
+    place: Node | Value
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Limits of simplification.
+
+    tensor_limit   bytes by which one folded tensor may exceed the constants it replaces
+    growth_limit   bytes by which all of them together may
+    work_limit     bytes of constants one node may read to be folded
+    nodes          only matches whose nodes are all among these; None: everywhere. Nodes made on the way belong
+    """
+
+    tensor_limit: int = 1 << 20
+    growth_limit: int = 1 << 20
+    work_limit: int = 256 << 20
+    nodes: frozenset[Node] | None = None

@@ -1,0 +1,451 @@
+"""How sizes flow: dimensions of outputs where inference leaves symbols open, and contents of shape tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from model.graph import Node
+from model.passes.simplify import sizes
+from model.passes.simplify.reading import ints, number
+from model.passes.simplify.sizes import AnySize
+from model.types import ElementType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from model.passes.simplify.facts import Dims, Facts
+
+_INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
+
+
+def contents_of(facts: Facts, node: Node, opset: int) -> Sequence[NDArray[Any] | None]:
+    """What a node's outputs hold, where they are small integer tensors and that is known."""
+    rule = _CONTENTS.get(node.op_type)
+    if rule is None:
+        return ()
+    try:
+        result = rule(facts, node, opset)
+    except (ValueError, IndexError, TypeError, KeyError):
+        return ()  # a node that cannot run; checks say so
+    if result is None:
+        return ()
+    return result if isinstance(result, list) else [result]
+
+
+def dims_of(facts: Facts, node: Node, opset: int) -> Sequence[Dims | None]:
+    """The dimensions of a node's outputs, as far as the rules here go."""
+    inputs = [facts.dims(v) for v in node.inputs]
+    if node.op_type in SAME_SHAPE:
+        return inputs[:1]
+    if node.op_type in BROADCASTING:
+        return [_broadcast(inputs)]
+    rule = _DIMS.get(node.op_type)
+    if rule is None or not inputs or inputs[0] is None:
+        return ()
+    try:
+        found = rule(facts, node, opset)
+    except (ValueError, IndexError, TypeError, KeyError):
+        return ()
+    return [found]
+
+
+# -- dimensions ---------------------------------------------------------------------------------------------------
+
+#: Operators whose first output has the shape of their first input.
+SAME_SHAPE = frozenset({
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Cast", "Ceil",
+    "Celu", "Clip", "Cos", "Cosh", "CumSum", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf",
+    "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization",
+    "MeanVarianceNormalization", "Mish", "Neg", "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
+    "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+})  # fmt: skip
+
+#: Operators whose output has the common shape of their inputs.
+BROADCASTING = frozenset({
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor",
+})  # fmt: skip
+
+
+def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
+    known = [dims for dims in inputs if dims is not None]
+    if len(known) < len(inputs) or not known:
+        return None
+    rank = max(map(len, known))
+    result: list[AnySize] = []
+    for column in zip(*[(1,) * (rank - len(dims)) + dims for dims in known], strict=True):
+        larger = {d for d in column if d != 1}
+        numbers = [d for d in larger if isinstance(d, int)]
+        if numbers:  # a symbol beside it is that number or 1
+            result.append(numbers[0])
+        elif len(larger) == 1:
+            result.append(larger.pop())
+        elif not larger:
+            result.append(1)
+        else:
+            return None
+    return tuple(result)
+
+
+def reshaped(have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool) -> Dims | None:
+    """The dimensions after Reshape; None when an entry may be -1 without being known to be."""
+    result: list[AnySize | None] = []
+    for axis, size in enumerate(wanted):
+        if isinstance(size, int) and size == 0 and not allow_zero:
+            if axis >= len(have):
+                return None
+            result.append(have[axis])
+        elif isinstance(size, int) and size == -1:
+            result.append(None)
+        elif (sizes.least(size) or 0) < 0 or sizes.least(size) is None:
+            return None
+        else:
+            result.append(size)
+    if None in result:
+        others = tuple(d for d in result if d is not None)
+        if len(others) != len(result) - 1:
+            return None
+        left = sizes.divide(sizes.product(have), sizes.product(others))
+        if left is None or (not isinstance(left, int) and sizes.least(left) is None):
+            return None
+        result[result.index(None)] = left
+    return tuple(d for d in result if d is not None)
+
+
+def _reshape(facts: Facts, node: Node, opset: int) -> Dims | None:
+    have = facts.dims(node.inputs[0])
+    wanted = _content(facts, node, 1) if opset >= 5 else _vector(ints(node, "shape") or ())
+    if have is None or wanted is None:
+        return None
+    return reshaped(have, list(wanted.reshape(-1)), allow_zero=bool(number(node, "allowzero", 0)))
+
+
+def _expand(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    wanted = _content(facts, node, 1)
+    if wanted is None or any(sizes.least(s) is None for s in wanted.reshape(-1)):
+        return None
+    return _broadcast([facts.dims(node.inputs[0]), tuple(wanted.reshape(-1))])
+
+
+def _transpose(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    dims = facts.dims(node.inputs[0]) or ()
+    order = ints(node, "perm")
+    order = tuple(reversed(range(len(dims)))) if order is None else order
+    return tuple(dims[a] for a in order)
+
+
+def _unsqueezed(facts: Facts, node: Node, opset: int) -> Dims | None:
+    axes, dims = axes_of(facts, node, opset), facts.dims(node.inputs[0])
+    if axes is None or dims is None:
+        return None
+    rank = len(dims) + len(axes)
+    new, left = {a % rank for a in axes}, iter(dims)
+    return tuple(1 if a in new else next(left) for a in range(rank))
+
+
+def _squeezed(facts: Facts, node: Node, opset: int) -> Dims | None:
+    axes, dims = axes_of(facts, node, opset), facts.dims(node.inputs[0])
+    if axes is None or dims is None:
+        return None
+    gone = {a % len(dims) for a in axes}
+    return tuple(d for a, d in enumerate(dims) if a not in gone)
+
+
+def _concatenated(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    parts = [facts.dims(v) for v in node.inputs]
+    known = [dims for dims in parts if dims is not None]
+    if len(known) < len(parts):
+        return None
+    axis = number(node, "axis", 1) % len(known[0])
+    total = reduce(lambda a, b: a + b, (dims[axis] for dims in known))
+    result = list(known[0])
+    for place in range(len(result)):  # all alike: take a number where one has it
+        result[place] = next((d[place] for d in known if isinstance(d[place], int)), result[place])
+    result[axis] = total
+    return tuple(result)
+
+
+def _gathered(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    data, indices = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
+    if data is None or indices is None:
+        return None
+    axis = number(node, "axis", 0) % len(data)
+    return (*data[:axis], *indices, *data[axis + 1 :])
+
+
+def _multiplied(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    a, b = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
+    if a is None or b is None or len(a) < 2 or len(b) < 2:
+        return None
+    batch = _broadcast([a[:-2], b[:-2]])
+    return None if batch is None else (*batch, a[-2], b[-1])
+
+
+_DIMS: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
+    "Reshape": _reshape,
+    "Expand": _expand,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueezed,
+    "Squeeze": _squeezed,
+    "Concat": _concatenated,
+    "Gather": _gathered,
+    "MatMul": _multiplied,
+}
+
+
+# -- contents -----------------------------------------------------------------------------------------------------
+
+
+def _vector(values: Sequence[AnySize]) -> NDArray[Any]:
+    array = np.empty(len(values), object)
+    array[:] = list(values)
+    return array
+
+
+def _content(facts: Facts, node: Node, index: int) -> NDArray[Any] | None:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return None if value is None else facts.contents.get(value)
+
+
+def constant_ints(facts: Facts, node: Node, index: int) -> tuple[int, ...] | None:
+    """The numbers in an input, when all are known."""
+    content = _content(facts, node, index)
+    if content is None:
+        return None
+    flat = content.reshape(-1).tolist()
+    return tuple(flat) if all(isinstance(v, int) for v in flat) else None
+
+
+def axes_of(facts: Facts, node: Node, opset: int) -> tuple[int, ...] | None:
+    """The axes of Squeeze or Unsqueeze; None when left out or unknown."""
+    return constant_ints(facts, node, 1) if opset >= 13 else ints(node, "axes")
+
+
+def _shape(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    dims = facts.dims(node.inputs[0])
+    return None if dims is None else _vector(dims[slice(number(node, "start", 0), ints_end(node))])
+
+
+def ints_end(node: Node) -> int | None:
+    """Where Shape stops; None at the end."""
+    attribute = node.attributes.get("end")
+    return attribute.value if attribute is not None and isinstance(attribute.value, int) else None
+
+
+def _size(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    dims = facts.dims(node.inputs[0])
+    return None if dims is None else _scalar(sizes.product(dims))
+
+
+def _scalar(size: AnySize) -> NDArray[Any]:
+    array = np.empty((), object)
+    array[()] = size
+    return array
+
+
+def _same(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    return _content(facts, node, 0)
+
+
+def _cast(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    content, to = _content(facts, node, 0), number(node, "to", 0)
+    if content is None or to not in _INT_CASTS:
+        return None
+    if to == ElementType.BOOL:
+        flat = [v != 0 if isinstance(v, int) else None for v in content.reshape(-1)]
+        return None if None in flat else _shaped(flat, content.shape)
+    return _shaped([int(v) if isinstance(v, bool) else v for v in content.reshape(-1)], content.shape)
+
+
+def _shaped(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    array = np.empty(shape, object)
+    array.reshape(-1)[:] = list(values)
+    return array
+
+
+def _gather(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    content, indices = _content(facts, node, 0), _content(facts, node, 1)
+    if content is None or indices is None or not all(isinstance(i, int) for i in indices.reshape(-1)):
+        return None
+    return _array(np.take(content, indices.astype(np.int64), axis=number(node, "axis", 0)))
+
+
+def _array(found: Any) -> NDArray[Any]:
+    """numpy hands out the bare object where a result has no dimensions."""
+    return found if isinstance(found, np.ndarray) else _scalar(found)
+
+
+def _slice(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+    content, bounds = _content(facts, node, 0), slice_bounds(facts, node, opset)
+    if content is None or bounds is None or content.ndim != 1 or len(bounds) != 1:
+        return None
+    _, start, end, step = bounds[0]
+    if not isinstance(start, int) or not isinstance(end, int) or not isinstance(step, int) or step == 0:
+        return None
+    length = len(content)
+    start = max(start + length, 0) if start < 0 else start
+    stop: int | None = end + length if end < 0 else end
+    if stop is not None and stop < 0:
+        stop = None if step < 0 else 0
+    return content[start:stop:step]
+
+
+def slice_bounds(facts: Facts, node: Node, opset: int) -> list[tuple[int, AnySize, AnySize, AnySize]] | None:
+    """(axis, start, end, step) of a Slice, as given; None when they are not known."""
+    if opset < 10:
+        given = [ints(node, "starts"), ints(node, "ends"), ints(node, "axes")]
+        starts, ends, axes = given
+        steps: Sequence[AnySize] | None = None
+    else:
+        read = [_content(facts, node, i) for i in range(1, 5)]
+        present = [i < len(node.inputs) and node.inputs[i] is not None for i in range(1, 5)]
+        if any(p and r is None for p, r in zip(present, read, strict=True)):
+            return None
+        starts, ends, axes, steps = (None if r is None else tuple(r.reshape(-1)) for r in read)
+    if starts is None or ends is None:
+        return None
+    axes = tuple(range(len(starts))) if axes is None else axes
+    steps = (1,) * len(starts) if steps is None else steps
+    if not all(isinstance(a, int) for a in axes) or not len(starts) == len(ends) == len(axes) == len(steps):
+        return None
+    rank = facts.rank(node.inputs[0])
+    if rank is None and any(a < 0 for a in axes):
+        return None
+    return [(a % rank if rank else a, s, e, t) for a, s, e, t in zip(axes, starts, ends, steps, strict=True)]
+
+
+def _concat(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    parts = [_content(facts, node, i) for i in range(len(node.inputs))]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts):
+        return None
+    return np.concatenate(known, axis=number(node, "axis", 0))
+
+
+def _unsqueeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+    content, axes = _content(facts, node, 0), axes_of(facts, node, opset)
+    return None if content is None or axes is None else np.expand_dims(content, axes)
+
+
+def _squeeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+    content = _content(facts, node, 0)
+    if content is None:
+        return None
+    given = ints(node, "axes") is not None if opset < 13 else len(node.inputs) > 1 and node.inputs[1] is not None
+    axes = axes_of(facts, node, opset)
+    if given and axes is None:
+        return None
+    return _array(np.squeeze(content, axis=axes))
+
+
+def _reshape_content(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+    content = _content(facts, node, 0)
+    wanted = constant_ints(facts, node, 1) if opset >= 5 else ints(node, "shape")
+    if content is None or wanted is None or 0 in wanted:
+        return None
+    return content.reshape(wanted)
+
+
+def _elementwise(operation: Callable[[Any, Any], Any]) -> Callable[[Facts, Node, int], NDArray[Any] | None]:
+    def rule(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+        parts = [_content(facts, node, i) for i in range(len(node.inputs))]
+        if not parts or any(p is None for p in parts):
+            return None
+        arrays = np.broadcast_arrays(*[p for p in parts if p is not None])
+        results = [reduce(operation, column) for column in zip(*(a.reshape(-1) for a in arrays), strict=True)]
+        return None if any(r is None for r in results) else _shaped(results, arrays[0].shape)
+
+    return rule
+
+
+def _where(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    parts = [_content(facts, node, i) for i in range(3)]
+    if any(p is None for p in parts):
+        return None
+    condition, yes, no = np.broadcast_arrays(*[p for p in parts if p is not None])
+    chosen = [
+        (a if c else b) if isinstance(c, bool) else (a if a == b else None)
+        for c, a, b in zip(condition.reshape(-1), yes.reshape(-1), no.reshape(-1), strict=True)
+    ]
+    return None if any(c is None for c in chosen) else _shaped(chosen, condition.shape)
+
+
+def _reduce_prod(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    content = _content(facts, node, 0)
+    if content is None or content.ndim > 1:
+        return None
+    total = sizes.product(tuple(content.reshape(-1)))
+    return _shaped([total], (1,)) if number(node, "keepdims", 1) and content.ndim else _scalar(total)
+
+
+def _constant_of_shape(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    shape = constant_ints(facts, node, 0)
+    attribute = node.attributes.get("value")
+    tensor: Any = None if attribute is None else attribute.value
+    if shape is None or tensor is None or tensor.element_type not in _INT_CASTS or tensor.size != 1:
+        return None
+    if any(d < 0 for d in shape) or math.prod(shape) > 64:
+        return None
+    return np.full(shape, tensor.numpy().reshape(-1)[0].item(), object)
+
+
+def _range(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    bounds = [constant_ints(facts, node, i) for i in range(3)]
+    if any(b is None for b in bounds):
+        return None
+    numbers = range(*[b[0] for b in bounds if b is not None])
+    return _vector(list(numbers)) if len(numbers) <= 64 else None
+
+
+def _split(facts: Facts, node: Node, opset: int) -> list[NDArray[Any] | None] | None:
+    content = _content(facts, node, 0)
+    if content is None or content.ndim != 1:
+        return None
+    lengths = constant_ints(facts, node, 1) if opset >= 13 else ints(node, "split")
+    if lengths is None:
+        count = len(node.outputs)
+        size = -(-len(content) // count)
+        lengths = tuple(max(min(size, len(content) - i * size), 0) for i in range(count))
+    ends = np.cumsum(lengths)
+    return [content[end - n : end] for end, n in zip(ends, lengths, strict=True)]
+
+
+def _extreme(largest: bool) -> Callable[[AnySize, AnySize], AnySize]:
+    return lambda a, b: sizes.extreme(a, b, largest=largest)
+
+
+_CONTENTS: dict[str, Callable[[Facts, Node, int], Any]] = {
+    "Shape": _shape,
+    "Size": _size,
+    "Identity": _same,
+    "Cast": _cast,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Reshape": _reshape_content,
+    "Add": _elementwise(lambda a, b: a + b),
+    "Sub": _elementwise(lambda a, b: a - b),
+    "Mul": _elementwise(lambda a, b: a * b),
+    "Div": _elementwise(sizes.divide),
+    "Mod": _elementwise(sizes.remainder),
+    "Min": _elementwise(_extreme(largest=False)),
+    "Max": _elementwise(_extreme(largest=True)),
+    "Neg": lambda facts, node, _opset: None if (c := _content(facts, node, 0)) is None else -c,
+    "Equal": _elementwise(sizes.is_equal),
+    "Less": _elementwise(sizes.is_less),
+    "Greater": _elementwise(lambda a, b: sizes.is_less(b, a)),
+    "Where": _where,
+    "ReduceProd": _reduce_prod,
+    "ConstantOfShape": _constant_of_shape,
+    "Range": _range,
+    "Split": _split,
+}

@@ -1,0 +1,166 @@
+"""Arithmetic on dimensions that may be symbols: polynomials in a canonical form, so that equal sizes compare equal.
+
+A size is a Python int where it is known, else a Size. Symbols of dimensions are never negative; those that stand for
+any other integer begin with ``!``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
+
+_MOST_TERMS = 32  # what grows beyond becomes one symbol of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A sum of products of symbols; `terms` are sorted and never zero."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: AnySize) -> AnySize:
+        total = dict(self.terms)
+        for monomial, factor in _terms(other):
+            total[monomial] = total.get(monomial, 0) + factor
+        return _made(total)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> AnySize:
+        return self * -1
+
+    def __sub__(self, other: AnySize) -> AnySize:
+        return self + other * -1
+
+    def __rsub__(self, other: AnySize) -> AnySize:
+        return self * -1 + other
+
+    def __mul__(self, other: AnySize) -> AnySize:
+        total: dict[Monomial, int] = {}
+        for a, x in self.terms:
+            for b, y in _terms(other):
+                monomial = tuple(sorted(a + b))
+                total[monomial] = total.get(monomial, 0) + x * y
+        return _made(total)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        return "+".join("*".join([*([str(n)] if n != 1 or not m else []), *m]) for m, n in self.terms)
+
+
+AnySize = int | Size
+
+
+def symbol(name: str) -> Size:
+    """The size a symbol stands for."""
+    return Size((((name,), 1),))
+
+
+def divide(a: AnySize, b: AnySize) -> AnySize | None:
+    """a / b rounded towards zero; a symbol of its own where it does not come out even; None for division by zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        return None if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+    divisor = list(_terms(b))
+    if len(divisor) == 1:
+        quotient = _exact(a, *divisor[0])
+        if quotient is not None:
+            return quotient
+    return _opaque("div", a, b)
+
+
+def _exact(a: AnySize, monomial: Monomial, factor: int) -> AnySize | None:
+    result: dict[Monomial, int] = {}
+    for own, count in _terms(a):
+        left = list(own)
+        for name in monomial:
+            if name not in left:
+                return None
+            left.remove(name)
+        if count % factor:
+            return None
+        result[tuple(left)] = count // factor
+    return _made(result)
+
+
+def remainder(a: AnySize, b: AnySize) -> AnySize | None:
+    """a modulo b with the sign of b, as the operator Mod has it; None for division by zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        return None if b == 0 else a % b
+    divisor = list(_terms(b))
+    if len(divisor) == 1 and _exact(a, *divisor[0]) is not None:
+        return 0
+    return _opaque("mod", a, b)
+
+
+def extreme(a: AnySize, b: AnySize, *, largest: bool) -> AnySize:
+    """The larger or smaller of two sizes."""
+    difference = a - b
+    if isinstance(difference, int):
+        return a if (difference >= 0) == largest else b
+    return _opaque("max" if largest else "min", *sorted((a, b), key=str))
+
+
+def is_equal(a: AnySize, b: AnySize) -> bool | None:
+    """Whether two sizes are the same number; None where that depends on the symbols."""
+    difference = a - b
+    if isinstance(difference, int):
+        return difference == 0
+    lowest = least(difference)
+    highest = least(-difference)
+    if (lowest is not None and lowest > 0) or (highest is not None and highest > 0):
+        return False
+    return None
+
+
+def is_less(a: AnySize, b: AnySize) -> bool | None:
+    """Whether a < b; None where that depends on the symbols."""
+    difference = b - a
+    if isinstance(difference, int):
+        return difference > 0
+    lowest = least(difference)
+    if lowest is not None and lowest > 0:
+        return True
+    highest = least(-difference)
+    return False if highest is not None and highest >= 0 else None
+
+
+def least(size: AnySize) -> int | None:
+    """A number the size never falls below, as no dimension is negative; None when there is none."""
+    constant = 0
+    for monomial, factor in _terms(size):
+        if not monomial:
+            constant = factor
+        elif factor < 0 or any(name.startswith("!") for name in monomial):
+            return None
+    return constant
+
+
+def product(sizes: Iterator[AnySize] | tuple[AnySize, ...]) -> AnySize:
+    """The number of elements of a shape."""
+    total: AnySize = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def _terms(size: AnySize) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(size, Size):
+        return size.terms
+    return (((), int(size)),) if size else ()
+
+
+def _made(terms: dict[Monomial, int]) -> AnySize:
+    kept = tuple(sorted((m, n) for m, n in terms.items() if n))
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    size = Size(kept)
+    return symbol(f"!sum({size})") if len(kept) > _MOST_TERMS else size
+
+
+def _opaque(operation: str, a: AnySize, b: AnySize) -> Size:
+    return symbol(f"!{operation}({a},{b})")
