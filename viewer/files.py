@@ -56,6 +56,9 @@ class Files(QObject):
     def open(self, paths: Iterable[Path]) -> None:
         """Open each file in a tab of its own, or go to the tab that has it."""
         for path in paths:
+            if path.is_dir():
+                self._open_folder(path)
+                continue
             tab = self._tab_of(path)
             if tab is not None:
                 self._window.activate(tab)
@@ -67,6 +70,21 @@ class Files(QObject):
         tab = self._add(model, title, None)
         tab.workspace.document.mark_unsaved()
         return tab
+
+    def _open_folder(self, folder: Path) -> None:
+        """Open the model in a folder and run the test data beside it."""
+        from viewer.testing import folder_model
+
+        def test(tab: DocumentTab) -> None:
+            runs = tab.workspace.runs
+            if runs.inputs.data_sets():
+                self._window.docks.open("run")
+                runs.testing.run(runs.inputs.data_sets())
+
+        try:
+            self.open_then(folder_model(folder), test)
+        except ModelError as error:
+            self._window.report(error)
 
     def open_then(self, path: Path, then: Callable[[DocumentTab], object]) -> None:
         """Open a file in a tab of its own, even if another tab has it, and do something with the tab."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from exec.images import ImageOptions
@@ -26,6 +27,7 @@ from exec.inputs import (
     symbols,
 )
 from model.graph import Graph, Value
+from model.types import ElementType, TensorType, Type
 from viewer.settings import Option
 
 if TYPE_CHECKING:
@@ -136,7 +138,8 @@ class RunInputs(QObject):
 
     def set_given(self, feeds: Mapping[str, Any], seed: int) -> None:
         """Take inputs from a saved run."""
-        self.given = dict(feeds)
+        types = {v.name: v.type for v in self.inputs()}
+        self.given = {name: _as_declared(value, types.get(name)) for name, value in feeds.items()}
         self._given_stamp += 1
         self.data_set = None
         self.seed = seed
@@ -208,6 +211,14 @@ def _copy(value: Value, graph: Graph) -> Value:
     copy = Value(value.name, value.type, graph)
     copy.initializer = value.initializer
     return copy
+
+
+def _as_declared(value: Any, declared: Type | None) -> Any:
+    """A saved value in the declared type: .npz files hold bfloat16 and the like as float32."""
+    kind = declared.element_type if isinstance(declared, TensorType) else None
+    if isinstance(value, np.ndarray) and isinstance(kind, ElementType) and kind is not ElementType.STRING:
+        return value.astype(kind.numpy_dtype, copy=False)
+    return value
 
 
 def _stamp(source: InputSource | None) -> Hashable:

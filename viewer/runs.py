@@ -10,13 +10,15 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from exec.plan import Path
+from exec.plan import Path as CallPath
 from exec.remote import WorkerSession
 from exec.results import RunResult, State
+from exec.saved import SavedRun, load_run, save_run
 from exec.session import Breakpoint, Request, Session
 from exec.tracing import Bad, non_finite_values
 from model.errors import ModelError
@@ -30,6 +32,7 @@ from viewer.results import Record
 from viewer.run_inputs import Recipe, RunInputs
 from viewer.run_marks import RunMarks
 from viewer.settings import Option
+from viewer.testing import Testing
 from viewer.text import bytes_text, display, duration_text, plural
 
 if TYPE_CHECKING:
@@ -124,6 +127,7 @@ class RunControl(QObject):
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
         self.overlays = Overlays(workspace)
+        self.testing = Testing(workspace)
         self.nodes_finished.connect(self.marks.finished)
 
     @classmethod
@@ -217,7 +221,7 @@ class RunControl(QObject):
             self._workspace.set_run_state("Stopped")
             self.state_changed.emit()
 
-    def _start(self, mode: Mode, *, until: Node | None = None, path: Path = (), fresh: bool = False) -> None:
+    def _start(self, mode: Mode, *, until: Node | None = None, path: CallPath = (), fresh: bool = False) -> None:
         self._serial += 1
         serial = self._serial
         recipe = self.inputs.recipe()
@@ -241,7 +245,7 @@ class RunControl(QObject):
             self.state_changed.emit()
 
     def _perform(
-        self, mode: Mode, recipe: Recipe, feeds: dict[str, Any], *, until: Node | None, path: Path, fresh: bool
+        self, mode: Mode, recipe: Recipe, feeds: dict[str, Any], *, until: Node | None, path: CallPath, fresh: bool
     ) -> None:
         document, inputs = self._workspace.document, self.inputs
         self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
@@ -478,6 +482,43 @@ class RunControl(QObject):
 
         workspace.jobs.start("Find NaN and infinity", work, done=done, supersede="non-finite")
 
+    # -- saved runs ------------------------------------------------------------------------------------------
+
+    def save_run(self, path: Path) -> None:
+        """Write inputs, seed and values of the last run to an .npz file."""
+        workspace = self._workspace
+        record = workspace.results.current
+        if record is None:
+            raise ModelError("There is no run to save", "run the model first")
+        result, inputs = record.result, list(record.feeds)
+        names = {key[1]: result.layout.name(key[1]) for key in result.layout.slots if not key[0]}
+
+        def work(_progress: Progress) -> int:
+            try:
+                return result.apply(save_run, str(path), inputs, names)
+            except (LookupError, OSError) as error:
+                raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
+
+        def done(count: int) -> None:
+            workspace.message("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
+
+        workspace.jobs.start("Save the run", work, done=done)
+
+    def load_run(self, path: Path) -> None:
+        """Take inputs and seed from a saved run, and run."""
+
+        def done(saved: SavedRun) -> None:
+            names = {v.name for v in self.inputs.inputs()}
+            feeds = {name: value for name, value in saved.inputs.items() if name in names}
+            if not feeds:
+                detail = f"{path.name} names {', '.join(list(saved.inputs)[:5]) or 'no inputs'}"
+                self._workspace.message("error", "The file has no inputs of this model", detail)
+                return
+            self.inputs.set_given(feeds, saved.seed)
+            self.run()
+
+        self._workspace.jobs.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
+
     # -- breakpoints -----------------------------------------------------------------------------------------
 
     def set_breakpoints(self, breakpoints: Sequence[Breakpoint]) -> None:
@@ -493,7 +534,7 @@ class RunControl(QObject):
         else:
             self.set_breakpoints([*self.breakpoints, made])
 
-    def _call_of(self, node: Node) -> tuple[Path, Node] | None:
+    def _call_of(self, node: Node) -> tuple[CallPath, Node] | None:
         """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in."""
         graph: Graph | None = node.graph
         while graph is not None and isinstance(graph.owner, Node):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtWidgets import QFileDialog
+
 from model.graph import Node, Value
 from viewer.actions.action import Action, Context, Menu
+from viewer.dialogs.files import ask_save
 
 
 def _run(context: Context) -> None:
@@ -104,7 +110,110 @@ def _first_non_finite(context: Context) -> None:
     workspace.runs.find_non_finite(found)
 
 
+def _test(context: Context) -> None:
+    runs = context.opened.runs
+    runs.testing.run(runs.inputs.data_sets())
+    context.window.docks.open("run")
+
+
+def _save_run(context: Context) -> None:
+    workspace = context.opened
+    suggestion = Path(workspace.title).with_suffix(".npz")
+    filters = ("Arrays (*.npz)",)
+    path = ask_save(context.window, context.window.settings, "Save run", suggestion, filters)
+    if path is not None:
+        workspace.runs.save_run(path)
+
+
+def _load_run(context: Context) -> None:
+    name, _ = QFileDialog.getOpenFileName(context.window, "Load run", "", "Arrays (*.npz);;All files (*)")
+    if name:
+        context.opened.runs.load_run(Path(name))
+
+
+def _overlay(kind: str, context: Context) -> None:
+    context.opened.runs.overlays.choose(kind)
+
+
+def _overlay_file(context: Context) -> None:
+    name, _ = QFileDialog.getOpenFileName(
+        context.window, "Numbers per node", "", "Numbers (*.json *.csv);;All files (*)"
+    )
+    if name:
+        context.opened.runs.overlays.load(Path(name))
+
+
+def _colour_by(kind: str, title: str) -> Action:
+    return Action(
+        id=f"run.colour_{kind}",
+        title=f"Colour by {title}",
+        run=partial(_overlay, kind),
+        enabled=_has_results,
+        words="overlay heat map legend statistic",
+    )
+
+
+#: Titles of the overlays; `viewer.overlays` has them with their units, but brings numpy.
+_OVERLAYS = {
+    "time": "Time",
+    "memory": "Memory",
+    "size": "Output Size",
+    "macs": "Multiply-adds",
+    "range": "Range",
+    "magnitude": "Largest Magnitude",
+    "deviation": "Standard Deviation",
+    "sparsity": "Share of Zeros",
+    "saturation": "Saturation",
+    "non_finite": "NaN and Infinities",
+}
+
 ACTIONS = (
+    *(_colour_by(kind, title) for kind, title in _OVERLAYS.items()),
+    Action(
+        id="run.colour_none",
+        title="Colour by Operator Category",
+        run=partial(_overlay, ""),
+        menu=Menu.RUN,
+        section=7,
+        words="overlay remove heat map",
+    ),
+    Action(
+        id="run.colour_file",
+        title="Colour by Numbers from a &File…",
+        run=_overlay_file,
+        menu=Menu.RUN,
+        section=7,
+        tip="JSON or CSV: names of nodes or values, and a number each.",
+        words="overlay heat map import",
+    ),
+    Action(
+        id="run.test",
+        title="Run &Test Data",
+        run=_test,
+        menu=Menu.RUN,
+        section=6,
+        tip="Each test_data_set_* folder beside the model: pass or fail per output.",
+        words="expected outputs verify check",
+    ),
+    Action(
+        id="run.save",
+        title="Sa&ve Run…",
+        run=_save_run,
+        menu=Menu.RUN,
+        section=6,
+        enabled=_has_results,
+        tip="Inputs, seed and all values as .npz.",
+        words="export values arrays",
+    ),
+    Action(
+        id="run.load",
+        title="L&oad Run…",
+        run=_load_run,
+        menu=Menu.RUN,
+        section=6,
+        tip="Take inputs and seed from a saved run, and run.",
+        words="import values arrays",
+    ),
     Action(
         id="run.run",
         title="&Run",

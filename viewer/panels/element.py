@@ -21,13 +21,13 @@ from viewer.workspace import Workspace
 Place = tuple[Value, tuple[int, ...]]
 
 _ORIGINS = (
-    Column("Input", 0, number=False),
+    Column("Input", 16, number=False),
     Column("Elements", 20, number=False),
     Column("Count", 7),
     Column("Minimum", 9),
     Column("Maximum", 9),
     Column("NaN, ∞", 6),
-    Column("Look at", 18, "The first that is not finite, else the largest", number=False),
+    Column("Look at", 0, "The first that is not finite, else the largest", number=False),
 )
 _ELEMENTS = (Column("Index", 0, number=False), Column("Value", 14))
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHeaderView, QSizePolicy, QTreeWidget, QTreeWidgetItem
+from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
 
+from exec.overview import Contradiction, contradictions
+from model.edits.values import set_type
 from model.graph import Node, Value
+from model.types import ElementType, Shape, TensorType, Type
 from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
-from viewer.results import info_of
-from viewer.text import display, element_text, shape_text
+from viewer.results import Record, info_of
+from viewer.testing import Verdict
+from viewer.text import display, element_text, shape_text, type_text
 from viewer.theme import theme
 from viewer.workspace import Workspace
 
@@ -32,7 +36,13 @@ class OutcomeSection(Section):
         self.tree.itemActivated.connect(self._go)
         self.tree.itemClicked.connect(self._go)
         self._targets: dict[int, Any] = {}
+        self.correct = QPushButton("Correct the declarations")
+        self.correct.setToolTip("Declare what the run computed, as one edit")
+        self.correct.clicked.connect(self._correct)
+        self.add(self.correct)
+        self._wrong: list[tuple[Value, Type]] = []
         workspace.results.changed.connect(self._refresh)
+        workspace.runs.testing.changed.connect(self._refresh)
         self._refresh()
 
     def _go(self, item: QTreeWidgetItem, _column: int = 0) -> None:
@@ -44,10 +54,32 @@ class OutcomeSection(Section):
         results = self._workspace.results
         self.tree.clear()
         record = results.current
-        self.note.setVisible(record is None)
-        self.tree.setVisible(record is not None)
-        if record is None:
-            return
+        verdicts = self._workspace.runs.testing.verdicts
+        self.note.setVisible(record is None and not verdicts)
+        self.tree.setVisible(record is not None or bool(verdicts))
+        self._wrong = []
+        if verdicts:
+            self._add_verdicts(verdicts)
+        if record is not None:
+            self._add_record(record)
+        self.correct.setVisible(bool(self._wrong))
+        self.tree.expandAll()
+        self.tree.fit()
+
+    def _add_verdicts(self, verdicts: list[Verdict]) -> None:
+        passed = sum(not v.problem for v in verdicts)
+        branch = self._branch(f"Test data: {passed} of {len(verdicts)} as expected", None)
+        values = {v.name: v for v in self._workspace.model.graph.outputs}
+        for one in verdicts[:_MOST_ROWS]:
+            text = one.problem or f"pass, error {one.error:.2g}"
+            item = QTreeWidgetItem(branch, [display(f"{one.data_set} {one.output}", 60), display(text, 200)])
+            item.setData(0, Qt.ItemDataRole.UserRole, values.get(one.output))
+            if one.problem:
+                item.setForeground(1, theme().error)
+            item.setToolTip(1, display(text, 1000))
+
+    def _add_record(self, record: Record) -> None:
+        results = self._workspace.results
         outputs = self._branch("Outputs", None)
         for value in self._workspace.model.graph.outputs[:_MOST_ROWS]:
             self._add(outputs, value, self._about(value))
@@ -58,8 +90,24 @@ class OutcomeSection(Section):
                 self._add(failures, node, str(result.failure and result.failure.reason))
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
-        self.tree.expandAll()
-        self.tree.fit()
+        self._add_wrong(record)
+
+    def _add_wrong(self, record: Record) -> None:
+        """Values whose type or shape is not the declared one."""
+        values = {record.result.number(v): v for v in self._workspace.model.graph.values() if v.type is not None}
+        found = contradictions(record.result, {n: v.type for n, v in values.items() if n and v.type is not None})
+        self._wrong = [(values[one.number], corrected(one)) for one in found]
+        if found:
+            branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning)
+            for one in found[:_MOST_ROWS]:
+                self._add(branch, values[one.number], f"{one.found}, declared {type_text(one.declared)}")
+
+    def _correct(self) -> None:
+        """Declare what was computed."""
+        with self._workspace.document.edit("Correct declared types") as edit:
+            for value, type_ in self._wrong:
+                set_type(edit, value, type_)
+        self._refresh()
 
     def _about(self, value: Value) -> str:
         found = self._workspace.results.value_of(value)
@@ -82,6 +130,17 @@ class OutcomeSection(Section):
         item.setData(0, Qt.ItemDataRole.UserRole, target)
         for column in (0, 1):
             item.setToolTip(column, display(f"{name_of(target)}\n{text}", 1000, keep_lines=True))
+
+
+def corrected(one: Contradiction) -> Type:
+    """The declaration as it should be: symbols stay where the rank is right."""
+    declared, found = one.declared, one.found
+    kept = declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
+    if len(kept) == len(found.shape):
+        dims = tuple(n if isinstance(d, int) else d for d, n in zip(kept, found.shape, strict=True))
+    else:
+        dims = found.shape
+    return TensorType(found.element_type if found.element_type is not None else ElementType.UNDEFINED, Shape(dims))
 
 
 class _Tree(QTreeWidget):
