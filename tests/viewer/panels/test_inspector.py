@@ -448,8 +448,8 @@ def test_values_are_offered_with_what_fits_first(qtbot, net):
     offered = [model.index(i, 0) for i in range(model.rowCount())]
     names = [i.data(Qt.ItemDataRole.EditRole) for i in offered]
     assert names[:2] == ["x", "w"]
-    assert "cycle" in offered[names.index("y")].data()
-    assert "takes" in offered[names.index("flags")].data()
+    assert "cycle" in offered[names.index("y")].data(Qt.ItemDataRole.ToolTipRole)
+    assert "takes" in offered[names.index("flags")].data(Qt.ItemDataRole.ToolTipRole)
 
 
 def test_outputs_are_renamed_added_and_left_out(qtbot, workspace):

@@ -6,9 +6,30 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QKeyEvent, QTextOption
-from PySide6.QtWidgets import QCompleter, QLineEdit, QListView, QPlainTextEdit, QStyledItemDelegate, QWidget
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
+from PySide6.QtGui import QAction, QKeyEvent, QPainter, QTextOption
+from PySide6.QtWidgets import (
+    QCompleter,
+    QLineEdit,
+    QListView,
+    QPlainTextEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
 from viewer.icons import icon
 from viewer.text import display
@@ -16,6 +37,7 @@ from viewer.theme import monospace, theme
 from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Suggestion
 
 _MOST_SHOWN = 200
+_NOTE = Qt.ItemDataRole.UserRole + 1
 _ESCAPE = re.compile(r"\\\\|\\x([89a-fA-F][0-9a-fA-F])")
 
 
@@ -45,8 +67,9 @@ class LineField(QLineEdit):
         completer.setPopup(view)
         completer.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
         completer.setMaxVisibleItems(14)
-        view.setItemDelegate(QStyledItemDelegate(view))  # the completer's own ignores the theme's selection
-        view.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        view.setItemDelegate(_SuggestionDelegate(view))
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setUniformItemSizes(True)
         self.setCompleter(completer)
         completer.activated.connect(lambda *_: QTimer.singleShot(0, self, self.commit_requested.emit))
         self.textEdited.connect(self._fill)
@@ -79,6 +102,16 @@ class LineField(QLineEdit):
             self._fill("")
             self._completer.setCompletionPrefix("")
             self._completer.complete()
+            self._point_at_present()
+
+    def _point_at_present(self) -> None:
+        """Let the list begin at what the field holds now."""
+        texts = self._suggestions.texts()
+        if self._list is not None and self.text() in texts:
+            with QSignalBlocker(self):
+                index = self._list.model().index(texts.index(self.text()), 0)
+                self._list.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+            self._list.scrollTo(index, QListView.ScrollHint.PositionAtCenter)
 
     @property
     def is_dropped_down(self) -> bool:
@@ -195,6 +228,9 @@ class _SuggestionModel(QAbstractListModel):
         self._rows = rows
         self.endResetModel()
 
+    def texts(self) -> list[str]:
+        return [one.text for one in self._rows]
+
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
         return 0 if parent.isValid() else len(self._rows)
 
@@ -205,9 +241,39 @@ class _SuggestionModel(QAbstractListModel):
         if role == Qt.ItemDataRole.EditRole:
             return one.text
         if role == Qt.ItemDataRole.DisplayRole:
-            return display(one.text, 120) + (f"   {display(one.note, 120)}" if one.note else "")
+            return display(one.text, 120)
+        if role == _NOTE:
+            return display(one.note, 120)
         if role == Qt.ItemDataRole.ToolTipRole:
             return display(f"{one.text}\n{one.note}", 400, keep_lines=True) if one.note else None
         if role == Qt.ItemDataRole.ForegroundRole and not one.fits:
             return theme().muted
         return None
+
+
+class _SuggestionDelegate(QStyledItemDelegate):
+    """A suggestion with its note, muted, at the right."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:  # noqa: ARG002, N802 - Qt
+        return QSize(120, option.fontMetrics.height() + 5)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        colors = theme()
+        chosen = bool(option.state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver))
+        painter.save()
+        painter.fillRect(option.rect, colors.hover if chosen else colors.panel)
+        area = option.rect.adjusted(5, 0, -5, 0)
+        metrics = painter.fontMetrics()
+        text, note = str(index.data() or ""), str(index.data(_NOTE) or "")
+        room = area.width() - metrics.horizontalAdvance(text) - 10
+        if note:
+            shown = metrics.elidedText(note, Qt.TextElideMode.ElideRight, max(room, area.width() * 2 // 5))
+            painter.setPen(colors.muted)
+            painter.drawText(area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, shown)
+            area.setRight(area.right() - metrics.horizontalAdvance(shown) - 10)
+        painter.setPen(index.data(Qt.ItemDataRole.ForegroundRole) or colors.text)
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, area.width())
+        painter.drawText(area, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)
+        painter.restore()
