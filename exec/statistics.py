@@ -114,10 +114,10 @@ def statistics(array: Array) -> Statistics:
     """Statistics of a tensor, block by block, without a copy of the whole."""
     if array.dtype.kind in "OUS" or array.dtype.kind == "c" or not array.size:
         return Statistics(array.size, zeros=int(np.count_nonzero(array == 0)) if array.dtype.kind == "c" else 0)
-    gathered = _Gathered()
+    gathered = Gathered()
     for start, block in _blocks(array):
         gathered.add(start, block)
-    return gathered.result(array)
+    return gathered.statistics(array.shape, array.size)
 
 
 def _blocks(array: Array) -> Any:
@@ -136,7 +136,7 @@ def _blocks(array: Array) -> Any:
         yield row * inner, array[row : row + rows].reshape(-1)
 
 
-class _Gathered:
+class Gathered:
     """Statistics of the blocks seen so far."""
 
     def __init__(self) -> None:
@@ -192,18 +192,18 @@ class _Gathered:
         self.mean += delta * block.size / total
         self.count = total
 
-    def result(self, array: Array) -> Statistics:
-        """The statistics of all blocks."""
+    def statistics(self, shape: tuple[int, ...], size: int) -> Statistics:
+        """The statistics of all blocks, of a tensor of this shape and number of elements."""
         if self.minimum is None:
             return Statistics(
-                array.size, nan=self.nan, positive_infinity=self.up, negative_infinity=self.down, zeros=self.zeros
+                size, nan=self.nan, positive_infinity=self.up, negative_infinity=self.down, zeros=self.zeros
             )
         return Statistics(
-            array.size,
+            size,
             self.minimum.item(),
-            _index(self.minimum_at, array.shape),
+            _index(self.minimum_at, shape),
             self.maximum.item(),
-            _index(self.maximum_at, array.shape),
+            _index(self.maximum_at, shape),
             self.mean,
             sqrt(max(0.0, self.squares / self.count)),
             self.nan,

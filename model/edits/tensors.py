@@ -1,0 +1,365 @@
+"""Changing the values of tensors, wherever they stand: initializers, Constant nodes, tensor attributes.
+
+Functions that work out a new tensor are pure and may take long: off the thread that owns the model, for large
+tensors. `put` is the edit that sets the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from model.attributes import Attribute, AttributeKind
+from model.document import Transaction
+from model.edits.expressions import Expression
+from model.edits.initializers import ConversionReport, constant_tensor, convert, set_constant_tensor, set_tensor
+from model.elements import fit, parse_element
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.steps import SetAttribute, SetField
+from model.tensors import ArrayTensor, SparseTensor, Tensor
+from model.types import ElementType, Shape, TensorType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: A part of a tensor: one entry per axis, as numpy's basic indexing takes them.
+Region = tuple[int | slice, ...]
+
+_BLOCK = 1 << 18
+_MOST_DENSE = 1 << 31  # bytes that are made of a sparse tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor stands: an initializer, a Constant node, or an attribute of a node (one of a list by `index`)."""
+
+    owner: Value | Node
+    attribute: str = ""
+    index: int | None = None
+
+
+def tensor_at(place: Place) -> Tensor | SparseTensor | None:
+    """The tensor that stands there now, or None."""
+    owner = place.owner
+    if isinstance(owner, Value):
+        return owner.initializer
+    if not place.attribute:
+        return constant_tensor(owner)
+    attribute = owner.attributes.get(place.attribute)
+    found: Any = None if attribute is None or attribute.reference else attribute.value
+    if isinstance(found, tuple) and place.index is not None:
+        found = found[place.index] if place.index < len(found) else None
+    return found if isinstance(found, (Tensor, SparseTensor)) else None
+
+
+def put(edit: Transaction, place: Place, tensor: Tensor | SparseTensor) -> None:
+    """Replace the tensor at a place; declared types that would be wrong follow."""
+    owner = place.owner
+    if isinstance(owner, Value):
+        set_tensor(edit, owner, tensor)
+    elif place.attribute:
+        _put_attribute(edit, owner, place, tensor)
+    elif isinstance(tensor, SparseTensor):
+        attribute = Attribute("sparse_value", AttributeKind.SPARSE_TENSOR, tensor)
+        edit.do(SetAttribute(owner, "sparse_value", attribute))
+    else:
+        set_constant_tensor(edit, owner, tensor)
+        _declare(edit, owner, tensor)
+
+
+def _put_attribute(edit: Transaction, node: Node, place: Place, tensor: Tensor | SparseTensor) -> None:
+    old = node.attributes.get(place.attribute)
+    if old is None:
+        raise ModelError(f"{node.title} has no attribute {place.attribute}", "It was removed.", node)
+    value: Any = tensor
+    if place.index is not None:
+        if not isinstance(old.value, tuple) or place.index >= len(old.value):
+            raise ModelError(f"{place.attribute} of {node.title} has no tensor {place.index}", "", node)
+        value = (*old.value[: place.index], tensor, *old.value[place.index + 1 :])
+    edit.do(SetAttribute(node, old.name, Attribute(old.name, old.kind, value, old.doc_string, "", old.source)))
+    if node.op_type == "Constant" and not node.domain and isinstance(tensor, Tensor):
+        _declare(edit, node, tensor)
+
+
+def _declare(edit: Transaction, constant: Node, tensor: Tensor) -> None:
+    output = constant.outputs[0] if constant.outputs else None
+    if output is None or not isinstance(output.type, TensorType):
+        return
+    declared = output.type
+    dims = declared.shape.dims if declared.shape is not None else tensor.shape
+    if declared.element_type != tensor.element_type or tuple(dims) != tuple(tensor.shape):
+        edit.do(SetField(output, "type", TensorType(tensor.element_type, Shape(tensor.shape), declared.denotation)))
+
+
+# -- values --------------------------------------------------------------------------------------------------------
+
+
+def set_element(tensor: Tensor, index: tuple[int, ...], text: str) -> ArrayTensor:
+    """The tensor with one element as a person typed it; ModelError says why a text is not accepted."""
+    value = parse_element(text, kind_of(tensor))
+    return _changed(tensor, lambda array: array.__setitem__(index, value))
+
+
+def fill(tensor: Tensor, regions: Sequence[Region], text: str) -> ArrayTensor:
+    """The tensor with every element of some parts (none: all of it) as a person typed it."""
+    value = parse_element(text, kind_of(tensor))
+
+    def change(array: NDArray[Any]) -> None:
+        for region in regions or (all_of(tensor),):
+            array[region] = value
+
+    return _changed(tensor, change)
+
+
+def paste(
+    tensor: Tensor, rows: Sequence[Sequence[str]], index_of: Callable[[int, int], tuple[int, ...]]
+) -> ArrayTensor:
+    """The tensor with a block of texts; `index_of` says which element a row and column of the block is.
+
+    ModelError names the first text that is not accepted and its place in the block; nothing is changed then.
+    """
+    kind = kind_of(tensor)
+    values = []
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts):
+            try:
+                values.append((index_of(row, column), parse_element(text, kind)))
+            except ModelError as error:
+                place = f"Row {row + 1}, column {column + 1} of what is pasted. "
+                raise ModelError(error.title, place + error.detail) from error
+
+    def change(array: NDArray[Any]) -> None:
+        for index, value in values:
+            array[index] = value
+
+    return _changed(tensor, change)
+
+
+def read_block(text: str) -> list[list[str]]:
+    """A block of cells as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
+    mark = next((m for m in "\t;," if any(m in line for line in lines)), None)
+    return [[cell.strip().strip('"') for cell in line.split(mark)] for line in lines]
+
+
+def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[ArrayTensor, int]:
+    """The tensor with an expression applied to some parts (none: all of it), and how many results were rounded.
+
+    Whole-number types take whole numbers: fractions are rounded to the nearest. ModelError when a result does not
+    fit the type; nothing wraps around.
+    """
+    kind = kind_of(tensor)
+    if kind is ElementType.STRING:
+        raise ModelError("Strings cannot be computed with", "Expressions work on numbers.")
+    expression = Expression(text)
+    array = np.array(tensor.numpy())
+    reduced = expression.reduce(_wide(array.reshape(-1), kind)) if expression.reductions else {}
+    rounded = 0
+    for region in regions or (all_of(tensor),):
+        part = np.ascontiguousarray(array[region])
+        flat = part.reshape(-1)
+        for start in range(0, flat.size, _BLOCK):
+            block = flat[start : start + _BLOCK]
+            positions = np.arange(start, start + block.size, dtype=np.int64)
+            values, lost = fit(_evaluated(expression, block, positions, reduced, kind), kind)
+            flat[start : start + _BLOCK] = values
+            rounded += lost
+        array[region] = flat.reshape(part.shape)[()] if part.ndim == 0 else flat.reshape(part.shape)
+    return remade(tensor, array), rounded
+
+
+def _evaluated(
+    expression: Expression, block: NDArray[Any], positions: NDArray[Any], reduced: dict[str, Any], kind: ElementType
+) -> NDArray[Any]:
+    result = expression(_wide(block, kind), positions, reduced)
+    if kind.is_integer and result.dtype.kind in "iu":
+        # Whole numbers of 64 bits wrap around silently; the same in floating point tells whether they did.
+        check = expression(block.astype(np.float64), positions.astype(np.float64), reduced)
+        near = np.abs(check.astype(np.float64) - result.astype(np.float64)) <= 1e-6 * np.abs(check) + 1
+        if not near.all():
+            raise ModelError("A result does not fit 64 bits", f"It is about {float(check[~near][0]):.6g}.")
+    return result
+
+
+def _wide(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
+    """Values in a type to reckon with."""
+    if kind is ElementType.BOOL:
+        return array
+    if kind.is_integer:
+        return array if kind is ElementType.UINT64 else array.astype(np.int64)
+    return array.astype(np.complex128 if kind.is_complex else np.float64)
+
+
+def all_of(tensor: Tensor) -> Region:
+    """The region that is the whole tensor."""
+    return (slice(None),) * len(tensor.shape)
+
+
+def kind_of(tensor: Tensor) -> ElementType:
+    """The element type; ModelError when it is one nobody knows or its values are not there."""
+    kind = tensor.element_type
+    if tensor.problem:
+        raise ModelError("The values are not available", tensor.problem, tensor.name)
+    if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
+        raise ModelError("The values cannot be changed", f"Their element type {int(kind)} is not known.", tensor.name)
+    return kind
+
+
+def _changed(tensor: Tensor, change: Callable[[NDArray[Any]], object]) -> ArrayTensor:
+    array = np.array(tensor.numpy())
+    change(array)
+    return remade(tensor, array)
+
+
+def remade(tensor: Tensor, array: NDArray[Any], kind: ElementType | None = None, *, source: Any = None) -> ArrayTensor:
+    """Other values under the tensor's name and texts; what was in a data file will be saved in one again."""
+    return ArrayTensor(
+        array,
+        kind_of(tensor) if kind is None else kind,
+        name=tensor.name,
+        doc_string=tensor.doc_string,
+        metadata=dict(tensor.metadata),
+        source=tensor.source if source is None else source,
+    )
+
+
+# -- shape, type, storage --------------------------------------------------------------------------------------------
+
+
+def reshape(tensor: Tensor, shape: tuple[int, ...]) -> ArrayTensor:
+    """The same elements in another shape; one dimension may be -1."""
+    if sum(d == -1 for d in shape) > 1 or any(d < -1 for d in shape):
+        raise ModelError("This is no shape", "Dimensions are 0 or more; one may be -1 for what is left.")
+    known = prod(d for d in shape if d != -1)
+    if -1 in shape and known and tensor.size % known == 0:
+        shape = tuple(tensor.size // known if d == -1 else d for d in shape)
+    if -1 in shape or prod(shape) != tensor.size:
+        listed = "×".join(str(d) for d in shape) or "scalar"
+        raise ModelError(f"{tensor.size:,} elements do not fit {listed}", f"The shape now is {list(tensor.shape)}.")
+    return remade(tensor, tensor.numpy().reshape(shape))
+
+
+def retype(
+    tensor: Tensor, kind: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
+) -> tuple[ArrayTensor, ConversionReport]:
+    """The tensor in another element type and what that loses; `cast` is exec's, handed in."""
+    kind_of(tensor)
+    try:
+        made, report = convert(tensor, kind, cast)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"The values cannot become {kind.text}", str(error)) from error
+    return remade(tensor, made.numpy(), kind), report
+
+
+def store(tensor: Tensor, *, external: bool) -> ArrayTensor:
+    """The tensor, to be saved in a data file beside the model, or inside it. Reads the values."""
+    from model.io.arrays import storage_mark
+
+    if external and kind_of(tensor) is ElementType.STRING:
+        raise ModelError("Strings cannot be stored in a data file", "The format allows it for numbers only.")
+    return remade(tensor, tensor.numpy(), source=storage_mark(external=external))
+
+
+# -- sparse tensors --------------------------------------------------------------------------------------------------
+
+
+def set_sparse_element(tensor: SparseTensor, index: tuple[int, ...], text: str) -> SparseTensor:
+    """The sparse tensor with one element set; zero takes its entry away. Entries end up in the order of indices."""
+    kind = kind_of(tensor.values)
+    value = parse_element(text, kind)
+    flat = _flat(index, tensor.shape)
+    positions, values = linear_indices(tensor), tensor.values.numpy().reshape(-1)
+    keep = positions != flat
+    positions, values = positions[keep], values[keep]
+    if value != 0 if kind is not ElementType.STRING else value != "":
+        at = int(np.searchsorted(positions, flat))
+        positions = np.insert(positions, at, flat)
+        values = np.concatenate((values[:at], np.asarray([value]).astype(values.dtype), values[at:]))
+    indices = tensor.indices.numpy()
+    if indices.ndim == 2:
+        indices = np.stack(np.unravel_index(positions, tensor.shape), axis=1) if len(positions) else indices[:0]
+    else:
+        indices = positions
+    new_indices = remade(tensor.indices, indices.astype(np.int64))
+    return SparseTensor(remade(tensor.values, values), new_indices, tensor.shape, tensor.source)
+
+
+def linear_indices(tensor: SparseTensor) -> NDArray[np.int64]:
+    """Where the entries are in row-major order of the dense shape; ModelError when one lies outside it."""
+    size = prod(tensor.shape)
+    if size >= 1 << 63 or any(d < 0 for d in tensor.shape):
+        raise ModelError(
+            "The values are not available", f"The shape {list(tensor.shape)} is not possible.", tensor.name
+        )
+    indices = tensor.indices.numpy().astype(np.int64)
+    count = tensor.values.size
+    good = indices.shape == (count,) or indices.shape == (count, len(tensor.shape))
+    if not good:
+        raise ModelError("The values are not available", f"Indices have the shape {list(indices.shape)}.", tensor.name)
+    limits = np.array(tensor.shape, np.int64) if indices.ndim == 2 else np.array(size, np.int64)
+    if indices.size and ((indices < 0).any() or (indices >= limits).any()):
+        raise ModelError("The values are not available", "An index lies outside the shape.", tensor.name)
+    if indices.ndim == 1:
+        return indices
+    strides = np.array([prod(tensor.shape[axis + 1 :]) for axis in range(len(tensor.shape))], np.int64)
+    return np.asarray(indices @ strides)
+
+
+def to_dense(tensor: SparseTensor) -> ArrayTensor:
+    """The same values as a dense tensor; refused when that takes more than 2 GiB."""
+    kind = kind_of(tensor.values)
+    dtype = kind.numpy_dtype
+    if prod(tensor.shape) * dtype.itemsize > _MOST_DENSE:
+        raise ModelError("The tensor is too large", f"Dense, {list(tensor.shape)} needs more than 2 GiB.")
+    array = (
+        np.full(prod(tensor.shape), "", object) if kind is ElementType.STRING else np.zeros(prod(tensor.shape), dtype)
+    )
+    array[linear_indices(tensor)] = tensor.values.numpy().reshape(-1)
+    return ArrayTensor(array.reshape(tensor.shape), kind, name=tensor.name, doc_string=tensor.values.doc_string)
+
+
+def to_sparse(tensor: Tensor) -> SparseTensor:
+    """The same values as a sparse tensor with linear indices."""
+    kind = kind_of(tensor)
+    if kind is ElementType.STRING:
+        raise ModelError("Strings cannot be sparse", "Sparse tensors hold numbers.")
+    flat = tensor.numpy().reshape(-1)
+    positions = np.flatnonzero(flat)
+    values = ArrayTensor(flat[positions], kind, name=tensor.name, doc_string=tensor.doc_string)
+    return SparseTensor(values, ArrayTensor(positions.astype(np.int64)), tensor.shape)
+
+
+def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    flat = 0
+    for i, d in zip(index, shape, strict=True):
+        flat = flat * d + i
+    return flat
+
+
+def places(owner: Value | Node) -> Iterator[Place]:
+    """Every tensor that stands at a value or node."""
+    if isinstance(owner, Value):
+        if owner.initializer is not None:
+            yield Place(owner)
+        elif owner.producer is not None and constant_tensor(owner.producer) is not None:
+            yield Place(owner.producer)
+        return
+    if constant_tensor(owner) is not None:
+        yield Place(owner)
+        return
+    for name, attribute in owner.attributes.items():
+        if attribute.reference:
+            continue
+        if isinstance(attribute.value, (Tensor, SparseTensor)):
+            yield Place(owner, name)
+        elif isinstance(attribute.value, tuple):
+            for index, one in enumerate(attribute.value):
+                if isinstance(one, (Tensor, SparseTensor)):
+                    yield Place(owner, name, index)

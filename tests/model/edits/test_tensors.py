@@ -1,0 +1,194 @@
+"""Changing values of tensors: each edit, each element type, and every place a tensor can stand."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.attributes import make_attribute
+from model.edits import tensors
+from model.edits.tensors import Place
+from model.errors import ModelError
+from model.io.packing import pack
+from model.steps import SetAttribute
+from model.tensors import ArrayTensor, SparseTensor
+from model.types import ElementType
+from tests.model.builders import document, node, value
+
+E = ElementType
+KINDS = [kind for kind in E if kind is not E.UNDEFINED]
+
+
+def tensor(values, kind=E.FLOAT):
+    return ArrayTensor(np.array(values, kind.numpy_dtype), kind, name="t")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.text)
+def test_every_type_is_edited_and_undone(kind):
+    owner = document()
+    w = value(owner, "w")
+    place = Place(w)
+    start = tensor([["1", "0"], ["1", "1"]], E.STRING) if kind is E.STRING else tensor([[1, 1], [1, 1]], kind)
+    with owner.edit("Set") as edit:
+        tensors.put(edit, place, start)
+    with owner.edit("Set element") as edit:
+        tensors.put(edit, place, tensors.set_element(start, (0, 1), "1"))
+    with owner.edit("Fill") as edit:
+        text = "true" if kind is E.BOOL else "1"
+        tensors.put(edit, place, tensors.fill(tensors.tensor_at(place), [(slice(None), 0)], text))
+    made = tensors.tensor_at(place)
+    assert made.element_type is kind
+    assert made.numpy().dtype == kind.numpy_dtype
+    assert w.type is None or w.type.element_type is kind
+    owner.undo()
+    owner.undo()
+    assert tensors.tensor_at(place) is start
+    owner.undo()
+    assert tensors.tensor_at(place).numpy().tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x*0.5", [[-0.5, 0], [1, 2]]), ("clip(x, 0, 1)", [[0, 0], [1, 1]]), ("where(x<0, 0, x)", [[0, 0], [2, 4]]),
+        ("-x**2", [[-1, 0], [-4, -16]]), ("x - mean(x)", [[-2.25, -1.25], [0.75, 2.75]]), ("i", [[0, 1], [2, 3]]),
+        ("(x > 0) * x", [[0, 0], [2, 4]]), ("2**-1 + 0*x", [[0.5, 0.5], [0.5, 0.5]]), ("abs(x)//2", [[0, 0], [1, 2]]),
+        ("where((x>0) & (x<3), 9, ~(x>0))", [[1, 1], [9, 0]]), ("max(x)", [[4, 4], [4, 4]]),
+    ],
+)  # fmt: skip
+def test_expressions(text, expected):
+    made, rounded = tensors.compute(tensor([[-1, 0], [2, 4]]), text)
+    assert made.numpy().tolist() == expected
+    assert rounded == 0
+
+
+def test_an_expression_may_be_for_a_part():
+    made, _ = tensors.compute(tensor([[1, 2], [3, 4]]), "x*10 + i", [(slice(0, 2), slice(1, 2))])
+    assert made.numpy().tolist() == [[1, 20], [3, 41]]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x +", "not an expression"),
+        ("y", "no meaning"), ("x.real", "no meaning"), ("__import__('os')", "no function"),
+        ("(lambda: 1)()", "no meaning"),
+        ("[x]", "no meaning"), ("x if x else 1", "no meaning"), ("sin(x, 1)", "takes 1"),
+        ("min(x, 1)", "takes x alone"), ("'a'", "no meaning"), ("x" + "+x" * 999, "too long"),
+        ("-" * 300 + "x", "nested"),
+        ("1" + "0" * 30, "too large"), ("f(x)", "no function"), ("x[0]", "no meaning"), ("1 < x < 2", "no meaning"),
+        ("x := 3", "not an expression"),
+    ],
+)  # fmt: skip
+def test_only_arithmetic_has_a_meaning(text, reason):
+    with pytest.raises(ModelError, match=reason):
+        tensors.compute(tensor([1.0]), text)
+
+
+def test_powers_of_constants_do_not_run_away():
+    made, _ = tensors.compute(tensor([1.0]), "0*x + 9**9**9*0")
+    assert made.shape == (1,)
+
+
+def test_nothing_wraps_around():
+    with pytest.raises(ModelError, match="300 does not fit uint8"):
+        tensors.compute(tensor([100, 1], E.UINT8), "x*3")
+    with pytest.raises(ModelError, match="64 bits"):
+        tensors.compute(tensor([1 << 62], E.INT64), "x*4")
+    with pytest.raises(ModelError, match="does not fit uint64"):
+        tensors.compute(tensor([1], E.UINT64), "0.0 - x")
+
+
+def test_fractions_of_whole_numbers_are_rounded_and_counted():
+    made, rounded = tensors.compute(tensor([1, 2, 3], E.INT4), "x*0.5")
+    assert made.numpy().astype(int).tolist() == [0, 1, 2]
+    assert rounded == 2
+
+
+@given(st.sampled_from([k for k in KINDS if k.is_float or k.is_integer]), st.lists(st.integers(0, 1), min_size=1))
+def test_x_is_what_it_was(kind, values):
+    before = tensor(values, kind) if kind is not E.FLOAT8E8M0 else tensor([2.0] * len(values), kind)
+    after, rounded = tensors.compute(before, "x")
+    assert pack(after.numpy(), kind) == pack(before.numpy(), kind)
+    assert rounded == 0
+
+
+def test_a_block_is_pasted_whole_or_not_at_all():
+    before = tensor(np.zeros((3, 3)))
+    rows = tensors.read_block("1\t2\r\n3\t4\r\n")
+    made = tensors.paste(before, rows, lambda r, c: (r + 1, c))
+    assert made.numpy().tolist() == [[0, 0, 0], [1, 2, 0], [3, 4, 0]]
+    with pytest.raises(ModelError, match="Row 2, column 1"):
+        tensors.paste(before, [["1"], ["no"]], lambda r, c: (r, c))
+    assert before.numpy().sum() == 0
+
+
+@pytest.mark.parametrize("text", ["1\t2\n3\t4", "1,2\n3,4\n", "1;2\r\n3;4", "1 2\n3 4"])
+def test_blocks_of_spreadsheets_and_csv(text):
+    assert tensors.read_block(text) == [["1", "2"], ["3", "4"]]
+
+
+def test_shapes():
+    before = tensor(np.arange(6))
+    assert tensors.reshape(before, (2, -1)).shape == (2, 3)
+    assert tensors.reshape(tensor([1.0]), ()).shape == ()
+    for shape in ((4, 2), (-1, -1), (-2, 3), (4, -1)):
+        with pytest.raises(ModelError):
+            tensors.reshape(before, shape)
+
+
+def test_types_change_with_a_report():
+    made, report = tensors.retype(tensor([0.1, 1, 70000]), E.FLOAT16, lambda a, k: a.astype(k.numpy_dtype))
+    assert made.element_type is E.FLOAT16
+    assert (report.total, report.changed, report.overflowed) == (3, 2, 1)
+
+
+def test_constants_and_attributes_are_places():
+    owner = document()
+    first = node(owner, "first")
+    with owner.edit("Add") as edit:
+        edit.do(SetAttribute(first, "t", make_attribute("t", (tensor([1.0]), tensor([2.0])))))
+    places = list(tensors.places(first))
+    assert places == [Place(first, "t", 0), Place(first, "t", 1)]
+    with owner.edit("Change") as edit:
+        tensors.put(edit, places[1], tensor([9.0]))
+    assert [t.numpy().tolist() for t in first.attributes["t"].value] == [[1.0], [9.0]]
+    owner.undo()
+    assert tensors.tensor_at(places[1]).numpy().tolist() == [2.0]
+
+
+def sparse(indices, values=(5.0, 7.0), shape=(3, 4)):
+    return SparseTensor(tensor(values), ArrayTensor(np.array(indices, np.int64)), shape)
+
+
+@pytest.mark.parametrize("indices", [[1, 11], [[0, 1], [2, 3]]])
+def test_sparse_elements(indices):
+    before = sparse(indices)
+    assert np.flatnonzero(tensors.to_dense(before).numpy()).tolist() == [1, 11]
+    made = tensors.set_sparse_element(before, (1, 0), "6")
+    assert tensors.linear_indices(made).tolist() == [1, 4, 11]
+    assert made.values.numpy().tolist() == [5, 6, 7]
+    assert made.indices.numpy().ndim == np.ndim(indices)
+    gone = tensors.set_sparse_element(made, (0, 1), "0")
+    assert tensors.linear_indices(gone).tolist() == [4, 11]
+    again = tensors.to_sparse(tensors.to_dense(gone))
+    assert tensors.to_dense(again).numpy().tolist() == tensors.to_dense(gone).numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "hostile", [sparse([1, 99]), sparse([-1, 2]), sparse([[0, 9], [0, 0]]), sparse([1, 2], shape=(1 << 40, 1 << 40))]
+)
+def test_hostile_sparse_tensors_are_refused(hostile):
+    with pytest.raises(ModelError):
+        tensors.linear_indices(hostile)
+
+
+def test_huge_sparse_tensors_are_not_made_dense():
+    with pytest.raises(ModelError, match="too large"):
+        tensors.to_dense(sparse([1, 2], shape=(1 << 20, 1 << 20)))
+
+
+def test_bfloat16_keeps_its_type():
+    made, _ = tensors.compute(ArrayTensor(np.array([1.5], ml_dtypes.bfloat16)), "x*2")
+    assert made.numpy().dtype == ml_dtypes.bfloat16

@@ -1,0 +1,89 @@
+"""Tensor: the numbers of what is selected, looked at and edited, with copies pinned beside it to compare."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+
+from viewer.panels import Panel
+from viewer.panels.tensor.pane import TensorPane
+from viewer.panels.tensor.readers import Slice
+from viewer.workspace import Workspace
+
+_MOST_PINNED = 3
+_IDLE_MS = 30
+
+
+class TensorPanel(Panel):
+    """The first pane follows the selection; pinned ones stay with their tensor. All go to the same plane and zoom."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.pane = self._add_pane(pinned=False)
+        self.pane.pin_wanted.connect(self.pin)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.splitter)
+        self.setFocusProxy(self.pane)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_IDLE_MS)
+        self._timer.timeout.connect(self._follow)
+        workspace.selection.changed.connect(self._timer.start)
+        workspace.changes.changed.connect(lambda _: self._refresh())
+        workspace.results.changed.connect(lambda _: self._refresh())
+        self._follow()
+
+    @property
+    def panes(self) -> list[TensorPane]:
+        """The live pane, then the pinned ones."""
+        widgets = (self.splitter.widget(i) for i in range(self.splitter.count()))
+        return [w for w in widgets if isinstance(w, TensorPane)]
+
+    def _add_pane(self, *, pinned: bool) -> TensorPane:
+        pane = TensorPane(self.workspace, pinned=pinned)
+        pane.sliced.connect(lambda which: self._link_slice(pane, which))
+        pane.moved.connect(lambda view: self._link_view(pane, view))
+        self.splitter.addWidget(pane)
+        return pane
+
+    def _follow(self) -> None:
+        """Show what is selected; keep the last tensor while nothing is."""
+        item = self.workspace.selection.current
+        self.pane.show_item(item)
+
+    def _refresh(self) -> None:
+        for pane in self.panes:
+            pane.refresh()
+
+    def pin(self) -> None:
+        """Keep a copy of what is shown beside it."""
+        target = self.pane.target
+        pinned = self.panes[1:]
+        if target is None:
+            return
+        if len(pinned) >= _MOST_PINNED:
+            self.unpin(pinned[0])
+        pane = self._add_pane(pinned=True)
+        pane.pin_wanted.connect(lambda: self.unpin(pane))
+        pane.show_targets([target])
+        pane.show_slice(self.pane.slices.slice)
+        if self.pane.view is not None:
+            pane.choose_view(self.pane.view)
+        self.splitter.setSizes([1] * self.splitter.count())
+
+    def unpin(self, pane: TensorPane) -> None:
+        """Close a copy."""
+        pane.setParent(None)
+        pane.deleteLater()
+
+    def _link_slice(self, source: TensorPane, which: Slice) -> None:
+        for pane in self.panes:
+            if pane is not source:
+                pane.show_slice(which)
+
+    def _link_view(self, source: TensorPane, view: tuple[float, float, float]) -> None:
+        for pane in self.panes:
+            if pane is not source:
+                pane.picture.set_view(view)

@@ -1,0 +1,119 @@
+"""A line below the values that asks for one thing, says why an answer is refused, or has something confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from model.errors import ModelError
+from viewer.theme import monospace, theme, themes
+
+Answer = Callable[[str, Callable[[ModelError], object]], object]
+
+
+class AskLine(QWidget):
+    """Enter answers, Esc closes. Hidden while nothing is asked."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._answer: Answer | None = None
+        self._go_on: Callable[[], object] | None = None
+        self.label = QLabel()
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.field = QLineEdit()
+        self.field.setFont(monospace())
+        self.field.returnPressed.connect(self.commit)
+        self.field.textEdited.connect(self._forget_error)
+        self.yes = QPushButton("Apply")
+        self.yes.clicked.connect(self.commit)
+        self.no = QPushButton("Cancel")
+        self.no.clicked.connect(self.close_line)
+        self.error = QLabel()
+        self.error.setTextFormat(Qt.TextFormat.PlainText)
+        self.error.setWordWrap(True)
+        self.error.hide()
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.label)
+        row.addWidget(self.field, 1)
+        row.addWidget(self.yes)
+        row.addWidget(self.no)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 4, 8, 6)
+        column.setSpacing(3)
+        column.addLayout(row)
+        column.addWidget(self.error)
+        themes().themeChanged.connect(self._color)
+        self._color()
+        self.hide()
+
+    def _forget_error(self) -> None:
+        self.error.hide()
+
+    def _color(self) -> None:
+        palette = self.error.palette()
+        palette.setColor(self.error.foregroundRole(), theme().error)
+        self.error.setPalette(palette)
+
+    def ask(self, title: str, answer: Answer, *, text: str = "", hint: str = "", verb: str = "Apply") -> None:
+        """Ask for a text; `answer(text, refused)` takes it or calls `refused(error)`."""
+        self._answer, self._go_on = answer, None
+        self._show(title, verb)
+        self.field.show()
+        self.field.setText(text)
+        self.field.setPlaceholderText(hint)
+        self.field.setAccessibleName(title)
+        self.field.selectAll()
+        self.field.setFocus()
+
+    def confirm(self, text: str, go_on: Callable[[], object], verb: str = "Change") -> None:
+        """Say what will happen, and do it when that is wanted."""
+        self._answer, self._go_on = None, go_on
+        self._show(text, verb)
+        self.field.hide()
+        self.yes.setFocus()
+
+    def _show(self, title: str, verb: str) -> None:
+        self.label.setText(title)
+        self.yes.setText(verb)
+        self.error.hide()
+        self.show()
+
+    def commit(self) -> None:
+        """Take the answer; the line stays open while it is refused."""
+        if self._go_on is not None:
+            go_on = self._go_on
+            self.close_line()
+            go_on()
+        elif self._answer is not None:
+            answer = self._answer
+            refused: list[ModelError] = []
+
+            def refuse(error: ModelError) -> None:
+                refused.append(error)
+                self._answer = answer
+                self.error.setText(f"{error.title}. {error.detail}".removesuffix(". "))
+                self.error.show()
+                self.show()
+
+            answer(self.field.text(), refuse)
+            if not refused:
+                self.close_line()
+
+    def close_line(self) -> None:
+        """Ask nothing any more."""
+        self._answer = self._go_on = None
+        self.hide()
+        parent = self.parentWidget()
+        if parent is not None:
+            parent.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Esc closes."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_line()
+        else:
+            super().keyPressEvent(event)

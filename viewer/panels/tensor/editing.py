@@ -1,0 +1,261 @@
+"""What a person does to the tensor that is shown: each thing one edit, worked out off the thread when it is large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from model.edits import tensors
+from model.edits.initializers import ConversionReport
+from model.edits.tensors import Place, Region
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.io.arrays import read_tensor, write_array
+from model.tensors import SparseTensor, Tensor
+from model.types import ElementType
+from viewer.panels.tensor.readers import Slice
+from viewer.text import display, element_text, number_text, plural, shape_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from viewer.panels.tensor.subject import Subject
+    from viewer.workspace import Workspace
+
+Held = Tensor | SparseTensor
+Refused = Callable[[ModelError], object]
+
+_AT_ONCE = 1 << 20  # bytes that are worked on without a job
+
+
+class TensorEditing:
+    """The edits of one pane. `subject` is what it shows; errors go to `refused`, or become a message."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.subject: Subject | None = None
+
+    def _held(self) -> tuple[Place, Held]:
+        subject = self.subject
+        if subject is None or subject.target.place is None or not isinstance(subject.held, (Tensor, SparseTensor)):
+            raise ModelError("This cannot be changed", "Values of a run are results; change what they come from.")
+        return subject.target.place, subject.held
+
+    def _dense(self) -> tuple[Place, Tensor]:
+        place, held = self._held()
+        if isinstance(held, SparseTensor):
+            raise ModelError("The tensor is sparse", "Make it dense first.")
+        return place, held
+
+    def _apply(self, title: str, place: Place, held: Held, work: Callable[[], Held], refused: Refused | None) -> None:
+        """Work out the new tensor, then set it as one edit."""
+        if held.nbytes <= _AT_ONCE:
+            try:
+                made = work()
+            except ModelError as error:
+                (refused or self._workspace.report)(error)
+                return
+            self._put(title, place, held, made)
+            return
+
+        def failed(error: BaseException) -> None:
+            if isinstance(error, ModelError):
+                (refused or self._workspace.report)(error)
+
+        self._workspace.jobs.start(
+            title, lambda _: work(), done=lambda made: self._put(title, place, held, made), failed=failed, lane="mutate"
+        )
+
+    def _put(self, title: str, place: Place, held: Held, made: Held) -> None:
+        if tensors.tensor_at(place) is not held and not _same_constant(place, held):
+            self._workspace.message("warning", "The tensor was changed meanwhile", f"{title} was not done.")
+            return
+        with self._workspace.document.edit(title) as edit:
+            tensors.put(edit, place, made)
+
+    def name(self) -> str:
+        """What to call the tensor in the history."""
+        subject = self.subject
+        owner = subject.target.place.owner if subject is not None and subject.target.place is not None else None
+        if isinstance(owner, Node):
+            attribute = subject.target.place.attribute if subject is not None and subject.target.place else ""
+            return display(f"{attribute} of {owner.title}" if attribute else owner.title, 60)
+        return display(owner.name, 60) if isinstance(owner, Value) else "tensor"
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def set_element(self, index: tuple[int, ...], text: str, refused: Refused | None = None) -> None:
+        """One element as typed."""
+        place, held = self._held()
+
+        def work() -> Held:
+            if isinstance(held, SparseTensor):
+                return tensors.set_sparse_element(held, index, text)
+            return tensors.set_element(held, index, text)
+
+        where = ", ".join(map(str, index))
+        self._apply(f"Set {self.name()}[{where}] to {display(text, 30)}", place, held, work, refused)
+
+    def fill(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
+        """Some parts, or all, with one value."""
+        place, held = self._dense()
+        part = "part of " if regions else ""
+        self._apply(
+            f"Fill {part}{self.name()} with {display(text, 30)}", place, held,
+            lambda: tensors.fill(held, regions, text), refused,
+        )  # fmt: skip
+
+    def compute(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
+        """An expression on some parts, or on all."""
+        place, held = self._dense()
+
+        def work() -> Held:
+            made, rounded = tensors.compute(held, text, regions)
+            if rounded:
+                lost.append(rounded)
+            return made
+
+        lost: list[int] = []
+        part = " on a part of" if regions else " on"
+        self._apply(f"Apply {display(text, 40)}{part} {self.name()}", place, held, work, refused)
+        if lost:
+            detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
+            self._workspace.message("info", f"{self.name()} was changed", detail)
+
+    def paste(self, text: str, which: Slice, row: int, column: int, refused: Refused | None = None) -> None:
+        """A block of texts from a cell on; into a vector, one after the other."""
+        place, held = self._dense()
+        rows = tensors.read_block(text)
+        height, width = which.size(held.shape)
+        if which.wrap:
+            start = row * which.wrap + column
+            rows = [[cell for line in rows for cell in line]]
+            fits = start + len(rows[0]) <= held.shape[0]
+        else:
+            start = 0
+            fits = row + len(rows) <= height and column + max(map(len, rows)) <= width
+
+        def work() -> Held:
+            if not fits:
+                block = f"{len(rows)}×{max(map(len, rows))}"
+                raise ModelError(f"The block of {block} does not fit", f"The plane shown is {height}×{width}.")
+            if which.wrap:
+                return tensors.paste(held, rows, lambda _r, c: (start + c,))
+            return tensors.paste(held, rows, lambda r, c: which.index(row + r, column + c))
+
+        count = sum(map(len, rows))
+        self._apply(f"Paste {plural(count, 'value')} into {self.name()}", place, held, work, refused)
+
+    # -- shape, type, storage --------------------------------------------------------------------------------
+
+    def reshape(self, text: str, refused: Refused | None = None) -> None:
+        """Another shape, as typed: numbers with × x , or blanks between them; ``scalar`` for none."""
+        place, held = self._dense()
+        shape = parse_shape(text)
+        title = f"Change the shape of {self.name()} to {shape_text(shape)}"
+        self._apply(title, place, held, lambda: tensors.reshape(held, shape), refused)
+
+    def retype(
+        self, kind: ElementType, confirm: Callable[[str, Callable[[], object]], object], refused: Refused | None = None
+    ) -> None:
+        """Another element type; when that loses anything, `confirm(report, go_on)` is asked first."""
+        place, held = self._dense()
+        title = f"Change {self.name()} to {kind.text}"
+
+        def done(found: tuple[Tensor, ConversionReport]) -> None:
+            made, report = found
+            if report.changed:
+                confirm(loss_text(report, held.element_type, kind), lambda: self._put(title, place, held, made))
+            else:
+                self._put(title, place, held, made)
+
+        def failed(error: BaseException) -> None:
+            if isinstance(error, ModelError):
+                (refused or self._workspace.report)(error)
+
+        self._workspace.jobs.start(title, lambda _: tensors.retype(held, kind, _cast), done=done, failed=failed)
+
+    def store(self, *, external: bool) -> None:
+        """In a data file beside the model, or inside it, from the next save on."""
+        place, held = self._dense()
+        where = "in a data file" if external else "in the model"
+        self._apply(
+            f"Store {self.name()} {where}", place, held, lambda: tensors.store(held, external=external), None
+        )  # fmt: skip
+
+    def make_dense(self) -> None:
+        """The same values as a dense tensor."""
+        place, held = self._held()
+        if isinstance(held, SparseTensor):
+            self._apply(f"Make {self.name()} dense", place, held, lambda: tensors.to_dense(held), None)
+
+    def import_file(self, path: Path, refused: Refused | None = None) -> None:
+        """The values of a file, with its shape and element type."""
+        place, held = self._held()
+        like = held if isinstance(held, Tensor) else None
+
+        def work() -> Held:
+            made = read_tensor(path, like)
+            return tensors.remade(like, made.numpy(), tensors.kind_of(made)) if like is not None else made
+
+        self._workspace.jobs.start(
+            f"Import {path.name}",
+            lambda _: work(),
+            done=lambda made: self._put(f"Import {display(path.name, 40)} into {self.name()}", place, held, made),
+            failed=lambda e: (refused or self._workspace.report)(e) if isinstance(e, ModelError) else None,
+            lane="mutate",
+        )
+
+    def export(self, tensor: Tensor, path: Path) -> None:
+        """The values into a file of their own."""
+        self._workspace.jobs.start(
+            f"Export {path.name}",
+            lambda _: write_array(path, tensor),
+            done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
+        )
+
+
+def _same_constant(place: Place, held: Held) -> bool:
+    """Whether a Constant's value, which is made anew at each look, is still what was worked on."""
+    now = tensors.tensor_at(place)
+    if now is None or isinstance(now, SparseTensor) or isinstance(held, SparseTensor):
+        return False
+    if now.storage != "memory" or held.storage != "memory" or now.shape != held.shape or now.size > 1 << 16:
+        return False
+    return now.element_type == held.element_type and now.numpy().tolist() == held.numpy().tolist()
+
+
+def _cast(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
+    from exec.errors import KernelError
+    from exec.kernels.shared.dtypes import cast
+
+    try:
+        return cast(array, kind.numpy_dtype)
+    except KernelError as error:
+        raise ModelError(f"The values cannot become {kind.text}", str(error)) from error
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """A shape as a person writes it."""
+    words = text.strip().strip("[]()").replace("×", " ").replace("x", " ").replace(",", " ").replace("−", "-").split()
+    if words in ([], ["scalar"]):
+        return ()
+    try:
+        return tuple(int(word) for word in words)
+    except ValueError:
+        raise ModelError(
+            "This is no shape", "Write whole numbers, such as 64×3×3; -1 stands for what is left."
+        ) from None
+
+
+def loss_text(report: ConversionReport, old: ElementType | int, new: ElementType) -> str:
+    """What a change of type loses, in a sentence."""
+    text = (
+        f"{element_text(old)} to {new.text}: {number_text(report.changed)} of {number_text(report.total)} values change"
+    )
+    if report.largest_error:
+        text += f", by at most {number_text(report.largest_error, 4)}"
+    if report.overflowed:
+        text += f"; {number_text(report.overflowed)} are out of range"
+    return text + "."

@@ -1,0 +1,155 @@
+"""What can be done with the tensor shown, as a menu: editing, files, copying."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+from model.edits.expressions import HINT
+from model.errors import ModelError
+from model.io.arrays import is_stored_outside
+from model.tensors import SparseTensor, Tensor
+from model.types import ElementType
+from viewer.dialogs.files import ask_save
+from viewer.panels.tensor.trees import plane_text
+from viewer.settings import LAST_FOLDER
+from viewer.text import shape_text
+
+if TYPE_CHECKING:
+    from viewer.panels.tensor.pane import TensorPane
+
+_KINDS = tuple(kind for kind in ElementType if kind is not ElementType.UNDEFINED)
+_EXPORTS = (
+    "NumPy array (*.npy)", "NumPy archive (*.npz)", "ONNX tensor (*.pb)", "Raw bytes (*.raw)", "Table (*.csv)",
+    "Picture (*.png)",
+)  # fmt: skip
+
+
+class TensorMenu(QMenu):
+    """Built anew each time it opens, for what is shown then."""
+
+    def __init__(self, pane: TensorPane) -> None:
+        super().__init__(pane)
+        self._pane = pane
+        self.aboutToShow.connect(self.build)
+
+    def build(self) -> None:
+        """Offer what fits."""
+        self.clear()
+        subject = self._pane.subject
+        if subject is None:
+            return
+        dense = isinstance(subject.held, Tensor) and subject.editable
+        numeric = subject.element_type is not ElementType.STRING
+        if dense:
+            self._add("&Fill…", self.ask_fill)
+            if numeric:
+                self._add("&Expression…", self.ask_expression, "x*0.5, clip(x, 0, 1), where(x < 0, 0, x)")
+            self._add("Change &Shape…", self.ask_shape)
+            types = self.addMenu("Change &Type")
+            for kind in _KINDS:
+                action = types.addAction(kind.text)
+                action.setEnabled(kind != subject.element_type)
+                action.triggered.connect(lambda _=False, k=kind: self.change_type(k))
+            self._storage(subject.held)
+            self.addSeparator()
+        if isinstance(subject.held, SparseTensor) and subject.editable:
+            self._add("Make &Dense", self._pane.editing.make_dense)
+            self.addSeparator()
+        if dense:
+            self._add("&Import…", self.ask_import, "From .npy, .npz, .pb, raw bytes, CSV or PNG")
+        if subject.kind == "tensor" and not subject.problem:
+            self._add("E&xport…", self.ask_export, "To .npy, .npz, .pb, raw bytes, CSV or PNG")
+        self.addSeparator()
+        self._add("&Copy Cells", self._pane.table.copy, "The selected cells; Ctrl+C in the table")
+        self._add("Copy as Te&xt", self.copy_text, "The plane that is shown")
+
+    def _add(self, title: str, run: Any, tip: str = "") -> QAction:
+        action = self.addAction(title)
+        action.setToolTip(tip)
+        action.triggered.connect(lambda _=False: run())
+        return action
+
+    def _storage(self, tensor: Tensor) -> None:
+        if tensor.element_type is ElementType.STRING:
+            return
+        outside = tensor.storage == "external" or is_stored_outside(tensor)
+        title = "Store in the &Model" if outside else "Store in a &Data File"
+        self._add(title, lambda: self._pane.editing.store(external=not outside), "From the next save on")
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    def _part(self) -> str:
+        return "the selection" if self._pane.table.selected_regions() else "every element"
+
+    def ask_fill(self, text: str = "") -> None:
+        """A value for the selected cells, or for all."""
+        regions = self._pane.table.selected_regions()
+        self._pane.ask.ask(
+            f"Fill {self._part()} with", lambda t, refused: self._pane.editing.fill(regions, t, refused),
+            text=text, hint="a value", verb="Fill",
+        )  # fmt: skip
+
+    def ask_expression(self) -> None:
+        """An expression for the selected cells, or for all."""
+        regions = self._pane.table.selected_regions()
+        self._pane.ask.ask(
+            f"New value of {self._part()}:  x →", lambda t, refused: self._pane.editing.compute(regions, t, refused),
+            hint="x*0.5   clip(x, 0, 1)   where(x < 0, 0, x)",
+        )  # fmt: skip
+        self._pane.ask.field.setToolTip(HINT)
+
+    def ask_shape(self) -> None:
+        """Another shape."""
+        subject = self._pane.subject
+        shape = shape_text(subject.shape) if subject is not None else ""
+        self._pane.ask.ask(
+            "New shape",
+            self._pane.editing.reshape,
+            text="" if shape == "scalar" else shape,
+            hint="64×3×3, or -1 for what is left",
+        )
+
+    def change_type(self, kind: ElementType) -> None:
+        """Another element type, after saying what it loses."""
+        ask = self._pane.ask
+        self._pane.editing.retype(kind, lambda text, go_on: ask.confirm(text, go_on, "Change Type"))
+
+    # -- files and clipboard ---------------------------------------------------------------------------------
+
+    def ask_import(self) -> None:
+        """Take values from a file."""
+        settings = self._pane.workspace.settings
+        names = "Tensors (*.npy *.npz *.pb *.raw *.bin *.csv *.png);;All files (*)"
+        name, _ = QFileDialog.getOpenFileName(self._pane, "Import values", settings.get(LAST_FOLDER), names)
+        if name:
+            settings.set(LAST_FOLDER, str(Path(name).parent))
+            self._pane.editing.import_file(Path(name))
+
+    def ask_export(self) -> None:
+        """Write values into a file."""
+        subject = self._pane.subject
+        if subject is None:
+            return
+        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in subject.target.title)[:80] or "tensor"
+        path = ask_save(self._pane, self._pane.workspace.settings, "Export values", Path(f"{safe}.npy"), _EXPORTS)
+        if path is not None:
+            try:
+                self._pane.editing.export(subject.tensor(), path)
+            except ModelError as error:
+                self._pane.workspace.report(error)
+
+    def copy_text(self) -> None:
+        """The plane that is shown, as text."""
+        subject, which = self._pane.subject, self._pane.slices.slice
+        reader = self._pane.reader
+        if subject is None or reader is None:
+            return
+
+        def done(text: str) -> None:
+            QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+
+        self._pane.workspace.jobs.start("Copying", lambda _: plane_text(reader, which), done=done)

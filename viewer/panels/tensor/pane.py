@@ -1,0 +1,510 @@
+"""One tensor on the screen: what it is, numbers over it, and a view of its values."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QSizePolicy,
+    QSplitter,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from exec.distribution import Distribution, distribution
+from model.elements import parse_element
+from model.errors import ModelError
+from model.types import ElementType
+from viewer.icons import icon
+from viewer.panels.tensor import pictures
+from viewer.panels.tensor.ask import AskLine
+from viewer.panels.tensor.editing import TensorEditing
+from viewer.panels.tensor.facts import Facts
+from viewer.panels.tensor.menu import TensorMenu
+from viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
+from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, first_slice
+from viewer.panels.tensor.slicing import SliceBar
+from viewer.panels.tensor.subject import Subject, Target, reader_of, resolve, targets_of
+from viewer.panels.tensor.table import TensorTable
+from viewer.panels.tensor.trees import ValueTree, plane_text
+from viewer.panels.tensor.views import View, first_view, views_of
+from viewer.qt_models.tensor import FORMATS
+from viewer.text import display
+from viewer.theme import monospace, theme, themes
+from viewer.widgets.plots.lines import LinePlot
+from viewer.widgets.plots.picture import PictureView
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+MODES = ("value", "before", "difference")
+_PICTURES: tuple[View, ...] = ("Heat map", "Feature maps", "Attention", "Image")
+
+
+class TensorPane(QWidget):
+    """Follows what it is told to show. Nothing here waits for a file: reading and counting are jobs."""
+
+    pin_wanted = Signal()
+    sliced = Signal(object)  # Slice: the person went to another plane
+    moved = Signal(object)  # zoom and place of a picture
+
+    def __init__(self, workspace: Workspace, *, pinned: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.workspace = workspace
+        self.pinned = pinned
+        self.editing = TensorEditing(workspace)
+        self.subject: Subject | None = None
+        self._targets: list[Target] = []
+        self._reader: Reader | None = None
+        self._chosen_view: View | None = None
+        self._shown: tuple[object, ...] = ()
+        self._make_header()
+        self._make_body()
+        self.ask = AskLine(self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self._header)
+        layout.addWidget(self.splitter, 1)
+        layout.addWidget(self.ask)
+        self.setFocusProxy(self.table)
+        themes().themeChanged.connect(self._color)
+        self._color()
+        self.show_targets([])
+
+    # -- made once -------------------------------------------------------------------------------------------
+
+    def _make_header(self) -> None:
+        self.title = _text_label("Name")
+        font = self.title.font()
+        font.setBold(True)
+        self.title.setFont(font)
+        self.type_line = _text_label("Type, shape and size")
+        self.storage = _text_label("Where it is stored")
+        self.badge = _text_label("Remarks")
+        self.target_box = _combo("Which tensor of the node", self._on_target)
+        self.view_box = _combo("View", self._on_view)
+        self.mode_box = _combo("Value now, before, or the difference", lambda _: self._refresh())
+        self.mode_box.addItems(["Value", "Before", "Difference"])
+        self.menu_button = _button("More…", "edit", "Edit, import, export and copy")
+        self.menu = TensorMenu(self)
+        self.menu_button.setMenu(self.menu)
+        self.menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.pin_button = _button(
+            "Unpin" if self.pinned else "Pin",
+            "close" if self.pinned else "pin",
+            "Close this copy" if self.pinned else "Keep a copy beside, to compare",
+        )
+        self.pin_button.clicked.connect(self.pin_wanted)
+        first = QHBoxLayout()
+        first.setSpacing(10)
+        for widget, stretch in (
+            (self.title, 0), (self.type_line, 0), (self.storage, 0), (self.badge, 1),
+            (self.target_box, 0), (self.mode_box, 0), (self.view_box, 0), (self.menu_button, 0), (self.pin_button, 0),
+        ):  # fmt: skip
+            first.addWidget(widget, stretch)
+        self._header = QWidget()
+        column = QVBoxLayout(self._header)
+        column.setContentsMargins(8, 3, 6, 3)
+        column.addLayout(first)
+
+    def _make_body(self) -> None:
+        self.slices = SliceBar()
+        self.slices.changed.connect(self._on_slice)
+        self.format_box = _combo("Number format", lambda _: self._on_format())
+        self.format_box.addItems(FORMATS)
+        self.same_range = QCheckBox("Same range")
+        self.same_range.setChecked(True)
+        self.same_range.setToolTip("Colour all planes by one range; else each by its own")
+        self.same_range.toggled.connect(lambda _: self._show_view())
+        self.order_box = _combo("Channels", lambda _: self._show_view())
+        self.order_box.addItems(CHANNEL_ORDERS)
+        self.range_box = _combo("Which range the values have", lambda _: self._show_view())
+        self.range_box.addItems(NORMALISATIONS)
+        options = QHBoxLayout()
+        options.setContentsMargins(8, 0, 6, 3)
+        options.setSpacing(8)
+        options.addWidget(self.slices, 1)
+        option: QWidget
+        for option in (self.same_range, self.order_box, self.range_box, self.format_box):
+            options.addWidget(option)
+        self.stack = QStackedWidget()
+        self.table = TensorTable(self.workspace.jobs)
+        self.table.cells.refused = self.workspace.report
+        self.table.pasted.connect(self._on_paste)
+        self.table.fill_wanted.connect(lambda: self.menu.ask_fill("0"))
+        self.picture = PictureView()
+        self.picture.viewed.connect(self.moved)
+        self.lines = LinePlot()
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setAccessibleName("Values as text")
+        self.tree = ValueTree()
+        self.notice = QLabel()
+        self.notice.setTextFormat(Qt.TextFormat.PlainText)
+        self.notice.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.notice.setWordWrap(True)
+        shown: QWidget
+        for shown in (self.notice, self.table, self.picture, self.lines, self.text, self.tree):
+            self.stack.addWidget(shown)
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(options)
+        column.addWidget(self.stack, 1)
+        self.facts = Facts()
+        self.facts.element_wanted.connect(self.go_to)
+        self.splitter = QSplitter()
+        self.splitter.addWidget(self.facts)
+        self.splitter.addWidget(right)
+        self.splitter.setStretchFactor(1, 1)
+        self.splitter.setSizes([250, 900])
+        self.splitter.setCollapsible(1, False)
+
+    def _color(self) -> None:
+        colors = theme()
+        for label, color in ((self.type_line, colors.text), (self.storage, colors.muted), (self.badge, colors.warning)):
+            palette = label.palette()
+            palette.setColor(label.foregroundRole(), color)
+            label.setPalette(palette)
+        self.type_line.setFont(monospace())
+        self.text.setFont(monospace())
+        self.menu_button.setIcon(icon("edit"))
+        self.pin_button.setIcon(icon("close" if self.pinned else "pin"))
+        self.table.viewport().update()
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def show_item(self, item: object) -> None:
+        """Show what belongs to something selected: its likeliest tensor, others to choose from."""
+        self.show_targets(targets_of(item))
+
+    def show_targets(self, targets: list[Target]) -> None:
+        """Offer these, the first one shown."""
+        known = [t.key for t in targets]
+        current = self.subject.target.key if self.subject is not None else None
+        self._targets = targets
+        with QSignalBlocker(self.target_box):
+            self.target_box.clear()
+            for target in targets:
+                self.target_box.addItem(target.title)
+            if current in known:
+                self.target_box.setCurrentIndex(known.index(current))
+        self.target_box.setVisible(len(targets) > 1)
+        self._refresh()
+
+    @property
+    def reader(self) -> Reader | None:
+        """What reads the values shown; None while there are none."""
+        return self._reader
+
+    @property
+    def target(self) -> Target | None:
+        """What is shown."""
+        index = self.target_box.currentIndex()
+        return self._targets[index] if 0 <= index < len(self._targets) else None
+
+    def _on_target(self, _index: int) -> None:
+        self._chosen_view = None
+        self._refresh()
+
+    def refresh(self) -> None:
+        """Look again at what is shown; keeps plane, view and zoom."""
+        self._refresh()
+
+    def _refresh(self) -> None:
+        target = self.target
+        subject = resolve(self.workspace, target) if target is not None else None
+        with QSignalBlocker(self.mode_box):
+            comparable = subject is not None and _comparable(subject)
+            if not comparable:
+                self.mode_box.setCurrentIndex(0)
+            self.mode_box.setVisible(comparable)
+        mode = self.mode_box.currentIndex()
+        shown = () if subject is None else (
+            subject.target.key, subject.held, subject.before if mode else None, mode, subject.waiting, subject.problem,
+        )  # fmt: skip
+        old = self.subject
+        self.subject = self.editing.subject = subject
+        self._show_header()
+        if _same(shown, self._shown) and subject is not None:
+            return
+        self._shown = shown
+        if old is None or subject is None or old.target.key != subject.target.key:
+            self.ask.close_line() if self.ask.isVisible() else None
+        self._open(subject, mode)
+
+    def _show_header(self) -> None:
+        subject = self.subject
+        self.title.setText(display(subject.target.title, 48) if subject is not None else "")
+        self.title.setToolTip(display(subject.target.title, 500) if subject is not None else "")
+        self.type_line.setText(subject.type_line if subject is not None else "")
+        self.storage.setText(subject.storage if subject is not None else "")
+        remarks = [] if subject is None else [
+            "out of date: edited since the run" if subject.stale else "",
+            subject.mismatch,
+        ]  # fmt: skip
+        self.badge.setText(" · ".join(r for r in remarks if r))
+        self.menu_button.setEnabled(subject is not None and subject.kind in ("tensor", "sparse"))
+        self.pin_button.setEnabled(self.pinned or subject is not None)
+
+    def _open(self, subject: Subject | None, mode: int) -> None:
+        """Make a reader, have it prepared, then show."""
+        self._reader = None
+        self.table.cells.show(None, None)
+        self._offer_views(subject)
+        if subject is None or subject.kind == "none" or subject.problem or subject.waiting:
+            text = "Select a value, an initializer or a node to see its numbers."
+            if subject is not None:
+                text = "Bringing the value…" if subject.waiting else subject.problem
+            self._say(text)
+            return
+        if subject.kind == "tree":
+            self.slices.show_shape(())
+            self.facts.clear("")
+            self.facts.hide()
+            self.tree.show_value(subject.held)
+            self._show_options("Tree")
+            self.stack.setCurrentWidget(self.tree)
+            return
+        try:
+            reader = subject.reader()
+            if mode:
+                before = reader_of(subject.before)
+                reader = before if mode == 1 else DifferenceReader(reader, before)
+        except ModelError as error:
+            self._say(f"{error.title}: {error.detail}")
+            return
+        self.facts.show()
+        if reader.instant:
+            self._ready(reader)
+            return
+        self._say("Reading…")
+        self.facts.clear("")
+        self.workspace.jobs.start(
+            "Reading a tensor",
+            lambda _: reader.prepare(),
+            done=lambda _: self._ready(reader),
+            failed=self._failed,
+            supersede=f"tensor {id(self)} read",
+        )
+
+    def _say(self, text: str) -> None:
+        self.notice.setText(display(text, 600, keep_lines=True))
+        self.stack.setCurrentWidget(self.notice)
+        self.slices.show_shape(())
+        self._show_options(None)
+        self.facts.clear("")
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, ModelError):
+            self._say(f"{error.title}: {error.detail}")
+
+    def _ready(self, reader: Reader) -> None:
+        self._reader = reader
+        self.slices.show_shape(reader.shape)
+        self.table.delegate.element_type = reader.element_type
+        editable = self.subject is not None and self.subject.editable and not self.mode_box.currentIndex()
+        self.table.cells.commit = self.editing.set_element if editable else None
+        self.table.set_metrics()
+        self._count(reader)
+        self._show_view()
+
+    def _count(self, reader: Reader) -> None:
+        """Statistics, in a job."""
+        self.facts.clear("Counting…")
+        strings = reader.element_type is ElementType.STRING
+
+        def done(found: Distribution) -> None:
+            if self._reader is reader:
+                self.facts.show_distribution(found, strings=strings)
+
+        def failed(error: BaseException) -> None:
+            if self._reader is reader and isinstance(error, ModelError):
+                self.facts.clear(error.detail)
+
+        self.workspace.jobs.start(
+            "Statistics of a tensor",
+            lambda progress: distribution(reader.flat, reader.shape, reader.size, progress),
+            done=done, failed=failed, supersede=f"tensor {id(self)} count",
+        )  # fmt: skip
+
+    # -- views -----------------------------------------------------------------------------------------------
+
+    def _offer_views(self, subject: Subject | None) -> None:
+        offered = views_of(subject) if subject is not None else ()
+        wanted = self._chosen_view if self._chosen_view in offered else first_view(subject) if subject else None
+        with QSignalBlocker(self.view_box):
+            self.view_box.clear()
+            self.view_box.addItems(offered)
+            if wanted is not None:
+                self.view_box.setCurrentText(wanted)
+        self.view_box.setVisible(len(offered) > 1)
+
+    @property
+    def view(self) -> View | None:
+        """How it is looked at."""
+        text = self.view_box.currentText()
+        return text or None  # type: ignore[return-value]  # the box holds views only
+
+    def choose_view(self, view: View) -> None:
+        """Look at it another way."""
+        self.view_box.setCurrentText(view)
+        self._on_view(0)
+
+    def _on_view(self, _index: int) -> None:
+        self._chosen_view = self.view
+        self._show_view()
+
+    def _show_options(self, view: View | None) -> None:
+        self.format_box.setVisible(view == "Table" and self._is_number)
+        self.same_range.setVisible(view == "Feature maps")
+        self.order_box.setVisible(view == "Image")
+        self.range_box.setVisible(view == "Image")
+
+    @property
+    def _is_number(self) -> bool:
+        return self._reader is not None and self._reader.element_type is not ElementType.STRING
+
+    def _show_view(self) -> None:
+        """Fill the view that is chosen; what reads many values does so in a job."""
+        reader, view, which = self._reader, self.view, self.slices.slice
+        if reader is None or view is None:
+            return
+        self._show_options(view)
+        if view == "Table":
+            self.table.cells.show(reader, which)
+            self.stack.setCurrentWidget(self.table)
+            return
+        if view in _PICTURES:
+            work: Any = partial(_PICTURE_WORK[view], reader, which, self._wish())
+            widget: QWidget = self.picture
+            show: Any = self.picture.show_picture
+        elif view == "Lines":
+            widget, show = self.lines, lambda s: self.lines.show_lines(s.positions, s.lines, s.note)
+            work = partial(pictures.series, reader, which)
+        else:
+            widget, show, work = self.text, self.text.setPlainText, partial(plane_text, reader, which)
+
+        def done(result: Any) -> None:
+            if self._reader is reader and self.view == view and self.slices.slice == which:
+                show(result)
+                self.stack.setCurrentWidget(widget)
+
+        self.workspace.jobs.start(
+            "Drawing a tensor", lambda _: work(), done=done, failed=self._failed, supersede=f"tensor {id(self)} draw"
+        )
+
+    def _wish(self) -> Wish:
+        return Wish(
+            same_range=self.same_range.isChecked(),
+            order=self.order_box.currentText(),
+            normalisation=NORMALISATIONS[max(self.range_box.currentIndex(), 0)],
+            differences=self.mode_box.currentIndex() == 2,
+        )
+
+    def _on_slice(self, which: Slice) -> None:
+        self._show_view()
+        self.sliced.emit(which)
+
+    def show_slice(self, which: Slice) -> None:
+        """Go to the plane a linked pane went to, where there is one like it."""
+        if self._reader is not None and len(self._reader.shape) == len(which.fixed):
+            self.slices.show_shape(self._reader.shape, which)
+            self._show_view()
+
+    def _on_format(self) -> None:
+        self.table.cells.set_format(self.format_box.currentText())
+        self.table.set_metrics()
+
+    def go_to(self, index: tuple[int, ...]) -> None:
+        """Show an element in the table."""
+        if self._reader is None or not self._reader.shape:
+            return
+        shown = self.slices.slice if self.slices.slice.fixed else first_slice(self._reader.shape)
+        if not shown.wrap:
+            self.slices.set_slice(shown.through(index))
+        self.choose_view("Table")
+        self.sliced.emit(self.slices.slice)
+        self.table.show_element(index)
+        self.table.setFocus()
+
+    # -- edits -----------------------------------------------------------------------------------------------
+
+    def _on_paste(self, text: str, row: int, column: int) -> None:
+        which = self.table.cells.slice
+        if which is not None:
+            self.editing.paste(text, which, row, column)
+
+    def accepts(self, text: str) -> bool:
+        """Whether a text is an element of what is shown."""
+        try:
+            return self._reader is not None and parse_element(text, self._reader.element_type) is not None
+        except ModelError:
+            return False
+
+
+_PICTURE_WORK: dict[str, Any] = {
+    "Heat map": pictures.heatmap,
+    "Feature maps": pictures.mosaic,
+    "Attention": partial(pictures.mosaic, attention=True),
+    "Image": pictures.image,
+}
+
+
+def _comparable(subject: Subject) -> bool:
+    before = subject.before
+    shape = getattr(before, "shape", None)
+    return (
+        subject.kind == "tensor" and before is not None and before is not subject.held and shape == subject.shape
+        and subject.element_type is not ElementType.STRING
+    )  # fmt: skip
+
+
+def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    """Whether the same objects are shown; arrays are compared by identity."""
+    return len(a) == len(b) and all(
+        x is y or (isinstance(x, (str, int, tuple)) and isinstance(y, (str, int, tuple)) and x == y)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _text_label(name: str) -> QLabel:
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setAccessibleName(name)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    label.setSizePolicy(
+        QSizePolicy.Policy.Ignored if name == "Remarks" else QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed
+    )
+    return label
+
+
+def _combo(name: str, chosen: Any) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setToolTip(name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    box.activated.connect(chosen)
+    return box
+
+
+def _button(name: str, icon_name: str, tip: str) -> QToolButton:
+    button = QToolButton()
+    button.setAutoRaise(True)
+    button.setIcon(icon(icon_name))
+    button.setText(name)
+    button.setToolTip(tip)
+    button.setAccessibleName(name.removesuffix("…"))
+    return button

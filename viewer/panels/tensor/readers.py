@@ -1,0 +1,312 @@
+"""Windows onto the values of a tensor, wherever they are: in memory, in a file, sparse, or a difference of two.
+
+A reader may be used from any thread. What lies in a file is read in ranges, never as a whole when it is large.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from model.edits.tensors import kind_of, linear_indices
+from model.errors import ModelError
+from model.tensors import SparseTensor, Tensor
+from model.types import ElementType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Tensors up to this size are read as a whole and kept while they are shown.
+KEPT_BYTES = 64 << 20
+
+_MOST_WHOLE = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Which plane of a tensor is looked at: an index for every axis, and which axes are rows and columns.
+
+    `wrap` above 0 breaks the elements of a vector into rows of so many.
+    """
+
+    fixed: tuple[int, ...] = ()
+    rows: int | None = None
+    columns: int | None = None
+    wrap: int = 0
+
+    def index(self, row: int, column: int) -> tuple[int, ...]:
+        """The element at a row and column."""
+        if self.wrap:
+            return (row * self.wrap + column,)
+        index = list(self.fixed)
+        if self.rows is not None:
+            index[self.rows] = row
+        if self.columns is not None:
+            index[self.columns] = column
+        return tuple(index)
+
+    def position(self, index: tuple[int, ...]) -> tuple[int, int]:
+        """The row and column of an element of this plane."""
+        if self.wrap:
+            return divmod(index[0], self.wrap)
+        return (
+            index[self.rows] if self.rows is not None else 0,
+            index[self.columns] if self.columns is not None else 0,
+        )
+
+    def through(self, index: tuple[int, ...]) -> Slice:
+        """The plane of the same axes that an element lies in."""
+        return replace(self, fixed=tuple(index))
+
+    def size(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Rows and columns of the plane."""
+        if self.wrap:
+            count = shape[0]
+            return (-(-count // self.wrap), min(self.wrap, count)) if count else (0, 0)
+        if not prod(d for axis, d in enumerate(shape) if axis not in (self.rows, self.columns)):
+            return 0, 0
+        rows = 1 if self.rows is None else shape[self.rows]
+        columns = 1 if self.columns is None else shape[self.columns]
+        return (rows, columns) if rows and columns else (0, 0)
+
+
+def first_slice(shape: tuple[int, ...]) -> Slice:
+    """What is shown first: the last two axes, at the start of the others; a vector in rows."""
+    rank = len(shape)
+    if rank == 0:
+        return Slice()
+    if rank == 1:
+        return Slice((0,), 0, None, 10 if shape[0] <= 1_000_000 else 100)
+    return Slice((0,) * rank, rank - 2, rank - 1)
+
+
+class Reader(ABC):
+    """Reads parts of a tensor. `instant` says that reading does not wait for a file."""
+
+    shape: tuple[int, ...]
+    element_type: ElementType
+    instant = True
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @abstractmethod
+    def flat(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements start to stop in row-major order."""
+
+    @abstractmethod
+    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+        """Some rows and columns of a plane, as a matrix; of a wrapped vector, the last row may end early (padded)."""
+
+    def element(self, index: tuple[int, ...]) -> Any:
+        """One element."""
+        position = 0
+        for i, d in zip(index, self.shape, strict=True):
+            position = position * d + i
+        return self.flat(position, position + 1)[0]
+
+    def prepare(self) -> None:  # noqa: B027 - most have nothing to do
+        """Read what will be needed; off the GUI thread unless `instant`."""
+
+
+class ArrayReader(Reader):
+    """An array in memory."""
+
+    def __init__(self, array: NDArray[Any], element_type: ElementType | None = None) -> None:
+        self.array = array
+        self.shape = tuple(int(d) for d in array.shape)
+        self.element_type = ElementType.from_numpy(array.dtype) if element_type is None else element_type
+
+    def flat(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements in row-major order."""
+        if self.array.flags.c_contiguous:
+            return self.array.reshape(-1)[start:stop]
+        return np.asarray(self.array.flat[start:stop])
+
+    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+        """A strided view."""
+        return _plane_of(self.array, which, rows, columns)
+
+
+def _plane_of(array: NDArray[Any], which: Slice, rows: range, columns: range) -> NDArray[Any]:
+    if which.wrap:
+        count = array.shape[0]
+        positions = np.add.outer(np.asarray(rows) * which.wrap, np.asarray(columns))
+        return np.asarray(array[np.minimum(positions, count - 1)])
+    index: list[int | slice] = [int(i) for i in which.fixed]
+    if which.rows is not None:
+        index[which.rows] = slice(rows.start, rows.stop, rows.step)
+    if which.columns is not None:
+        index[which.columns] = slice(columns.start, columns.stop, columns.step)
+    part = array[tuple(index)]
+    if which.rows is not None and which.columns is not None and which.rows > which.columns:
+        part = part.T
+    return part.reshape(len(rows), len(columns))
+
+
+class TensorReader(Reader):
+    """A tensor of the model. Small ones are read once; large ones in files range by range."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.shape = tuple(tensor.shape)
+        self.element_type = kind_of(tensor)
+        self._lock = threading.Lock()
+        self._array: NDArray[Any] | None = tensor.numpy() if tensor.storage == "memory" else None
+        self._ranges = self._array is None and tensor.nbytes > KEPT_BYTES and _reads_ranges(tensor)
+
+    @property
+    def instant(self) -> bool:  # type: ignore[override]  # a property here, since reading makes it true
+        """Whether the values are in memory."""
+        return self._array is not None
+
+    def prepare(self) -> None:
+        """Read a small tensor."""
+        if not self._ranges:
+            self.whole()
+
+    def whole(self) -> NDArray[Any]:
+        """Every value; kept. Refused above 2 GiB."""
+        with self._lock:
+            if self._array is None:
+                if self.tensor.nbytes > _MOST_WHOLE:
+                    raise ModelError("Too large to look at this way", f"{self.tensor.nbytes:,} bytes would be read.")
+                self._array = self.tensor.numpy()
+            array: NDArray[Any] = self._array
+            return array
+
+    def flat(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements in row-major order; reads only these from a large file."""
+        if self._ranges and self._array is None:
+            return self.tensor.read(start, stop)
+        return self.whole().reshape(-1)[start:stop]
+
+    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+        """Reads row by row where rows lie together in the file, else everything."""
+        if not self._ranges or self._array is not None:
+            return _plane_of(self.whole(), which, rows, columns)
+        last = len(self.shape) - 1
+        if not which.wrap and which.columns != last:
+            return _plane_of(self.whole(), which, rows, columns)
+        parts = []
+        for row in rows:
+            start = self._position(which.index(row, columns.start))
+            stop = min(start + (columns[-1] - columns.start) + 1, self.size)
+            part = self.tensor.read(start, stop)[:: columns.step]
+            if len(part) < len(columns):
+                part = np.concatenate((part, np.repeat(part[-1:], len(columns) - len(part))))
+            parts.append(part)
+        return np.stack(parts)
+
+    def _position(self, index: tuple[int, ...]) -> int:
+        position = 0
+        for i, d in zip(index, self.shape, strict=True):
+            position = position * d + i
+        return position
+
+
+def _reads_ranges(tensor: Tensor) -> bool:
+    """Whether a range of the values can be read without the rest."""
+    pieces = getattr(tensor, "raw_pieces", None)
+    return pieces is not None and pieces() is not None
+
+
+class SparseReader(Reader):
+    """The dense values that a sparse tensor stands for, which are never made as a whole."""
+
+    instant = False
+
+    def __init__(self, tensor: SparseTensor) -> None:
+        if tensor.problem:
+            raise ModelError("The values are not available", tensor.problem)
+        self.tensor = tensor
+        self.shape = tuple(tensor.shape)
+        self.element_type = kind_of(tensor.values)
+        if prod(self.shape) >= 1 << 62 or any(d < 0 for d in self.shape):
+            raise ModelError("The values are not available", f"The shape {list(self.shape)} is not possible.")
+        self._lock = threading.Lock()
+        self._entries: tuple[NDArray[np.int64], NDArray[Any]] | None = None
+
+    def prepare(self) -> None:
+        """Read the entries."""
+        self.entries()
+
+    def entries(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Where entries are in row-major order, sorted, and their values."""
+        with self._lock:
+            if self._entries is None:
+                positions = linear_indices(self.tensor)
+                order = np.argsort(positions, kind="stable")
+                self._entries = positions[order], self.tensor.values.numpy().reshape(-1)[order]
+                self.instant = True
+            return self._entries
+
+    def _at(self, wanted: NDArray[np.int64]) -> NDArray[Any]:
+        positions, values = self.entries()
+        result = np.full(wanted.shape, "", object) if values.dtype == object else np.zeros(wanted.shape, values.dtype)
+        if len(positions):
+            found = np.minimum(np.searchsorted(positions, wanted), len(positions) - 1)
+            there = positions[found] == wanted
+            result[there] = values[found[there]]
+        return result
+
+    def flat(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements in row-major order."""
+        return self._at(np.arange(start, min(stop, self.size), dtype=np.int64))
+
+    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+        """A part of a plane, zeros filled in."""
+        strides = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
+        if which.wrap:
+            wanted = np.add.outer(np.asarray(rows) * which.wrap, np.asarray(columns))
+            return self._at(np.minimum(wanted, self.size - 1).astype(np.int64))
+        base = sum(
+            i * s
+            for a, (i, s) in enumerate(zip(which.fixed, strides, strict=True))
+            if a not in (which.rows, which.columns)
+        )
+        down = np.asarray(rows, np.int64) * (strides[which.rows] if which.rows is not None else 0)
+        across = np.asarray(columns, np.int64) * (strides[which.columns] if which.columns is not None else 0)
+        return self._at(base + np.add.outer(down, across))
+
+
+class DifferenceReader(Reader):
+    """What one tensor has more than another of the same shape."""
+
+    def __init__(self, now: Reader, before: Reader) -> None:
+        self.now, self.before = now, before
+        self.shape = now.shape
+        self.element_type = ElementType.COMPLEX128 if now.element_type.is_complex else ElementType.DOUBLE
+
+    @property
+    def instant(self) -> bool:  # type: ignore[override]  # as its parts are
+        """Whether both are in memory."""
+        return self.now.instant and self.before.instant
+
+    def prepare(self) -> None:
+        """Prepare both."""
+        self.now.prepare()
+        self.before.prepare()
+
+    def _minus(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        dtype = self.element_type.numpy_dtype
+        with np.errstate(all="ignore"):
+            difference = a.astype(dtype) - b.astype(dtype)
+            same = (a == b) | ((a != a) & (b != b))
+        difference[same] = 0
+        return np.asarray(difference)
+
+    def flat(self, start: int, stop: int) -> NDArray[Any]:
+        """Differences in row-major order."""
+        return self._minus(self.now.flat(start, stop), self.before.flat(start, stop))
+
+    def plane(self, which: Slice, rows: range, columns: range) -> NDArray[Any]:
+        """Differences of a part of a plane."""
+        return self._minus(self.now.plane(which, rows, columns), self.before.plane(which, rows, columns))

@@ -1,0 +1,124 @@
+"""Which plane of a tensor is shown: an axis for rows, one for columns, and a position along each of the others."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QSpinBox, QWidget
+
+from viewer.panels.tensor.readers import Slice, first_slice
+
+_MOST = (1 << 31) - 1
+
+
+class SliceBar(QScrollArea):
+    """Boxes for a tensor of rank 3 and more; of rank 2 only the axes; nothing below."""
+
+    changed = Signal(object)  # Slice: the person chose another
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._shape: tuple[int, ...] = ()
+        self._slice = Slice()
+        self._spins: dict[int, QSpinBox] = {}
+        self._axes: list[QComboBox] = []
+        self._rebuild()
+
+    @property
+    def slice(self) -> Slice:
+        """The plane that is shown."""
+        return self._slice
+
+    def show_shape(self, shape: tuple[int, ...], which: Slice | None = None) -> Slice:
+        """Offer the planes of a shape; the plane shown stays when it is one of them."""
+        wanted = which or self._slice
+        if not _fits(wanted, shape):
+            wanted = first_slice(shape)
+        same = shape == self._shape and (wanted.rows, wanted.columns) == (self._slice.rows, self._slice.columns)
+        self._shape, self._slice = shape, wanted
+        if same:
+            self._show_positions()
+        else:
+            self._rebuild()
+        return wanted
+
+    def set_slice(self, which: Slice) -> None:
+        """Show another plane, without telling."""
+        self.show_shape(self._shape, which)
+
+    def _rebuild(self) -> None:
+        row = QWidget()
+        layout = QHBoxLayout(row)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(6)
+        self._spins, self._axes = {}, []
+        which = self._slice
+        if len(self._shape) >= 2:
+            for word, chosen in (("Rows", which.rows), ("Columns", which.columns)):
+                layout.addWidget(QLabel(word))
+                layout.addWidget(self._axis_box(word, chosen))
+        for axis, size in enumerate(self._shape):
+            if len(self._shape) >= 2 and axis not in (which.rows, which.columns):
+                layout.addWidget(self._spin(axis, size))
+        layout.addStretch(1)
+        self.setWidget(row)
+        self.setVisible(len(self._shape) >= 2)
+        self.setFixedHeight(row.sizeHint().height() if len(self._shape) >= 2 else 0)
+
+    def _axis_box(self, word: str, chosen: int | None) -> QComboBox:
+        box = QComboBox()
+        box.setAccessibleName(f"Axis of the {word.lower()}")
+        for axis, size in enumerate(self._shape):
+            box.addItem(f"axis {axis}  ({size})", axis)
+        box.setCurrentIndex(0 if chosen is None else chosen)
+        box.activated.connect(self._on_axes)
+        self._axes.append(box)
+        return box
+
+    def _spin(self, axis: int, size: int) -> QSpinBox:
+        spin = QSpinBox()
+        spin.setAccessibleName(f"Position along axis {axis}")
+        spin.setRange(0, max(min(size - 1, _MOST), 0))
+        spin.setPrefix(f"axis {axis}:  ")
+        spin.setSuffix(f"  of {size}")
+        spin.setWrapping(True)
+        spin.setValue(self._slice.fixed[axis])
+        spin.valueChanged.connect(self._on_position)
+        self._spins[axis] = spin
+        return spin
+
+    def _show_positions(self) -> None:
+        for axis, spin in self._spins.items():
+            with QSignalBlocker(spin):
+                spin.setValue(self._slice.fixed[axis])
+
+    def _on_position(self) -> None:
+        fixed = list(self._slice.fixed)
+        for axis, spin in self._spins.items():
+            fixed[axis] = spin.value()
+        self._slice = Slice(tuple(fixed), self._slice.rows, self._slice.columns)
+        self.changed.emit(self._slice)
+
+    def _on_axes(self) -> None:
+        rows, columns = (box.currentData() for box in self._axes)
+        if rows == columns:  # the other one gives way
+            if rows != self._slice.rows:
+                columns = self._slice.rows
+            else:
+                rows = self._slice.columns
+        self._slice = Slice(self._slice.fixed, rows, columns)
+        self._rebuild()
+        self.changed.emit(self._slice)
+
+
+def _fits(which: Slice, shape: tuple[int, ...]) -> bool:
+    if len(which.fixed) != len(shape) or any(i >= max(d, 1) for i, d in zip(which.fixed, shape, strict=True)):
+        return False
+    if len(shape) == 1:
+        return which.wrap == first_slice(shape).wrap
+    return not which.wrap and (len(shape) < 2 or (which.rows is not None and which.columns is not None))

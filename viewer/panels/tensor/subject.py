@@ -1,0 +1,197 @@
+"""What the tensor panel shows: found from what is selected, with everything that is known without reading values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from exec.arrays import SparseArray
+from exec.statistics import Summary, describe
+from model.edits.tensors import Place, places, tensor_at
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.io.arrays import is_stored_outside
+from model.tensors import ArrayTensor, SparseTensor, Tensor
+from model.types import ElementType, TensorType, Type
+from viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, TensorReader
+from viewer.text import bytes_text, display, element_text, number_text, shape_text, type_text
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+Kind = Literal["tensor", "sparse", "tree", "none"]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One thing that can be shown: a tensor of the model at a place, or a value of a run."""
+
+    title: str
+    place: Place | None = None
+    value: Value | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for targets that stand for the same thing."""
+        return (self.place, self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A target as it is now. `held` is the Tensor, SparseTensor or run-time value itself.
+
+    `problem` says why there are no values to show; `waiting` that they are on their way.
+    """
+
+    target: Target
+    kind: Kind
+    held: Any = None
+    element_type: ElementType | int | None = None
+    shape: tuple[int, ...] = ()
+    nbytes: int = 0
+    storage: str = ""
+    problem: str = ""
+    waiting: bool = False
+    stale: bool = False
+    mismatch: str = ""
+    before: Any = None
+
+    @property
+    def editable(self) -> bool:
+        """Whether values can be changed."""
+        return self.target.place is not None and self.kind in ("tensor", "sparse") and not self.problem
+
+    @property
+    def type_line(self) -> str:
+        """Type, shape and size in one line."""
+        if self.kind == "none":
+            return ""
+        if self.kind == "tree":
+            return f"{describe(self.held)} · {bytes_text(self.nbytes)}"
+        kind = "" if self.element_type is None else element_text(self.element_type)
+        count = prod(self.shape) if all(d >= 0 for d in self.shape) else 0
+        text = f"{kind} {shape_text(self.shape)} · {number_text(count)} {'element' if count == 1 else 'elements'}"
+        return f"{'sparse ' if self.kind == 'sparse' else ''}{text} · {bytes_text(self.nbytes)}"
+
+    def reader(self) -> Reader:
+        """What reads the values; ModelError when they are not available. Makes no copy, reads nothing."""
+        return reader_of(self.held)
+
+    def tensor(self) -> Tensor:
+        """The values as a tensor of the model, for writing them into a file."""
+        if isinstance(self.held, Tensor):
+            return self.held
+        if isinstance(self.held, np.ndarray):
+            return ArrayTensor(self.held, name=self.target.title)
+        raise ModelError("This is no dense tensor", "Only dense tensors are written into files of their own.")
+
+
+def reader_of(held: Any) -> Reader:
+    """A reader of a model's tensor or of a run-time value."""
+    if isinstance(held, Tensor):
+        return TensorReader(held)
+    if isinstance(held, SparseTensor):
+        return SparseReader(held)
+    if isinstance(held, SparseArray):
+        return SparseReader(SparseTensor(ArrayTensor(held.values), ArrayTensor(held.indices), tuple(held.shape)))
+    if isinstance(held, np.ndarray):
+        return ArrayReader(held)
+    raise ModelError("There are no values", "Nothing is selected that has any.")
+
+
+def targets_of(item: object) -> list[Target]:
+    """What can be shown of something selected, the likeliest first."""
+    if isinstance(item, Value):
+        return [*_value_targets(item, display(item.name, 80))]
+    if not isinstance(item, Node):
+        return []
+    found = []
+    for place in places(item):
+        output = item.outputs[0] if item.outputs else None
+        name = place.attribute or (output.name if output is not None else item.title)
+        part = "" if place.index is None else f"[{place.index}]"
+        found.append(Target(display(name, 80) + part, place))
+    if not (found and found[0].place is not None and not found[0].place.attribute):
+        for word, values in (("output", item.outputs), ("input", item.inputs)):
+            for value in dict.fromkeys(v for v in values if v is not None):
+                found.extend(_value_targets(value, f"{word} {display(value.name, 70)}"))
+    return found
+
+
+def _value_targets(value: Value, title: str) -> Iterator[Target]:
+    place = next(places(value), None)
+    yield Target(title, place) if place is not None else Target(title, None, value)
+
+
+def resolve(workspace: Workspace, target: Target) -> Subject:
+    """The target as it is now. Reads no values; asks for those of a run that are elsewhere."""
+    if target.place is not None:
+        return _of_model(target, tensor_at(target.place))
+    assert target.value is not None
+    return _of_run(workspace, target, target.value)
+
+
+def _of_model(target: Target, tensor: Tensor | SparseTensor | None) -> Subject:
+    if tensor is None:
+        return Subject(target, "none", problem="It is not there any more.")
+    kind: Kind = "sparse" if isinstance(tensor, SparseTensor) else "tensor"
+    storage = _storage_text(tensor.values if isinstance(tensor, SparseTensor) else tensor)
+    return Subject(
+        target, kind, tensor, tensor.element_type, tuple(tensor.shape), tensor.nbytes, storage, tensor.problem
+    )
+
+
+def _storage_text(tensor: Tensor) -> str:
+    match tensor.storage:
+        case "external":
+            location = display(str(getattr(tensor, "location", "")), 60)
+            return f"in the data file {location}"
+        case "memory":
+            return "changed, to be saved in a data file" if is_stored_outside(tensor) else "changed, not saved yet"
+        case _:
+            return "in the model file"
+
+
+def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
+    results = workspace.results
+    held = results.value_of(value)
+    if held is None:
+        done = results.has(value)
+        text = "The value is nothing (an empty optional)." if done else "No value yet: press Run (F6)."
+        return Subject(target, "none", problem=text)
+    stale = bool(results.is_stale(value))
+    before = results.before(value)
+    if isinstance(held, Summary):
+        info = held.info
+        waiting = results.fetch(value)
+        problem = "" if waiting else results.problem_of(value) or "The value was not kept."
+        kind: Kind = "tree" if info.kind in ("sequence", "map") else "none" if info.kind == "none" else "tensor"
+        return Subject(
+            target, "none" if kind == "tree" else kind, None, info.element_type, info.shape, info.nbytes, "of the run",
+            problem, waiting, stale,
+        )  # fmt: skip
+    if isinstance(before, Summary):
+        results.fetch(value, before=True)
+        before = None
+    info = describe(held)
+    mismatch = mismatch_text(value.type, info.element_type, info.shape) if info.kind in ("tensor", "sparse") else ""
+    kind = {"tensor": "tensor", "sparse": "sparse", "none": "none"}.get(info.kind, "tree")  # type: ignore[assignment]
+    return Subject(
+        target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, mismatch, before
+    )
+
+
+def mismatch_text(declared: Type | None, kind: ElementType | None, shape: tuple[int, ...]) -> str:
+    """How a declared type contradicts what was computed; empty when it does not."""
+    if not isinstance(declared, TensorType):
+        return ""
+    wrong = isinstance(declared.element_type, ElementType) and declared.element_type != kind
+    if declared.shape is not None:
+        dims = declared.shape.dims
+        wrong |= len(dims) != len(shape)
+        wrong |= any(isinstance(d, int) and d != n for d, n in zip(dims, shape, strict=False))
+    return f"declared {type_text(declared)}" if wrong else ""

@@ -1,0 +1,214 @@
+"""The number table: editing in cells, copying and pasting blocks as spreadsheets do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPalette
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLineEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QToolTip,
+    QWidget,
+)
+
+from model.elements import parse_element
+from model.errors import ModelError
+from viewer.qt_models.tensor import TensorTableModel
+from viewer.theme import monospace, theme
+
+if TYPE_CHECKING:
+    from model.edits.tensors import Region
+    from model.types import ElementType
+    from viewer.jobs import Jobs
+
+_COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
+_MOST_COPIED = 1_000_000
+
+
+class CellDelegate(QStyledItemDelegate):
+    """Lets a cell be left only with a text that is an element; says why it is not."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.element_type: ElementType | None = None
+        self.refusal = ""
+
+    def createEditor(  # noqa: N802 - Qt
+        self, parent: QWidget, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex
+    ) -> QWidget:
+        """A line of text."""
+        editor = QLineEdit(parent)
+        editor.setFont(monospace())
+        editor.setFrame(False)
+        editor.setAccessibleName("Element")
+        editor.textEdited.connect(lambda: self._say(editor, ""))
+        self.refusal = ""
+        return editor
+
+    def eventFilter(self, editor: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+        """Hold Enter and Tab back while the text is refused; losing the focus then gives the old value back."""
+        if isinstance(editor, QLineEdit):
+            if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _COMMITS:
+                if not self._accepts(editor):
+                    return True
+            elif event.type() == QEvent.Type.FocusOut and not self._accepts(editor):
+                self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.RevertModelCache)
+                return True
+        return super().eventFilter(editor, event)
+
+    def _accepts(self, editor: QLineEdit) -> bool:
+        try:
+            if self.element_type is not None:
+                parse_element(editor.text(), self.element_type)
+        except ModelError as error:
+            self._say(editor, f"{error.title}. {error.detail}")
+            return False
+        self._say(editor, "")
+        return True
+
+    def _say(self, editor: QLineEdit, refusal: str) -> None:
+        self.refusal = refusal
+        palette = editor.palette()
+        palette.setColor(QPalette.ColorRole.Text, theme().error if refusal else theme().text)
+        editor.setPalette(palette)
+        editor.setAccessibleDescription(refusal)
+        if refusal:
+            QToolTip.showText(editor.mapToGlobal(editor.rect().bottomLeft()), refusal, editor)
+        else:
+            QToolTip.hideText()
+
+
+class TensorTable(QTableView):
+    """One plane as numbers. Ctrl+C copies, Ctrl+V pastes, F2 or typing edits, Delete asks for a fill value."""
+
+    pasted = Signal(str, int, int)  # text, row and column of the plane
+    fill_wanted = Signal()
+
+    def __init__(self, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.cells = TensorTableModel(jobs, self)
+        self.setModel(self.cells)
+        self.delegate = CellDelegate(self)
+        self.setItemDelegate(self.delegate)
+        self.setAccessibleName("Values")
+        self.setAlternatingRowColors(False)
+        self.setWordWrap(False)
+        self.setCornerButtonEnabled(True)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+            | QAbstractItemView.EditTrigger.AnyKeyPressed
+        )
+        for header in (self.horizontalHeader(), self.verticalHeader()):
+            header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+            header.setHighlightSections(True)
+        self.set_metrics()
+
+    def set_metrics(self) -> None:
+        """Cells as high as the font needs and wide enough for most numbers."""
+        metrics = self.fontMetrics()
+        self.verticalHeader().setDefaultSectionSize(metrics.height() + 5)
+        wide = 24 if self.delegate.element_type is not None and self.delegate.element_type.bits in (0, 64, 128) else 12
+        if self.cells.format in ("in full", "hexadecimal"):
+            wide = max(wide, 20)
+        self.horizontalHeader().setDefaultSectionSize(metrics.horizontalAdvance("0") * wide + 14)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Copy, paste, fill."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy()
+        elif event.matches(QKeySequence.StandardKey.Paste):
+            self.paste()
+        elif event.key() == Qt.Key.Key_Delete and self.cells.commit is not None:
+            self.fill_wanted.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def copy(self) -> None:
+        """The selected cells as tab-separated text; of several blocks, what lies between them too."""
+        text = self.selected_text()
+        if text:
+            QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+
+    def selected_text(self) -> str:
+        """The selected cells in full, tabs between columns; nothing when there are more than a million."""
+        blocks = self.selectionModel().selection().toList()
+        if not blocks:
+            return ""
+        top, bottom = min(b.top() for b in blocks), max(b.bottom() for b in blocks)
+        left, right = min(b.left() for b in blocks), max(b.right() for b in blocks)
+        if (bottom - top + 1) * (right - left + 1) > _MOST_COPIED:
+            return ""
+        chosen = self.selectionModel()
+        role = Qt.ItemDataRole.EditRole
+        lines = []
+        for row in range(top, bottom + 1):
+            cells = (self.cells.index(row, column) for column in range(left, right + 1))
+            lines.append("\t".join(str(c.data(role) or "") if chosen.isSelected(c) else "" for c in cells))
+        return "\n".join(lines)
+
+    def paste(self) -> None:
+        """Put what the clipboard holds where the selection begins."""
+        text = QGuiApplication.clipboard().text()
+        if not text or self.cells.commit is None:
+            return
+        blocks = self.selectionModel().selection().toList()
+        current = self.currentIndex()
+        row = min((b.top() for b in blocks), default=max(current.row(), 0))
+        column = min((b.left() for b in blocks), default=max(current.column(), 0))
+        self.pasted.emit(text, row + self.cells.row_base, column)
+
+    def selected_regions(self) -> list[Region]:
+        """What is selected, as parts of the tensor; nothing when that is nothing, one cell or the whole plane."""
+        which = self.cells.slice
+        blocks = self.selectionModel().selection().toList()
+        if which is None or not blocks:
+            return []
+        base = self.cells.row_base
+        if len(blocks) == 1 and blocks[0].height() == blocks[0].width() == 1:
+            return []
+        regions: list[Region] = []
+        for block in blocks:
+            rows = slice(block.top() + base, block.bottom() + base + 1)
+            columns = slice(block.left(), block.right() + 1)
+            if which.wrap:
+                regions.extend(
+                    (slice(row * which.wrap + columns.start, row * which.wrap + columns.stop),)
+                    for row in range(rows.start, rows.stop)
+                )
+                continue
+            region: list[int | slice] = list(which.fixed)
+            if which.rows is not None:
+                region[which.rows] = rows
+            if which.columns is not None:
+                region[which.columns] = columns
+            regions.append(tuple(region))
+        return regions
+
+    def show_element(self, index: tuple[int, ...]) -> None:
+        """Select the cell of an element of the plane shown and bring it into view."""
+        if self.cells.slice is None:
+            return
+        row, column = self.cells.slice.position(index)
+        cell = self.cells.index(self.cells.scroll_to_row(row), column)
+        model: QAbstractItemModel = self.cells
+        if model.hasIndex(cell.row(), cell.column()):
+            self.setCurrentIndex(cell)
+            self.selectionModel().select(cell, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+            self.scrollTo(cell, QAbstractItemView.ScrollHint.PositionAtCenter)

@@ -1,0 +1,263 @@
+"""The numbers of one plane of a tensor as a table that reads only what is looked at."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from model.elements import element_text
+from model.errors import ModelError
+from model.types import ElementType
+from viewer.text import display
+from viewer.theme import monospace, theme
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from viewer.jobs import Jobs
+    from viewer.panels.tensor.readers import Reader, Slice
+
+Index = QModelIndex | QPersistentModelIndex
+
+#: How numbers can be written, by the name a person chooses.
+FORMATS = ("automatic", "4 decimals", "scientific", "in full", "hexadecimal")
+
+_BLOCK = 64  # rows and columns read at once
+_MOST_BLOCKS = 512
+_MOST_ROWS = 1_000_000  # a header keeps something for every section
+_MOST_COLUMNS = 100_000
+
+
+class TensorTableModel(QAbstractTableModel):
+    """Cells are elements. `commit(index, text)` is called with the element's index when one is typed in."""
+
+    def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._reader: Reader | None = None
+        self.slice: Slice | None = None
+        self.format = FORMATS[0]
+        self.row_base = 0  # the row of the plane that is the first of the table
+        self.commit: Callable[[tuple[int, ...], str], object] | None = None
+        self.refused: Callable[[ModelError], object] = lambda _error: None
+        self._rows = self._columns = 0
+        self._blocks: OrderedDict[tuple[int, int], NDArray[Any] | None] = OrderedDict()
+        self._font = monospace()
+
+    def show(self, reader: Reader | None, which: Slice | None) -> None:
+        """Look at a plane; the same size keeps scroll place and selection."""
+        rows, columns = (0, 0) if reader is None or which is None else which.size(reader.shape)
+        self._blocks.clear()
+        same = (rows, columns) == (self._rows, self._columns) and (self.slice is None) == (which is None)
+        if not same:
+            self.beginResetModel()
+            self.row_base = 0
+        self._reader, self.slice, self._rows, self._columns = reader, which, rows, columns
+        self._font = monospace()
+        if not same:
+            self.endResetModel()
+        elif rows:
+            self._all_changed()
+            self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, self.columnCount() - 1)
+
+    def set_format(self, name: str) -> None:
+        """Write numbers another way."""
+        self.format = name
+        if self._rows:
+            self._all_changed()
+
+    def _all_changed(self) -> None:
+        self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, self.columnCount() - 1))
+
+    @property
+    def plane_size(self) -> tuple[int, int]:
+        """Rows and columns of the plane, of which the table may show only a part."""
+        return self._rows, self._columns
+
+    def scroll_to_row(self, row: int) -> int:
+        """Make sure a row of the plane is in the table; returns its row there."""
+        base = 0 if row < _MOST_ROWS else row - row % _MOST_ROWS
+        if base != self.row_base:
+            self.beginResetModel()
+            self.row_base = base
+            self.endResetModel()
+        return row - base
+
+    # -- the table -------------------------------------------------------------------------------------------
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """Rows of the plane, up to what a header bears."""
+        return 0 if parent.isValid() else min(self._rows - self.row_base, _MOST_ROWS)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """Columns of the plane, likewise."""
+        return 0 if parent.isValid() else min(self._columns, _MOST_COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Positions along the axes."""
+        if role == Qt.ItemDataRole.DisplayRole and self.slice is not None:
+            if self.slice.wrap:
+                if orientation == Qt.Orientation.Horizontal:
+                    return f"+{section}"
+                return str((section + self.row_base) * self.slice.wrap)
+            return str(section if orientation == Qt.Orientation.Horizontal else section + self.row_base)
+        if role == Qt.ItemDataRole.FontRole:
+            return self._font
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        if role == Qt.ItemDataRole.FontRole:
+            return self._font
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            strings = self._reader is not None and self._reader.element_type is ElementType.STRING
+            side = Qt.AlignmentFlag.AlignLeft if strings else Qt.AlignmentFlag.AlignRight
+            return int(side | Qt.AlignmentFlag.AlignVCenter)
+        if role not in _ASKED or not self._is_element(index):
+            return None
+        known, value = self._value(index.row() + self.row_base, index.column())
+        if not known:
+            return "…" if role == Qt.ItemDataRole.DisplayRole else None
+        return self._answer(index, role, value)
+
+    def _answer(self, index: Index, role: int, value: Any) -> Any:
+        if role == Qt.ItemDataRole.DisplayRole:
+            return number_cell(value, self.format)
+        if role == Qt.ItemDataRole.EditRole:
+            return element_text(value)
+        if role == Qt.ItemDataRole.ForegroundRole:
+            colors = theme()
+            if _is_number(value):
+                if value != value:
+                    return colors.error
+                if abs(value) == float("inf"):
+                    return colors.warning
+                return colors.muted if value == 0 else None
+            return None
+        where = ", ".join(map(str, self.element(index)))
+        return f"[{where}] = {display(element_text(value), 400)}"
+
+    def _is_element(self, index: Index) -> bool:
+        which = self.slice
+        if self._reader is None or which is None or not index.isValid():
+            return False
+        if not which.wrap:
+            return True
+        return (index.row() + self.row_base) * which.wrap + index.column() < self._reader.shape[0]
+
+    def element(self, index: Index) -> tuple[int, ...]:
+        """The element of a cell."""
+        assert self.slice is not None
+        return self.slice.index(index.row() + self.row_base, index.column())
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Cells of what can be changed can be edited."""
+        if not self._is_element(index):
+            return Qt.ItemFlag.NoItemFlags
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        return flags | Qt.ItemFlag.ItemIsEditable if self.commit is not None else flags
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+        """Take what was typed, unless it is what stands there."""
+        if role != Qt.ItemDataRole.EditRole or self.commit is None or not self._is_element(index):
+            return False
+        if value == self.data(index, Qt.ItemDataRole.EditRole):
+            return True
+        try:
+            self.commit(self.element(index), str(value))
+        except ModelError as error:
+            self.refused(error)
+            return False
+        return True
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def _value(self, row: int, column: int) -> tuple[bool, Any]:
+        key = (row // _BLOCK, column // _BLOCK)
+        block = self._blocks.get(key)
+        if block is None:
+            if key in self._blocks:
+                return False, None
+            block = self._ask(key)
+            if block is None:
+                return False, None
+        return True, block[row % _BLOCK, column % _BLOCK]
+
+    def _ask(self, key: tuple[int, int]) -> NDArray[Any] | None:
+        """Read a block now when it is in memory; else have it read."""
+        reader, which = self._reader, self.slice
+        assert reader is not None
+        assert which is not None
+        rows = range(key[0] * _BLOCK, min((key[0] + 1) * _BLOCK, self._rows))
+        columns = range(key[1] * _BLOCK, min((key[1] + 1) * _BLOCK, self._columns))
+        while len(self._blocks) >= _MOST_BLOCKS:
+            self._blocks.popitem(last=False)
+        if reader.instant:
+            block = self._blocks[key] = reader.plane(which, rows, columns)
+            return block
+        self._blocks[key] = None
+
+        def arrived(block: NDArray[Any]) -> None:
+            if self._reader is reader and self.slice is which:
+                self._blocks[key] = block
+                first = self.index(rows.start - self.row_base, columns.start)
+                self.dataChanged.emit(first, self.index(rows[-1] - self.row_base, columns[-1]))
+
+        self._jobs.start("Reading values", lambda _: np.array(reader.plane(which, rows, columns)), done=arrived)
+        return None
+
+
+_ASKED = frozenset({
+    Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.ForegroundRole,
+    Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole,
+})  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, (str, bytes, bool, np.bool_)) and value is not None
+
+
+def number_cell(value: Any, style: str = FORMATS[0]) -> str:
+    """One element as a cell shows it."""
+    if isinstance(value, str):
+        return display(value, 200, elide="end")
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (complex, np.complexfloating)):
+        number = complex(value)
+        sign = "+" if not number.imag < 0 else "-"
+        return f"{number_cell(number.real, style)}{sign}{number_cell(abs(number.imag), style)}i"
+    if style == "in full":
+        return element_text(value)
+    if style == "hexadecimal":
+        return _hexadecimal(value)
+    if _is_whole(value):
+        return f"{float(value):.3e}" if style == "scientific" else str(int(value))
+    number = float(value)
+    if number != number:
+        return "NaN"
+    if number in (float("inf"), float("-inf")):
+        return "∞" if number > 0 else "−∞"
+    match style:
+        case "4 decimals":
+            return f"{number:.4f}"
+        case "scientific":
+            return f"{number:.3e}"
+        case _:
+            return f"{number:.6g}"
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) or getattr(value, "dtype", np.dtype("f4")).name.lstrip("u").startswith(
+        "int"
+    )
+
+
+def _hexadecimal(value: Any) -> str:
+    array = np.atleast_1d(np.asarray(value))
+    bits = array.view(f"u{array.dtype.itemsize}")[0]
+    return f"0x{int(bits):0{array.dtype.itemsize * 2}x}"

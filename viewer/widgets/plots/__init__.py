@@ -1,0 +1,1 @@
+"""Plots painted by ourselves: pictures of matrices, histograms and lines. They know arrays, not models."""

@@ -1,0 +1,68 @@
+"""From numbers to colours: viridis for amounts, a two-sided map for differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from PySide6.QtGui import QColor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Name = Literal["viridis", "difference", "grey"]
+
+_ANCHORS: dict[str, tuple[str, ...]] = {
+    "viridis": ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"),
+    "difference": ("#0b3d91", "#3f76c0", "#8fb4dd", "#eef1f5", "#f0b48a", "#d9722f", "#8c3a00"),
+    "grey": ("#000000", "#ffffff"),
+}
+
+#: What is no finite number.
+NOT_FINITE = (214, 39, 140)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Which numbers are the two ends of a map."""
+
+    low: float
+    high: float
+    name: Name = "viridis"
+
+    def colors(self, values: NDArray[Any]) -> NDArray[np.uint8]:
+        """[..., 4] bytes in the order of Qt's 32-bit pictures (blue, green, red, alpha)."""
+        numbers = np.asarray(values, np.float32)
+        finite = np.isfinite(numbers)
+        span = self.high - self.low
+        with np.errstate(all="ignore"):
+            scaled = (numbers - np.float32(self.low)) * np.float32(255 / span if span > 0 else 0)
+            steps = np.nan_to_num(np.clip(scaled, 0, 255), nan=0.0).astype(np.uint8)
+        result: NDArray[np.uint8] = table(self.name)[steps]
+        if not finite.all():
+            result[~finite] = (NOT_FINITE[2], NOT_FINITE[1], NOT_FINITE[0], 255)
+        return result
+
+
+@cache
+def table(name: Name) -> NDArray[np.uint8]:
+    """The 256 colours of a map as [256, 4]: blue, green, red, alpha."""
+    anchors = [QColor(text) for text in _ANCHORS[name]]
+    places = np.linspace(0, 255, len(anchors))
+    channels = [[c.blue() for c in anchors], [c.green() for c in anchors], [c.red() for c in anchors]]
+    steps = np.arange(256)
+    rounded = [np.interp(steps, places, channel).round() for channel in channels]
+    return np.stack([*rounded, np.full(256, 255.0)], axis=1).astype(np.uint8)
+
+
+def scale_of(values: NDArray[Any], name: Name = "viridis") -> Scale:
+    """The scale that just holds all finite values; one for differences has zero in its middle."""
+    numbers = np.asarray(values, np.float32)
+    finite = numbers[np.isfinite(numbers)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if name == "difference":
+        most = max(abs(low), abs(high)) or 1.0
+        return Scale(-most, most, name)
+    return Scale(low, high, name)

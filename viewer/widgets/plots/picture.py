@@ -1,0 +1,306 @@
+"""A picture of a matrix: zoom, pan, a legend, and the element under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QWidget
+
+from viewer.text import number_text
+from viewer.theme import monospace, theme, themes
+from viewer.widgets.plots.colormap import Scale, table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LEGEND = 74  # pixels right of the picture
+_MARGIN = 6
+_STATUS = 20
+_MOST_ZOOM = 200.0
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What is painted: [H, W, 4] bytes (blue, green, red, alpha), one pixel per cell.
+
+    `about(row, column)` says what a cell is, or nothing for a gap; `text(row, column)` what can be written into
+    one that is large enough. `stretch` lets cells be other than square.
+    """
+
+    pixels: NDArray[np.uint8]
+    scale: Scale | None = None
+    about: Callable[[int, int], str] = lambda _row, _column: ""
+    text: Callable[[int, int], str] | None = None
+    stretch: bool = False
+    note: str = ""
+
+
+class PictureView(QWidget):
+    """Wheel zooms where the pointer is, dragging pans, double-click fits; + − 0 and the arrows do it from the keyboard.
+
+    A cell can be walked to with Shift+arrows; what it is stands below the picture.
+    """
+
+    viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): the person moved
+    pointed = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("Picture of the tensor")
+        self.setMinimumSize(160, 100)
+        self._picture: Picture | None = None
+        self._image = QImage()
+        self._zoom = 1.0
+        self._centre = QPointF(0.5, 0.5)
+        self._drag: QPointF | None = None
+        self._cell: tuple[int, int] | None = None
+        themes().themeChanged.connect(self.update)
+
+    @property
+    def picture(self) -> Picture | None:
+        """What is shown."""
+        return self._picture
+
+    def show_picture(self, picture: Picture | None) -> None:
+        """Show another one; one of the same size keeps zoom and place."""
+        old = self._picture
+        self._picture = picture
+        self._image = QImage()
+        if picture is not None and picture.pixels.size:
+            height, width = picture.pixels.shape[:2]
+            pixels = np.ascontiguousarray(picture.pixels)
+            image = QImage(pixels.data, width, height, width * 4, QImage.Format.Format_ARGB32)
+            self._image = image.copy()
+        if old is None or picture is None or old.pixels.shape != picture.pixels.shape:
+            self.fit()
+            self._cell = None
+        self._tell()
+        self.update()
+
+    def fit(self) -> None:
+        """All of it."""
+        self._zoom, self._centre = 1.0, QPointF(0.5, 0.5)
+        self.update()
+
+    def set_view(self, view: tuple[float, float, float]) -> None:
+        """Zoom and place of a linked picture."""
+        self._zoom, self._centre = view[0], QPointF(view[1], view[2])
+        self.update()
+
+    # -- geometry --------------------------------------------------------------------------------------------
+
+    def _frame(self) -> QRectF:
+        """Where the picture may be."""
+        legend = _LEGEND if self._picture is not None and self._picture.scale is not None else 0
+        return QRectF(_MARGIN, _MARGIN, self.width() - 2 * _MARGIN - legend, self.height() - 2 * _MARGIN - _STATUS)
+
+    def _cell_size(self) -> tuple[float, float]:
+        """Width and height of a cell on the screen."""
+        frame, image = self._frame(), self._image
+        if image.isNull() or frame.width() < 1 or frame.height() < 1:
+            return 1.0, 1.0
+        across, down = frame.width() / image.width(), frame.height() / image.height()
+        if self._picture is None or not self._picture.stretch:
+            across = down = min(across, down)
+        return across * self._zoom, down * self._zoom
+
+    def _place(self) -> QRectF:
+        """Where the picture is on the screen; may reach beyond the frame."""
+        frame = self._frame()
+        across, down = self._cell_size()
+        width, height = across * self._image.width(), down * self._image.height()
+        left = frame.center().x() - self._centre.x() * width
+        top = frame.center().y() - self._centre.y() * height
+        return QRectF(left, top, width, height)
+
+    def _cell_at(self, point: QPointF) -> tuple[int, int] | None:
+        place = self._place()
+        if self._image.isNull() or not place.contains(point) or not self._frame().contains(point):
+            return None
+        across, down = self._cell_size()
+        row, column = int((point.y() - place.top()) / down), int((point.x() - place.left()) / across)
+        if row >= self._image.height() or column >= self._image.width():
+            return None
+        return row, column
+
+    def _keep_inside(self) -> None:
+        self._zoom = min(max(self._zoom, 1.0), _MOST_ZOOM)
+        half = 0.5 / self._zoom
+        self._centre = QPointF(min(max(self._centre.x(), half), 1 - half), min(max(self._centre.y(), half), 1 - half))
+
+    def zoom_by(self, factor: float, around: QPointF | None = None) -> None:
+        """Zoom, keeping what is at a point of the widget there."""
+        point = around or self._frame().center()
+        place = self._place()
+        if place.width() <= 0 or place.height() <= 0:
+            return
+        part = QPointF((point.x() - place.left()) / place.width(), (point.y() - place.top()) / place.height())
+        self._zoom = min(max(self._zoom * factor, 1.0), _MOST_ZOOM)
+        after = self._place()
+        moved = QPointF(after.left() + part.x() * after.width(), after.top() + part.y() * after.height()) - point
+        self._centre += QPointF(moved.x() / after.width(), moved.y() / after.height())
+        self._moved()
+
+    def _pan(self, across: float, down: float) -> None:
+        place = self._place()
+        self._centre -= QPointF(across / max(place.width(), 1), down / max(place.height(), 1))
+        self._moved()
+
+    def _moved(self) -> None:
+        self._keep_inside()
+        self.update()
+        self.viewed.emit((self._zoom, self._centre.x(), self._centre.y()))
+
+    # -- hands -----------------------------------------------------------------------------------------------
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+        """Zoom."""
+        self.zoom_by(1.0015 ** event.angleDelta().y(), event.position())
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Take hold."""
+        self._drag = event.position()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Pan, or say what is under the pointer."""
+        if self._drag is not None and event.buttons():
+            moved = event.position() - self._drag
+            self._drag = event.position()
+            self._pan(moved.x(), moved.y())
+            return
+        self._cell = self._cell_at(event.position())
+        self._tell()
+
+    def mouseReleaseEvent(self, _event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """Let go."""
+        self._drag = None
+
+    def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:  # noqa: N802 - Qt
+        """All of it again."""
+        self.fit()
+        self._moved()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+        """Zoom, pan, or walk from cell to cell."""
+        step = _ARROWS.get(Qt.Key(event.key()))
+        if step is not None and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            row, column = self._cell or (0, 0)
+            height, width = self._image.height(), self._image.width()
+            if height:
+                self._cell = (min(max(row + step[1], 0), height - 1), min(max(column + step[0], 0), width - 1))
+                self._tell()
+        elif step is not None:
+            self._pan(-40 * step[0], -40 * step[1])
+        elif event.text() in ("+", "="):
+            self.zoom_by(1.25)
+        elif event.text() == "-":
+            self.zoom_by(0.8)
+        elif event.text() == "0":
+            self.fit()
+            self._moved()
+        else:
+            super().keyPressEvent(event)
+
+    def _tell(self) -> None:
+        text = self.cell_text
+        self.setAccessibleDescription(text)
+        self.pointed.emit(text)
+        self.update()
+
+    @property
+    def cell_text(self) -> str:
+        """What the cell under the pointer is."""
+        return self._picture.about(*self._cell) if self._picture is not None and self._cell is not None else ""
+
+    # -- painting --------------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+        """Keep the picture in its frame."""
+        self._keep_inside()
+        super().resizeEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+        """The picture, its legend and what is under the pointer."""
+        painter = QPainter(self)
+        colors = theme()
+        painter.fillRect(self.rect(), colors.panel)
+        if self._image.isNull() or self._picture is None:
+            return
+        frame, place = self._frame(), self._place()
+        painter.save()
+        painter.setClipRect(frame)
+        across, down = self._cell_size()
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, across < 1 or down < 1)
+        painter.drawImage(place, self._image)
+        self._paint_numbers(painter, place, across, down)
+        if self._cell is not None:
+            row, column = self._cell
+            painter.setPen(colors.accent)
+            painter.drawRect(QRectF(place.left() + column * across, place.top() + row * down, across, down))
+        painter.restore()
+        if self._picture.scale is not None:
+            self._paint_legend(painter, self._picture.scale)
+        painter.setPen(colors.text)
+        line = QRectF(_MARGIN, self.height() - _STATUS - 2, self.width() - 2 * _MARGIN, _STATUS)
+        text = self.cell_text or self._picture.note
+        if not self.cell_text:
+            painter.setPen(colors.muted)
+        elided = QFontMetricsF(self.font()).elidedText(text, Qt.TextElideMode.ElideRight, line.width())
+        painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, elided)
+
+    def _paint_numbers(self, painter: QPainter, place: QRectF, across: float, down: float) -> None:
+        """The numbers themselves where cells are large enough to hold them."""
+        picture = self._picture
+        if picture is None or picture.text is None or across < 52 or down < 18:
+            return
+        font = monospace(max(self.font().pointSizeF() - 1, 7))
+        painter.setFont(font)
+        frame = self._frame()
+        first_row = max(int((frame.top() - place.top()) / down), 0)
+        first_column = max(int((frame.left() - place.left()) / across), 0)
+        last_row = min(int((frame.bottom() - place.top()) / down) + 1, self._image.height())
+        last_column = min(int((frame.right() - place.left()) / across) + 1, self._image.width())
+        for row in range(first_row, last_row):
+            for column in range(first_column, last_column):
+                color = self._image.pixelColor(column, row)
+                painter.setPen(Qt.GlobalColor.black if color.lightnessF() > 0.45 else Qt.GlobalColor.white)
+                cell = QRectF(place.left() + column * across, place.top() + row * down, across, down)
+                painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, picture.text(row, column))
+        painter.setFont(self.font())
+
+    def _paint_legend(self, painter: QPainter, scale: Scale) -> None:
+        colors = theme()
+        frame = self._frame()
+        bar = QRectF(frame.right() + 8, frame.top(), 10, frame.height())
+        steps = np.ascontiguousarray(table(scale.name)[::-1].reshape(256, 1, 4))
+        painter.drawImage(bar, QImage(steps.data, 1, 256, 4, QImage.Format.Format_ARGB32).copy())
+        painter.setFont(monospace(max(self.font().pointSizeF() - 1, 8)))
+        painter.setPen(colors.muted)
+        metrics = QFontMetricsF(painter.font())
+        for part, number in ((0.0, scale.high), (0.5, (scale.low + scale.high) / 2), (1.0, scale.low)):
+            y = bar.top() + part * bar.height() - part * metrics.height()
+            room = QRectF(bar.right() + 4, y, _LEGEND - 22, metrics.height())
+            painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, number_text(number, 3))
+        painter.setFont(self.font())
+
+
+_ARROWS = {
+    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1),
+}  # fmt: skip
