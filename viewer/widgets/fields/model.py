@@ -217,9 +217,9 @@ class RowModel(QAbstractItemModel):
             return row.tip or None
         return None
 
-    def flags(self, index: Index) -> Qt.ItemFlag:  # noqa: ARG002 - Qt
+    def flags(self, index: Index) -> Qt.ItemFlag:
         """All alike, without making a row: the view looks whether there is a field before it edits."""
-        return _FLAGS
+        return _FLAGS if index.isValid() else Qt.ItemFlag.NoItemFlags
 
 
 def _number(items: list[_Item], first: int) -> None:

@@ -1,0 +1,61 @@
+"""Outputs that come and go one by one, and functions that get another name."""
+
+import pytest
+
+from model.edits import functions, nodes
+from model.errors import ModelError
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+
+@pytest.fixture
+def document():
+    return builders.document(builders.BRANCHES)
+
+
+@pytest.fixture(autouse=True)
+def _undone_at_the_end(document):
+    before = snapshot(document.model)
+    yield
+    assert_linked(document.model)
+    while document.undo():
+        pass
+    assert snapshot(document.model) == before
+    assert_linked(document.model)
+
+
+def test_outputs_come_and_go_one_by_one(document):
+    node = builders.node(document, "double")
+    with document.edit("Produce") as edit:
+        third = nodes.produce_output(edit, node, 2)
+        assert nodes.produce_output(edit, node, 2) is third
+    assert node.outputs[1] is None
+    assert third.producer is node
+    with document.edit("Drop") as edit:
+        nodes.drop_output(edit, node, 2)
+    assert len(node.outputs) == 1
+
+
+def test_an_output_in_use_stays(document):
+    node = builders.node(document, "double")
+    with pytest.raises(ModelError, match="Output d is used"), document.edit("Drop") as edit:
+        nodes.drop_output(edit, node, 0)
+
+
+def test_calls_follow_a_function_to_its_new_name_and_domain(document):
+    function, call = document.model.functions[0], builders.node(document, "call")
+    with document.edit("Rename") as edit:
+        functions.rename_function(edit, function, name="times", domain="other")
+    assert function.key == ("other", "times", "")
+    assert (call.domain, call.op_type) == ("other", "times")
+    assert "other" in document.model.opset_imports
+
+
+def test_a_function_keeps_its_name_when_the_new_one_is_empty_or_taken(document):
+    function = document.model.functions[0]
+    with document.edit("Add") as edit:
+        functions.add_function(edit, "second")
+    for name in ("", "second"):
+        with pytest.raises(ModelError), document.edit("Rename") as edit:
+            functions.rename_function(edit, function, name=name)
+    assert function.name == "scale"

@@ -1,0 +1,82 @@
+"""Rows as a Qt model: whatever they change to, the model says so in Qt's own order of calls."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex
+from PySide6.QtTest import QAbstractItemModelTester
+
+from viewer.widgets.fields.editors import escaped, needs_escapes, unescaped
+from viewer.widgets.fields.model import RowModel
+from viewer.widgets.fields.rows import LazyRows, Row
+
+keys = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
+trees = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), keys, st.integers(0, 5))), max_size=6)
+
+
+def rows(tree):
+    """A list of rows; children are none, rows of these keys, or so many lazy ones."""
+    found = {}
+    for key, inner in tree:
+        children = None
+        if isinstance(inner, int):
+            children = LazyRows(inner, lambda i: Row(str(i), f"number {i}"))
+        elif inner is not None:
+            children = [Row(k, k) for k in inner]
+        found[key] = Row(key, key, children=children)
+    return list(found.values())
+
+
+def shown(model, parent=None):
+    parent = parent or QModelIndex()
+    found = []
+    for number in range(model.rowCount(parent)):
+        index = model.index(number, 0, parent)
+        found.append((model.row(index).key, shown(model, index)))
+    return found
+
+
+def expected(some):
+    return [(row.key, expected(row.rows())) for row in some]
+
+
+@given(st.lists(trees, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_any_rows_follow_any_others(qapp, versions):
+    model = RowModel()
+    QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Warning)
+    for tree in versions:
+        model.set_rows(rows(tree))
+        assert shown(model) == expected(rows(tree))
+
+
+@given(keys, keys)
+@settings(deadline=None)
+def test_rows_that_stay_are_the_same_rows_to_the_view(qapp, before, after):
+    model = RowModel()
+    model.set_rows([Row(k, k) for k in before])
+    held = {k: QPersistentModelIndex(model.find(k)) for k in before}
+    model.set_rows([Row(k, f"new {k}") for k in after])
+    for key, index in held.items():
+        assert index.isValid() == (key in after)
+        if index.isValid():
+            assert model.row(index).label == f"new {key}"
+
+
+def test_many_rows_are_made_only_when_looked_at(qapp):
+    made = []
+    model = RowModel()
+    model.set_rows([Row("list", "list", children=LazyRows(50_000, lambda i: made.append(i) or Row(str(i), str(i))))])
+    parent = model.index(0, 0)
+    assert model.rowCount(parent) == 50_000
+    model.flags(model.index(49_999, 0, parent))
+    assert not model.hasChildren(model.index(3, 0, parent))
+    assert made == []
+    assert model.index(7, 0, parent).data() == "7"
+    assert made == [7]
+
+
+@given(st.text(alphabet="a\\x8é\udc80\udcff", max_size=8))
+def test_escapes_read_back(text):
+    shown = escaped(text)
+    assert unescaped(shown) == text
+    assert not needs_escapes(shown)
