@@ -26,6 +26,7 @@ COMMANDS = {
     "run": "run a model and print or save its values",
     "test": "run a model on its test data and compare",
     "infer": "infer types and shapes and write them into a model",
+    "simplify": "fold, fuse and remove what a model does not need",
     "convert": "write a model in another form",
     "extract": "cut out the part between values",
     "edit": "do the edits of a recorded script",

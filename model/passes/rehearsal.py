@@ -56,19 +56,25 @@ class Rehearsal:
 
     def steps(self) -> list[Step]:
         """What was done to the copy, as steps on the real model. Call once, when the work is done."""
+        return [step for _, steps in self.entries() for step in steps]
+
+    def entries(self) -> list[tuple[str, list[Step]]]:
+        """The same as `steps`, entry by entry of the copy's history, with their titles. Call one of them once."""
         path = []
         entry = self.document.current
         while entry.parent is not None:
             path.append(entry)
             entry = entry.parent
         self.document.go_to(self.document.root)
-        carried = []
+        entries = []
         for entry in reversed(path):
+            carried = []
             for step in entry.steps:
                 # Before it is applied again: what it brings in is then as it was when it came.
                 carried.append(self._carry(step))
                 step.apply()
-        return carried
+            entries.append((entry.title, carried))
+        return entries
 
     # -- there ---------------------------------------------------------------------------------------------------
 

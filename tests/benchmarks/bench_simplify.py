@@ -134,7 +134,7 @@ def _feeds(source: Path) -> dict[str, Any]:
     from exec.inputs import make_feeds
     from model import load
 
-    return {value.name: content for value, content in make_feeds(load(source).graph).items()}
+    return make_feeds(load(source))
 
 
 def _is_close(a: Any, b: Any) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 1 << 16  # bytes of a constant whose values are kept
 
 #: Operators that give another result each time, beside those whose signature says so.
-_STOCHASTIC = frozenset({
+STOCHASTIC = frozenset({
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
 })  # fmt: skip
 
@@ -159,7 +159,7 @@ class Context:
 
     def is_deterministic(self, node: Node) -> bool:
         """Whether the node gives the same for the same inputs, what is inside its bodies included."""
-        if node.op_type in _STOCHASTIC and not node.domain:
+        if node.op_type in STOCHASTIC and not node.domain:
             return False
         if node.op_type == "Dropout" and not node.domain and not self.is_inference_dropout(node):
             return False

@@ -123,7 +123,7 @@ def _inline_loop(node: Node, body: Graph, rewriter: Rewriter) -> None:
     graph = node.graph
     assert graph is not None
     first = rewriter.constant(graph, np.array(0, np.int64), f"{node.title}_turn", node)
-    go_on = rewriter.constant(graph, np.array(True), f"{node.title}_condition", node)  # noqa: FBT003
+    go_on = rewriter.constant(graph, np.array(True), f"{node.title}_condition", node)
     given = dict(zip(body.inputs, (first, go_on, *node.inputs[2:]), strict=True))
     inline(node, body, given, list(zip(node.outputs, body.outputs[1:], strict=True)), rewriter)
     for value in (first, go_on):
@@ -131,8 +131,16 @@ def _inline_loop(node: Node, body: Graph, rewriter: Rewriter) -> None:
 
 
 PASSES = (
-    Pass("eliminate_if_with_const_cond", "If with a constant condition", "Puts the branch that is always taken in its place.",
-         _if_with_constant),
-    Pass("eliminate_loop_with_const_trip_count", "Loop of one turn or none", "Puts the body in its place.",
-         _loop_with_constant),
-)  # fmt: skip
+    Pass(
+        "eliminate_if_with_const_cond",
+        "If with a constant condition",
+        "Puts the branch that is always taken in its place.",
+        _if_with_constant,
+    ),
+    Pass(
+        "eliminate_loop_with_const_trip_count",
+        "Loop of one turn or none",
+        "Puts the body in its place.",
+        _loop_with_constant,
+    ),
+)

@@ -362,6 +362,18 @@ def _shape_part(node: Node, shape: Node, start: int, end: int, rewriter: Rewrite
     rewriter.collect([node])
 
 
+def _where(context: Context) -> Iterator[Match]:
+    """Where(Not(c), a, b) is Where(c, b, a)."""
+    for node in context.nodes("Where"):
+        negation = context.producer(node.inputs[0], "Not")
+        if negation is not None:
+            yield Match(f"{node.title}: chooses the other way round", (negation, node), partial(_swap, node, negation))
+
+
+def _swap(node: Node, negation: Node, rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, (negation.inputs[0], node.inputs[2], node.inputs[1]))
+
+
 def _nop_squeeze_unsqueeze(context: Context) -> Iterator[Match]:
     """Unsqueeze and Squeeze that take back what the node before did."""
     for node in context.nodes("Squeeze", "Unsqueeze"):
@@ -406,17 +418,37 @@ PASSES = (
     _pass("eliminate_nop_concat", "Concat of one", "Also Sum, Max, Min and Mean of one input.", _nop_concat),
     _pass("eliminate_nop_split", "Split into one", "Removes Split with one part.", _nop_split),
     _pass("eliminate_nop_slice", "Slices of everything", "Removes Slice that takes everything.", _nop_slice),
-    _pass("eliminate_nop_with_unit", "Adding 0, multiplying by 1",
-          "Removes arithmetic that changes neither values nor shape.", _nop_with_unit),
+    _pass(
+        "eliminate_nop_with_unit",
+        "Adding 0, multiplying by 1",
+        "Removes arithmetic that changes neither values nor shape.",
+        _nop_with_unit,
+    ),
     _pass("eliminate_nop_reduce", "Reductions of single elements", "Axes of size 1 with keepdims.", _nop_reduce),
     _pass("eliminate_nop_resize", "Resizing by 1", "Removes Resize and Upsample with all scales 1.", _nop_resize),
-    _pass("eliminate_nop_monotone_argmax", "Softmax before ArgMax",
-          "Takes ArgMax in front of Softmax, LogSoftmax and Exp. Elements that rounding makes equal may differ.",
-          _monotone_argmax),
-    _pass("eliminate_consecutive_idempotent_ops", "Repeated Relu, Abs, Floor …",
-          "Removes an operator that follows itself and then changes nothing.", _idempotent),
-    _pass("eliminate_squeeze_unsqueeze", "Squeeze and Unsqueeze that cancel",
-          "Removes pairs that add and remove the same axes.", _nop_squeeze_unsqueeze),
-    _pass("eliminate_shape_gather", "Parts of a shape",
-          "Lets Shape give the wanted part itself (opset 15).", _shape_gather),
-)  # fmt: skip
+    _pass(
+        "eliminate_nop_monotone_argmax",
+        "Softmax before ArgMax",
+        "Takes ArgMax in front of Softmax, LogSoftmax and Exp. Elements that rounding makes equal may differ.",
+        _monotone_argmax,
+    ),
+    _pass(
+        "eliminate_consecutive_idempotent_ops",
+        "Repeated Relu, Abs, Floor …",
+        "Removes an operator that follows itself and then changes nothing.",
+        _idempotent,
+    ),
+    _pass(
+        "eliminate_squeeze_unsqueeze",
+        "Squeeze and Unsqueeze that cancel",
+        "Removes pairs that add and remove the same axes.",
+        _nop_squeeze_unsqueeze,
+    ),
+    _pass(
+        "eliminate_shape_gather",
+        "Parts of a shape",
+        "Lets Shape give the wanted part itself (opset 15).",
+        _shape_gather,
+    ),
+    _pass("rewrite_where", "Where of a negated condition", "Swaps the branches instead.", _where),
+)

@@ -68,12 +68,14 @@ class Facts:
         for value in node.outputs:
             if value is not None:
                 self._seed(value)
-        if node.domain or not node.outputs or any(a.reference for a in node.attributes.values()):
+        if not node.outputs or any(a.reference for a in node.attributes.values()):
             return
         found = dims_of(self, node, opset)
         for output, dims in zip(node.outputs, found, strict=False):
             if output is not None and dims is not None:
                 self._refine(output, dims)
+        if node.domain:
+            return
         for output, contents in zip(node.outputs, contents_of(self, node, opset), strict=False):
             if output is not None and contents is not None and contents.size <= LARGEST_CONTENTS:
                 self.contents[output] = contents

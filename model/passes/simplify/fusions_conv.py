@@ -201,6 +201,48 @@ def _mul_into_conv(context: Context) -> Iterator[Match]:
     yield from _into_weights(context, ("Mul", "Div"))
 
 
+def _mul_before(context: Context) -> Iterator[Match]:
+    """A factor in front of a convolution or matrix product is a factor of its weights."""
+    for node in context.nodes("Conv", "Gemm"):
+        before = context.producer(node.inputs[0], "Mul", "Div")
+        weights = context.constant(node.inputs[1]) if len(node.inputs) > 1 else None
+        if before is None or weights is None or context.sole_user(node.inputs[0]) is not node:
+            continue
+        for place in (0, 1):
+            if len(before.inputs) != 2 or (before.op_type == "Div" and place == 1):
+                continue
+            factor = _one_number(context, before, before.inputs[place], before.inputs[1 - place])
+            source = before.inputs[place]
+            if factor is None or source is None or not np.isfinite(factor) or not _is_own(node.inputs[1], node):
+                continue
+            if context.is_float(source, node.inputs[1]) and context.array(node.inputs[1]) is not None:
+                yield Match(f"{before.title} goes into the weights of {node.title}", (before, node),
+                            partial(_scale_weights, context, node, source, factor))  # fmt: skip
+                break
+
+
+def _one_number(context: Context, node: Node, data: Value | None, constant: Value | None) -> float | None:
+    """The single number a value is multiplied by; None where there is none or it changes the shape."""
+    tensor, rank = context.constant(constant), context.facts.rank(data)
+    if tensor is None or rank is None or tensor.size != 1 or len(tensor.shape) > rank or context.opset(node) < 7:
+        return None
+    array = context.array(constant)
+    if array is None or array.dtype.kind not in "fV":
+        return None
+    number_ = float(array.reshape(-1)[0])
+    if node.op_type == "Div":
+        return 1 / number_ if number_ else None
+    return number_
+
+
+def _scale_weights(context: Context, node: Node, source: Value, factor: float, rewriter: Rewriter) -> None:
+    weights = context.array(node.inputs[1])
+    assert weights is not None
+    with np.errstate(over="ignore"):
+        scaled = (weights.astype(np.float64) * factor).astype(weights.dtype)
+    rewriter.set_inputs(node, (source, scaled, *node.inputs[2:]))
+
+
 # -- pads ---------------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +324,8 @@ PASSES = (
     Pass("fuse_add_into_gemm", "Add into Gemm", "Turns an addition per column into the bias.", _add_into_gemm),
     Pass("fuse_mul_into_conv", "Mul into Conv and Gemm", "Computes a factor per channel into the weights.",
          _mul_into_conv),
+    Pass("fuse_preceding_mul_into_conv", "Mul before Conv and Gemm", "Computes a factor into the weights behind it.",
+         _mul_before),
     Pass("fuse_pad_into_conv", "Pad into Conv", "Turns zero padding into the pads of the convolution.",
          _pad_into_conv),
     Pass("fuse_pad_into_pool", "Pad into pooling",

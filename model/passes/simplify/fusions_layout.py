@@ -223,9 +223,16 @@ def _consecutive_reshapes(context: Context) -> Iterator[Match]:
         if node.op_type == "Reshape" and context.constant(node.inputs[1]) is not None:
             yield Match(f"{before.title} is undone by {node.title}", (before, node),
                         partial(_set_view, node, before.inputs[0], entries))  # fmt: skip
-        elif node.op_type != "Reshape" and context.sole_user(node.inputs[0]) is node:
+        elif node.op_type != "Reshape" and _is_only_viewed(context, node.inputs[0]):
             yield Match(f"{before.title} and {node.title} become one Reshape", (before, node),
                         partial(_make_reshape, node, before.inputs[0], entries))  # fmt: skip
+
+
+def _is_only_viewed(context: Context, value: Value | None) -> bool:
+    """Whether all who use a value look at it in another shape, so that none needs it as it is."""
+    if value is None or context.is_protected(value) or value.is_output:
+        return False
+    return all(user.op_type in _VIEWS and user.inputs[0] is value for user in value.consumers)
 
 
 def _skip(node: Node, source: Value, rewriter: Rewriter) -> None:

@@ -40,6 +40,8 @@ def contents_of(facts: Facts, node: Node, opset: int) -> Sequence[NDArray[Any] |
 def dims_of(facts: Facts, node: Node, opset: int) -> Sequence[Dims | None]:
     """The dimensions of a node's outputs, as far as the rules here go."""
     inputs = [facts.dims(v) for v in node.inputs]
+    if node.domain:
+        return inputs[:1] if node.domain == "com.microsoft" and node.op_type in _MICROSOFT_SAME_SHAPE else ()
     if node.op_type in SAME_SHAPE:
         return inputs[:1]
     if node.op_type in BROADCASTING:
@@ -65,6 +67,10 @@ SAME_SHAPE = frozenset({
     "MeanVarianceNormalization", "Mish", "Neg", "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round",
     "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
     "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+})  # fmt: skip
+
+_MICROSOFT_SAME_SHAPE = frozenset({
+    "BiasGelu", "FastGelu", "Gelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
 })  # fmt: skip
 
 #: Operators whose output has the common shape of their inputs.

@@ -1,0 +1,93 @@
+"""Whether two models compute the same: both run on the same random inputs, outputs compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exec.compare import Difference, compare_values, is_close
+from exec.inputs import make_feeds
+from exec.session import Session
+from model.errors import ModelError
+from model.graph import Model
+from model.passes.simplify.context import STOCHASTIC
+from model.progress import SILENT, Progress
+
+_RTOL, _ATOL = 1e-3, 1e-5  # of what reordering of float arithmetic may do
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The result of a comparison. `agrees` is None when it could not be made; `reason` then says why."""
+
+    agrees: bool | None
+    runs: int = 0
+    largest_error: float = 0.0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.agrees is None:
+            return f"not compared: {self.reason}"
+        if not self.agrees:
+            return f"outputs differ: {self.reason}"
+        return f"outputs agree on {self.runs} random inputs, largest error {self.largest_error:.2g}"
+
+
+def compare_models(
+    before: Model,
+    after: Model,
+    *,
+    runs: int = 3,
+    seed: int = 0,
+    time_limit: float | None = 120.0,
+    progress: Progress = SILENT,
+) -> Agreement:
+    """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
+
+    Outputs that are not finite before are compared where they are. A model that does not run before cannot be
+    compared.
+    """
+    if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
+        return Agreement(None, reason="the model is random")
+    first, second = Session(before), Session(after)
+    worst = 0.0
+    for number in range(runs):
+        progress.report(number, runs, "Comparing outputs")
+        try:
+            feeds = make_feeds(before, seed=seed + number)
+            ours = first.run(feeds, values="outputs", seed=seed, time_limit=time_limit, progress=progress)
+            theirs = second.run(feeds, values="outputs", seed=seed, time_limit=time_limit, progress=progress)
+        except ModelError as error:
+            return Agreement(None, number, reason=str(error))
+        if not ours.ok or ours.stopped:
+            why = ours.stopped or str(ours.failures[0])
+            return Agreement(None, number, reason=f"the model does not run on random inputs ({why})")
+        if not theirs.ok or theirs.stopped:
+            why = theirs.stopped or str(theirs.failures[0])
+            return Agreement(False, number, reason=f"it does not run any more ({why})")
+        expected, found = ours.outputs, theirs.outputs
+        for name, value in expected.items():
+            if name not in found:
+                return Agreement(False, number, reason=f"output {name} is gone")
+            difference = compare_values(found[name], value)
+            if not is_close(found[name], value, _RTOL, _ATOL + _RTOL * _scale(value)):
+                return Agreement(False, number, reason=f"output {name} ({_told(difference)})")
+            worst = max(worst, _error(difference))
+    return Agreement(True, runs, worst)
+
+
+def _scale(value: object) -> float:
+    """The size of what an output holds, as errors come from large numbers that cancel."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc" or not value.size:
+        return 0.0
+    size = float(np.abs(value).max())
+    return size * 1e-1 if np.isfinite(size) else 0.0
+
+
+def _error(difference: Difference) -> float:
+    return difference.max_abs if np.isfinite(difference.max_abs) else 0.0
+
+
+def _told(difference: Difference) -> str:
+    return difference.problem or f"by up to {difference.max_abs:.3g}"
