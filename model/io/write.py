@@ -93,7 +93,7 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any]) -> Sequ
     """
     messages: Any = getattr(out, field)
     originals = getattr(original, field) if original is not None else ()
-    if len(originals) == len(sources) and all(map(_is, originals, sources)):
+    if len(messages) == len(originals) == len(sources) and all(map(_is, originals, sources)):
         return messages  # type: ignore[no-any-return]
     del messages[:]  # ClearField would cut this list off from the message
     for source in sources:

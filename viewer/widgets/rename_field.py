@@ -29,6 +29,7 @@ class RenameField(QLineEdit):
         self._view = view
         self._item = item
         self._first = item.name
+        self._left = False
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(f"Name of {display(item.title if isinstance(item, Node) else item.name, 60)}")
         self.setPlaceholderText("no name")
@@ -83,6 +84,9 @@ class RenameField(QLineEdit):
 
     def leave(self, _graph: object = None) -> None:
         """Close the field and give the keys back to the graph."""
+        if self._left:
+            return
+        self._left = True
         self._view.viewport_changed.disconnect(self._follow)
         self._view.workspace.graph_shown.disconnect(self.leave)
         self.error.hide()
@@ -108,11 +112,10 @@ class RenameField(QLineEdit):
     def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt
         """A click elsewhere takes the name; one that is refused is left alone."""
         super().focusOutEvent(event)
-        if not self.isVisible() or event.reason() == Qt.FocusReason.PopupFocusReason:
+        if self._left or event.reason() == Qt.FocusReason.PopupFocusReason:
             return
         self.commit()
-        if self.isVisible():
-            self.leave()
+        self.leave()
 
 
 def _place(view: GraphView, item: Node | Value) -> QRect:

@@ -481,3 +481,13 @@ def test_nodes_of_another_model_bring_their_weights(tmp_path, monkeypatch):
     RemoveNode(pasted).apply()
     InsertNode(model.graph, pasted).apply()
     assert load(to_bytes(model)).graph.nodes[3].attributes["value"].value.numpy().tolist() == weights.tolist()
+
+
+def test_the_last_attribute_of_a_node_can_be_removed():
+    from model.edits.attributes import remove_attribute
+    from tests.model import builders
+
+    document = builders.document()
+    with document.edit("Remove") as edit:
+        remove_attribute(edit, builders.node(document, "fourth"), "axis")
+    assert not onnx.load_from_string(to_bytes(document.model)).graph.node[3].attribute

@@ -1,0 +1,143 @@
+"""The spreadsheet of nodes: what it shows, edits, refuses, copies and pastes."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtWidgets import QApplication
+
+from viewer.panels.node_table import NodeTablePanel
+
+CONVS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[1, 4, 8, 8] x, float[4, 1, 3, 3] w, bool f) => (float[?, ?, ?, ?] y)
+{
+    [a] p = Conv <group: int = 4, strides: ints = [2, 2]> (x, w)
+    [b] q = Conv <group: int = 10> (p, w)
+    [r] s = Relu (q)
+    [i] y = If (f) <
+        then_branch: graph = t () => (float[?, ?, ?, ?] u) { [c] u = Conv <group: int = 2> (s, w) },
+        else_branch: graph = e () => (float[?, ?, ?, ?] v) { v = Neg (s) }
+    >
+}
+"""
+
+
+@pytest.fixture
+def panel(desk):
+    desk.open(CONVS)
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.resize(900, 300)
+    panel.show()
+    return panel
+
+
+def column(panel, title):
+    return [c.title for c in panel.model.columns].index(title)
+
+
+def cells(panel, title):
+    return [panel.model.index(row, column(panel, title)).data() for row in range(panel.model.rowCount())]
+
+
+def select(panel, title, *rows):
+    selection = panel.table.selectionModel()
+    selection.clearSelection()
+    for row in rows:
+        selection.select(panel.model.index(row, column(panel, title)), QItemSelectionModel.SelectionFlag.Select)
+
+
+def test_every_node_of_the_operator_in_all_graphs(panel):
+    assert panel.operator.currentText() == "Conv (3)"
+    assert cells(panel, "Name") == ["a", "b", "c"]
+    assert cells(panel, "group") == ["4", "10", "2"]
+    assert cells(panel, "strides") == ["2, 2", "", ""]
+    assert cells(panel, "auto_pad") == ["NOTSET"] * 3, "defaults are shown"
+    assert cells(panel, "Graph") == ["g", "g", "then_branch"]
+
+
+def test_numbers_sort_as_numbers(panel):
+    panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
+    assert cells(panel, "group") == ["2", "4", "10"]
+    panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.DescendingOrder)
+    assert cells(panel, "Name") == ["b", "a", "c"]
+
+
+def test_the_filter_speaks_the_query_language(panel):
+    panel.filter.setText("attr:group=10")
+    panel.refresh()
+    assert cells(panel, "Name") == ["b"]
+    panel.filter.setText("name:/(/")
+    panel.refresh()
+    assert "regular expression" in panel.error.text()
+
+
+def test_a_cell_is_edited_and_undone(panel, desk):
+    index = panel.model.index(0, column(panel, "strides"))
+    assert panel.model.setData(index, "1, 1")
+    assert desk.node("a").attributes["strides"].value == (1, 1)
+    assert desk.document.undo_title == "Set strides of a"
+    desk.run("edit.undo")
+    assert cells(panel, "strides")[0] == "2, 2"
+
+
+def test_typing_into_a_cell(panel, desk):
+    index = panel.model.index(1, column(panel, "group"))
+    panel.table.setCurrentIndex(index)
+    panel.table.edit(index)
+    editor = panel.table.findChild(type(panel.filter))
+    assert editor.text() == "10"
+    editor.selectAll()
+    desk.qtbot.keyClicks(editor, "5")
+    desk.qtbot.keyClick(editor, Qt.Key.Key_Return)
+    desk.qtbot.waitUntil(lambda: desk.node("b").attributes["group"].value == 5)
+
+
+def test_wrong_input_is_refused_saying_why(panel, desk):
+    index = panel.model.index(0, column(panel, "group"))
+    assert not panel.model.setData(index, "four")
+    assert "four" in panel.error.text()
+    assert desk.node("a").attributes["group"].value == 4
+
+
+def test_many_cells_at_once(panel, desk):
+    select(panel, "group", 0, 1, 2)
+    panel.bulk.setText("1")
+    desk.qtbot.mouseClick(panel.set_button, Qt.MouseButton.LeftButton)
+    assert cells(panel, "group") == ["1", "1", "1"]
+    desk.run("edit.undo")
+    assert cells(panel, "group") == ["4", "10", "2"]
+
+
+def test_all_or_nothing(panel, desk):
+    select(panel, "Name", 0, 1)
+    panel.bulk.setText("same")
+    panel.set_selected()
+    assert "same" in panel.error.text()
+    assert cells(panel, "Name") == ["a", "b", "c"]
+
+
+def test_copy_paste_and_clear(panel, desk):
+    select(panel, "group", 0, 1)
+    panel.copy_cells()
+    assert QApplication.clipboard().text() == "4\n10\n"
+    QApplication.clipboard().setText("7\n8\n")
+    panel.paste_cells()
+    assert cells(panel, "group") == ["7", "8", "2"]
+    QApplication.clipboard().setText("3")
+    panel.paste_cells()
+    assert cells(panel, "group") == ["3", "3", "2"]
+    panel.clear_cells()
+    assert "group" not in desk.node("a").attributes
+    assert cells(panel, "group") == ["1", "1", "2"], "the default is in force"
+
+
+def test_rows_follow_what_happens_elsewhere(panel, desk):
+    desk.select(desk.node("a"))
+    desk.run("edit.delete")
+    desk.qtbot.waitUntil(lambda: cells(panel, "Name") == ["b", "c"])
+    panel.operator.setCurrentIndex(0)
+    panel.refresh()
+    assert "Operator" in [c.title for c in panel.model.columns]
+    assert set(cells(panel, "Operator")) == {"Conv", "Relu", "If", "Neg"}

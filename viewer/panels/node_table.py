@@ -1,0 +1,273 @@
+"""Node table: every node of an operator as a row with its attributes; edit cells, columns and selections at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, Qt, QTimer
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model.errors import ModelError
+from model.graph import Node
+from model.queries.search import parse
+from viewer.dialogs.ask_text import ErrorLabel
+from viewer.panels import Panel
+from viewer.qt_models.node_table import NodeTableModel
+from viewer.text import display, plural
+from viewer.workspace import Workspace
+
+_DELAY_MS = 150
+_ALL = "All operators"
+_HELP = "Filter: words, op:Conv, name:/regex/, attr:group=1, dtype:float16 …"
+
+
+class NodeTablePanel(Panel):
+    """Choose an operator, filter, sort; type into cells, or into the field to set the selected cells together."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.model = NodeTableModel(workspace.document, self)
+        self.operator = QComboBox(self)
+        self.operator.setAccessibleName("Operator")
+        self.operator.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.filter = QLineEdit(self)
+        self.filter.setPlaceholderText(_HELP)
+        self.filter.setAccessibleName("Filter")
+        self.filter.setClearButtonEnabled(True)
+        self.bulk = QLineEdit(self)
+        self.bulk.setPlaceholderText("New value for the selected cells")
+        self.bulk.setAccessibleName("New value for the selected cells")
+        self.set_button = QPushButton("Set", self)
+        self.set_button.setEnabled(False)
+        self.table = self._table()
+        self.status = QLabel(self)
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status.setEnabled(False)
+        self.error = ErrorLabel(self)
+        self._lay_out()
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self.refresh)
+        self._listen()
+        self._choose_first()
+
+    def _table(self) -> QTableView:
+        table = QTableView(self)
+        table.setModel(self.model)
+        table.setAccessibleName("Nodes")
+        table.setAlternatingRowColors(True)
+        table.setWordWrap(False)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        table.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+            | QAbstractItemView.EditTrigger.AnyKeyPressed
+        )
+        table.verticalHeader().hide()
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 7)
+        header = table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        header.setSortIndicatorClearable(True)
+        table.setSortingEnabled(True)
+        table.setTabKeyNavigation(False)
+        table.installEventFilter(self)
+        return table
+
+    def _lay_out(self) -> None:
+        top, below = QHBoxLayout(), QHBoxLayout()
+        top.addWidget(self.operator)
+        top.addWidget(self.filter, 1)
+        below.addWidget(self.status)
+        below.addStretch(1)
+        below.addWidget(self.bulk, 1)
+        below.addWidget(self.set_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setSpacing(4)
+        layout.addLayout(top)
+        layout.addWidget(self.table, 1)
+        layout.addWidget(self.error)
+        layout.addLayout(below)
+        self.setFocusProxy(self.filter)
+
+    def _listen(self) -> None:
+        self.filter.textChanged.connect(lambda _text: self._delay.start())
+        self.operator.activated.connect(lambda _index: self.refresh())
+        self.bulk.returnPressed.connect(self.set_selected)
+        self.set_button.clicked.connect(self.set_selected)
+        self.model.refused.connect(self.error.show_error)
+        self.model.modelReset.connect(self._fit_columns)
+        self.table.selectionModel().selectionChanged.connect(self._on_selection)
+        changes = self.workspace.changes
+        changes.nodes_changed.connect(self._on_nodes)
+        changes.structure_changed.connect(self._on_structure)
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def _choose_first(self) -> None:
+        """The operator of the selected node, or the most frequent one."""
+        item = self.workspace.selection.current
+        self._list_operators()
+        if isinstance(item, Node):
+            index = self.operator.findData(_key(item.domain, item.op_type))
+            self.operator.setCurrentIndex(max(index, 0))
+        elif self.operator.count() > 1:
+            self.operator.setCurrentIndex(1)
+        self.refresh()
+
+    def show_operator(self, domain: str, op_type: str) -> None:
+        """Show the nodes of an operator."""
+        self._list_operators()
+        self.operator.setCurrentIndex(max(self.operator.findData(_key(domain, op_type)), 0))
+        self.refresh()
+
+    def _list_operators(self) -> None:
+        """The operators there are, the most frequent first; what is chosen stays chosen."""
+        counts = Counter((n.domain, n.op_type) for graph in self.workspace.model.graphs() for n in graph.nodes)
+        wanted = self.operator.currentData()
+        self.operator.clear()
+        self.operator.addItem(f"{_ALL} ({sum(counts.values()):,})", None)
+        for (domain, op_type), count in counts.most_common():
+            title = f"{display(domain, 40)}::{display(op_type, 60)}" if domain else display(op_type, 60)
+            self.operator.addItem(f"{title} ({count:,})", _key(domain, op_type))
+        if wanted is not None:
+            self.operator.setCurrentIndex(max(self.operator.findData(wanted), 0))
+
+    def refresh(self) -> None:
+        """List the nodes anew."""
+        self._delay.stop()
+        self.error.show_error(None)
+        self._list_operators()
+        wanted = self.operator.currentData()
+        try:
+            query = parse(self.filter.text(), self.workspace.types.type_of)
+        except ModelError as error:
+            self.error.show_error(error)
+            return
+        chosen = set(self._selected_nodes())
+        self.model.set(
+            node
+            for graph in self.workspace.model.graphs()
+            for node in graph.nodes
+            if (wanted is None or _key(node.domain, node.op_type) == wanted) and query.matches(node)
+        )
+        self._select(chosen)
+        self.status.setText(plural(len(self.model.nodes), "node"))
+
+    def _select(self, nodes: set[Node]) -> None:
+        selection = self.table.selectionModel()
+        for row, node in enumerate(self.model.nodes) if nodes else ():
+            if node in nodes:
+                selection.select(self.model.index(row, 0), QItemSelectionModel.SelectionFlag.Select)
+
+    def _fit_columns(self) -> None:
+        for section, column in enumerate(self.model.columns):
+            least = self.fontMetrics().horizontalAdvance(f"{column.title}00000")
+            width = self.table.sizeHintForColumn(section) + 16 if len(self.model.nodes) < 2000 else 0
+            self.table.setColumnWidth(section, min(max(least, width), 320))
+
+    def _on_nodes(self, nodes: set[Node]) -> None:
+        self.model.touch(nodes)
+
+    def _on_structure(self, _graphs: object) -> None:
+        self._delay.start()
+
+    # -- selecting and editing -------------------------------------------------------------------------------
+
+    def _selected_nodes(self) -> list[Node]:
+        rows = {index.row() for index in self.table.selectionModel().selectedIndexes()}
+        return [self.model.nodes[row] for row in sorted(rows) if row < len(self.model.nodes)]
+
+    def _on_selection(self, *_: object) -> None:
+        cells = self.table.selectionModel().selectedIndexes()
+        self.set_button.setEnabled(bool(cells))
+        self.set_button.setText(f"Set {plural(len(cells), 'cell')}" if cells else "Set")
+        if self.table.hasFocus() and cells:
+            self.workspace.reveal_all(self._selected_nodes())
+
+    def set_selected(self) -> None:
+        """Write the text of the field into every selected cell, as one edit."""
+        self._change([(index, self.bulk.text()) for index in self.table.selectionModel().selectedIndexes()])
+
+    def _change(self, cells: Sequence[tuple[QModelIndex, str]]) -> None:
+        self.error.show_error(None)
+        self.model.change(cells)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+        """Copy, paste and clear cells while the table has the focus."""
+        if watched is not self.table or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        keys = {
+            QKeySequence.StandardKey.Copy: self.copy_cells,
+            QKeySequence.StandardKey.Paste: self.paste_cells,
+            QKeySequence.StandardKey.Delete: self.clear_cells,
+        }
+        for key, act in keys.items():
+            if event.matches(key):
+                if event.type() == QEvent.Type.ShortcutOverride:
+                    event.accept()
+                elif event.type() == QEvent.Type.KeyPress:
+                    act()
+                return True
+        return super().eventFilter(watched, event)
+
+    def copy_cells(self) -> None:
+        """The selected cells as tab-separated text, as spreadsheets take it."""
+        cells = self.table.selectionModel().selectedIndexes()
+        if not cells:
+            return
+        rows = sorted({index.row() for index in cells})
+        columns = sorted({index.column() for index in cells})
+        chosen = {(index.row(), index.column()): self.model.source(index) for index in cells}
+        out = io.StringIO()
+        writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+        writer.writerows([[chosen.get((row, column), "") for column in columns] for row in rows])
+        QGuiApplication.clipboard().setText(out.getvalue().encode("utf-8", "replace").decode())
+
+    def paste_cells(self) -> None:
+        """Text of a spreadsheet from the first selected cell on; one cell goes into all that are selected."""
+        cells = self.table.selectionModel().selectedIndexes()
+        text = QGuiApplication.clipboard().text()
+        if not cells or not text:
+            return
+        first_line = text.splitlines()[0]
+        delimiter = "\t" if "\t" in first_line or '"' not in first_line else ","
+        block = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+        if len(block) == 1 and len(block[0]) == 1:
+            self._change([(index, block[0][0]) for index in cells])
+            return
+        top, left = min(index.row() for index in cells), min(index.column() for index in cells)
+        places = [
+            (self.model.index(top + y, left + x), cell)
+            for y, row in enumerate(block)
+            for x, cell in enumerate(row)
+            if top + y < self.model.rowCount() and left + x < self.model.columnCount()
+        ]
+        self._change(places)
+
+    def clear_cells(self) -> None:
+        """Take the selected attributes away; their defaults are in force then."""
+        cells = [i for i in self.table.selectionModel().selectedIndexes() if self.model.columns[i.column()].attribute]
+        self._change([(index, "") for index in cells])
+
+
+def _key(domain: str, op_type: str) -> str:
+    """What the list of operators remembers; Qt finds texts again, but not tuples."""
+    return f"{domain}::{op_type}"

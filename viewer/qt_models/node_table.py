@@ -1,0 +1,254 @@
+"""Nodes as rows of a spreadsheet: their names and attributes, to be edited one by one or many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+
+from model import schemas
+from model.attributes import Attribute, AttributeKind
+from model.attributetext import attribute_source, has_text, parse_any, parse_attribute
+from model.document import Document, Transaction
+from model.edits.attributes import expected_kind, remove_attribute, set_attribute
+from model.edits.nodes import change_operator, rename_node
+from model.errors import ModelError
+from model.graph import Graph, Node
+from model.schemas import AttributeSchema
+from viewer.places import name_of
+from viewer.text import display, plural
+from viewer.theme import theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+NAME, OPERATOR, GRAPH = "Name", "Operator", "Graph"
+_LOOKED_AT = 2000  # nodes whose attributes decide which columns there are
+_SHOWN = 32  # elements of a list
+_MOST_TEXT = 4096  # elements of a list that are offered for editing
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column shows: the name, the operator, the graph, or (`attribute`) an attribute."""
+
+    title: str
+    attribute: str = ""
+    tip: str = ""
+
+
+class NodeTableModel(QAbstractTableModel):
+    """Some nodes with the attributes their operators have."""
+
+    refused = Signal(object)  # ModelError: why a cell was not taken
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self.nodes: list[Node] = []
+        self.columns: list[Column] = [Column(NAME)]
+        self._rows: dict[Node, int] = {}
+        self._sorted_by: tuple[int, Qt.SortOrder] | None = None
+
+    def set(self, nodes: Iterable[Node]) -> None:
+        """Show these nodes, in the order last sorted by."""
+        self.beginResetModel()
+        self.nodes = list(nodes)
+        self.columns = _columns(self.nodes)
+        if self._sorted_by is not None and self._sorted_by[0] < len(self.columns):
+            self._order(*self._sorted_by)
+        self._rows = {node: row for row, node in enumerate(self.nodes)}
+        self.endResetModel()
+
+    def touch(self, nodes: Iterable[Node]) -> None:
+        """Nodes changed: show them as they are now. Costs the number of nodes that changed."""
+        rows = [self._rows[node] for node in nodes if node in self._rows]
+        if rows:
+            last = len(self.columns) - 1
+            self.dataChanged.emit(self.index(min(rows), 0), self.index(max(rows), last))
+
+    # -- Qt --------------------------------------------------------------------------------------------------
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """One row a node."""
+        return 0 if parent.isValid() else len(self.nodes)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """Name, operator, attributes, graph."""
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Titles of columns, with the attribute's description as tooltip."""
+        if orientation != Qt.Orientation.Horizontal or section >= len(self.columns):
+            return None
+        column = self.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.title
+        return column.tip or None if role == Qt.ItemDataRole.ToolTipRole else None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Tensors, graphs and the place of a node are not written as text."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemIsEditable if self._is_editable(index) else flags
+
+    def _is_editable(self, index: Index) -> bool:
+        column = self.columns[index.column()]
+        if column.title == GRAPH and not column.attribute:
+            return False
+        if not column.attribute:
+            return True
+        attribute = self.nodes[index.row()].attributes.get(column.attribute)
+        if attribute is None:
+            kind = expected_kind(self.nodes[index.row()], column.attribute)
+            return kind is None or has_text(kind)
+        if attribute.reference or not has_text(attribute.kind):
+            return False
+        return not isinstance(attribute.value, tuple) or len(attribute.value) <= _MOST_TEXT
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows; defaults stand muted."""
+        node, column = self.nodes[index.row()], self.columns[index.column()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+                return display(self._text(node, column, _SHOWN), 200, elide="end")
+            case Qt.ItemDataRole.EditRole:
+                return self.source(index)
+            case Qt.ItemDataRole.ForegroundRole if column.attribute and column.attribute not in node.attributes:
+                return theme().muted
+            case Qt.ItemDataRole.ToolTipRole:
+                return display(self._text(node, column, _SHOWN), 1000) or None
+        return None
+
+    def _text(self, node: Node, column: Column, limit: int | None) -> str:
+        if column.attribute:
+            attribute = node.attributes.get(column.attribute)
+            if attribute is None:
+                formal = _formal(node, column.attribute)
+                return "" if formal is None or formal.default is None else attribute_source(formal.default, limit)
+            return f"@{attribute.reference}" if attribute.reference else _written(attribute, limit)
+        if column.title == NAME:
+            return node.name
+        if column.title == OPERATOR:
+            return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        return name_of(node.graph) if node.graph is not None else ""
+
+    def source(self, index: Index) -> str:
+        """A cell as it is edited and copied: empty where the attribute is left out."""
+        node, column = self.nodes[index.row()], self.columns[index.column()]
+        if column.attribute and column.attribute not in node.attributes:
+            return ""
+        return self._text(node, column, None)
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+        """Take what was typed into one cell."""
+        if role != Qt.ItemDataRole.EditRole:
+            return False
+        return self.change([(index, str(value))])
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Order the rows by a column: numbers as numbers, texts as texts."""
+        self._sorted_by = None if column < 0 else (column, order)
+        if 0 <= column < len(self.columns):
+            self.layoutAboutToBeChanged.emit()
+            before = self.persistentIndexList()
+            held = [(self.nodes[index.row()], index.column()) for index in before]
+            self._order(column, order)
+            self._rows = {node: row for row, node in enumerate(self.nodes)}
+            self.changePersistentIndexList(before, [self.index(self._rows[node], col) for node, col in held])
+            self.layoutChanged.emit()
+
+    def _order(self, column: int, order: Qt.SortOrder) -> None:
+        chosen = self.columns[column]
+        self.nodes.sort(key=lambda node: self._sort_key(node, chosen), reverse=order == Qt.SortOrder.DescendingOrder)
+
+    def _sort_key(self, node: Node, column: Column) -> tuple[int, float, str]:
+        text = self._text(node, column, _SHOWN)
+        try:
+            return (0, float(text), "")
+        except ValueError:
+            return (1, 0.0, text.lower())
+
+    # -- editing ---------------------------------------------------------------------------------------------
+
+    def change(self, cells: Sequence[tuple[Index, str]]) -> bool:
+        """Write texts into cells as one edit; all or none. False when one was refused, see `refused`."""
+        changes = [(index, text) for index, text in cells if text != self.source(index)]
+        if not changes:
+            return True
+        places = [(self.nodes[index.row()], self.columns[index.column()], text) for index, text in changes]
+        try:
+            with self._document.edit(_title(places)) as edit:
+                for node, column, text in places:
+                    _write(edit, node, column, text)
+        except ModelError as error:
+            self.refused.emit(error)
+            return False
+        return True
+
+
+def _title(places: Sequence[tuple[Node, Column, str]]) -> str:
+    names = {column.title for _, column, _ in places}
+    what = display(names.pop(), 40) if len(names) == 1 else plural(len(places), "cell")
+    nodes = {node for node, _, _ in places}
+    where = display(next(iter(nodes)).title, 60) if len(nodes) == 1 else plural(len(nodes), "node")
+    return f"Set {what} of {where}"
+
+
+def _write(edit: Transaction, node: Node, column: Column, text: str) -> None:
+    if not column.attribute:
+        if column.title == NAME:
+            rename_node(edit, node, text)
+        elif column.title == OPERATOR:
+            domain, _, op_type = text.strip().rpartition("::")
+            change_operator(edit, node, op_type, "" if domain == "ai.onnx" else domain)
+        else:
+            raise ModelError("The graph of a node cannot be written", "Cut the node and paste it there.", node)
+        return
+    name = column.attribute
+    present = node.attributes.get(name)
+    if not text.strip() and not (present is not None and present.kind is AttributeKind.STRING and text):
+        if present is not None:
+            remove_attribute(edit, node, name)
+        return
+    if present is not None and not has_text(present.kind):
+        raise ModelError(f"{name} of {node.title} is not written as text", "Open it in the inspector.", node)
+    kind = expected_kind(node, name) or (present.kind if present is not None else None)
+    value, kind = parse_any(text) if kind is None else (parse_attribute(text, kind), kind)
+    set_attribute(edit, node, name, value, kind)
+
+
+def _written(attribute: Attribute, limit: int | None) -> str:
+    if has_text(attribute.kind):
+        return attribute_source(attribute, limit)
+    return f"({attribute.kind.name.lower().replace('_', ' ')})"
+
+
+def _formal(node: Node, name: str) -> AttributeSchema | None:
+    graph: Graph | None = node.graph
+    if graph is None:
+        return None
+    schema = schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
+    return None if schema is None else schema.attributes.get(name)
+
+
+def _columns(nodes: Sequence[Node]) -> list[Column]:
+    """Every attribute of the operators' signatures, then what else the first nodes carry."""
+    tips: dict[str, str] = {}
+    operators: dict[tuple[str, str], Node] = {}
+    for node in nodes:
+        operators.setdefault((node.domain, node.op_type), node)
+    for node in islice(operators.values(), 50):
+        schema = None
+        if node.graph is not None:
+            schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+        for name, formal in schema.attributes.items() if schema is not None else ():
+            tips.setdefault(name, " ".join(formal.doc.split())[:400])
+    for node in nodes[:_LOOKED_AT]:
+        for name in node.attributes:
+            tips.setdefault(name, "")
+    several = [Column(OPERATOR)] if len(operators) > 1 else []
+    graphs = {node.graph for node in nodes}
+    place = [Column(GRAPH)] if len(graphs) > 1 else []
+    return [Column(NAME), *several, *(Column(display(n, 60), n, display(tip, 400)) for n, tip in tips.items()), *place]
