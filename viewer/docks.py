@@ -141,6 +141,14 @@ class Docks(QObject):
         """Whether a panel's dock is shown, in front of others or behind them in its tabs."""
         return not self._docks[panel_id].isHidden()
 
+    def panel(self, panel_id: str) -> Panel | None:
+        """The panel of the document in front; made, shown and brought up first where it was never seen."""
+        dock = self._docks[panel_id]
+        if dock.panel is None:
+            dock.show()
+            dock.raise_()
+        return dock.panel
+
     def toggle(self, panel_id: str) -> None:
         """Close the panel when it can be seen, else bring it up."""
         dock = self._docks[panel_id]

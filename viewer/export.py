@@ -21,28 +21,26 @@ _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 
 def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
     """Ask for a file and write a part of the graph into it as it is drawn now, in a job."""
-    import numpy as np
-
-    from viewer.canvas.export import export_scene
+    from model.errors import ModelError
+    from viewer.canvas.export import export_scene, part_of
     from viewer.theme import theme
 
-    scene = tab.view.scene
-    if scene is None:
+    try:
+        which: Literal["all", "view", "selection"] = "all" if part == "graph" else part
+        scene, area, colouring = part_of(tab.view, which, tab.workspace.selection.items)
+    except ModelError as error:
+        window.report(error)
         return
     suggestion = Path(tab.workspace.title).with_suffix(".png")
     path = ask_save(window, window.settings, "Export picture", _beside(tab, suggestion), _FILTERS)
     if path is None:
         return
-    area = tab.view.viewport.area if part == "view" else None
-    if part == "selection":
-        boxes = {box for item in tab.workspace.selection.items for box in scene.drawing.boxes_of(item)}
-        scene = scene.only(np.array(sorted(boxes), np.int64))
     # Types are read from the model here, on its own thread; the job sees only this table.
     types = {value: tab.view.type_of(value) for value in scene.drawing.values}
     colors = theme()
 
     def work(progress: Progress) -> Exported:
-        return export_scene(scene, path, colors, area=area, type_of=types.get, progress=progress)
+        return export_scene(scene, path, colors, area=area, colouring=colouring, type_of=types.get, progress=progress)
 
     def done(written: Exported) -> None:
         shrunk = "" if written.scale >= 1 else f" It was shrunk to {written.scale * 100:.0f} % to fit the format."

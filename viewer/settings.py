@@ -37,6 +37,11 @@ DIRECTION = Option("graph/direction", "down", "Direction of the graph", choices=
 SHOW_ATTRIBUTES = Option("graph/attributes", True, "Show attributes in nodes")
 SHOW_INITIALIZERS = Option("graph/initializers", True, "Show initializers in nodes")
 SHOW_NAMES = Option("graph/names", False, "Show names instead of operator types")
+GROUPS = Option(
+    "graph/groups", "large", "Group nodes by name scope", choices=("large", "always", "never"),
+    help="In large graphs, in all, or in none.",
+)  # fmt: skip
+FOLD_SHARED = Option("graph/fold-shared-constants", True, "Show Constants that several nodes use inside each of them")
 WHEEL_ZOOMS = Option("graph/wheel-zooms", False, "Mouse wheel zooms without Ctrl")
 RESTORE_VIEW = Option("graph/restore-view", True, "Return to where a file was left")
 RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified file that changed on disk")
@@ -45,7 +50,8 @@ LAST_FOLDER = Option("files/folder", "")
 
 #: What the preferences show, in order.
 PREFERENCES: tuple[Option[Any], ...] = (
-    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, WHEEL_ZOOMS, RESTORE_VIEW, RELOAD_SILENTLY,
+    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, WHEEL_ZOOMS,
+    RESTORE_VIEW, RELOAD_SILENTLY,
 )  # fmt: skip
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from PySide6.QtCore import Qt
+
 from model.graph import Function, Graph, Node, TrainingInfo
 from viewer.actions.action import Action, Context, Menu, with_document
 
@@ -105,6 +107,23 @@ def _cycle_tab(step: int, context: Context) -> None:
 
 def _several_tabs(context: Context) -> bool:
     return len(context.window.tabs()) > 1
+
+
+def _next_match(step: int, context: Context) -> None:
+    """From match to match without leaving the graph; asks what to look for where nothing was."""
+    from viewer.panels.find import FindPanel
+
+    panel = context.window.docks.panel("find")
+    if not isinstance(panel, FindPanel) or not panel.box.text().strip():
+        context.window.docks.open("find")
+    else:
+        panel.step(step)
+
+
+def _focus_graph(context: Context) -> None:
+    tab = context.window.tab
+    if tab is not None:
+        tab.view.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
 def _properties(context: Context) -> None:
@@ -247,11 +266,39 @@ ACTIONS = (
         words="inspector information metadata",
     ),
     Action(
+        id="go.next_match",
+        title="Next &Match",
+        run=partial(_next_match, 1),
+        menu=Menu.GO,
+        section=4,
+        shortcut=("F3",),
+        tip="The next node or value that Find found.",
+        words="find search again",
+    ),
+    Action(
+        id="go.previous_match",
+        title="Previous M&atch",
+        run=partial(_next_match, -1),
+        menu=Menu.GO,
+        section=4,
+        shortcut=("Shift+F3",),
+        words="find search back",
+    ),
+    Action(
+        id="go.graph",
+        title="Keyboard to the &Graph",
+        run=_focus_graph,
+        menu=Menu.GO,
+        section=4,
+        shortcut=("F7",),
+        words="focus canvas leave panel",
+    ),
+    Action(
         id="go.next_tab",
         title="&Next Tab",
         run=partial(_cycle_tab, 1),
         menu=Menu.GO,
-        section=4,
+        section=5,
         shortcut=("Ctrl+Tab", "Ctrl+PgDown"),
         enabled=_several_tabs,
     ),
@@ -260,7 +307,7 @@ ACTIONS = (
         title="Pre&vious Tab",
         run=partial(_cycle_tab, -1),
         menu=Menu.GO,
-        section=4,
+        section=5,
         shortcut=("Ctrl+Shift+Tab", "Ctrl+PgUp"),
         enabled=_several_tabs,
     ),

@@ -9,6 +9,7 @@ from viewer.actions.action import Action, Context, Menu, always, with_document, 
 from viewer.panels import PANELS, PanelInfo
 from viewer.settings import (
     DIRECTION,
+    FOLD_SHARED,
     SHOW_ATTRIBUTES,
     SHOW_INITIALIZERS,
     SHOW_NAMES,
@@ -33,6 +34,20 @@ def _toggle_minimap(context: Context) -> None:
     minimap.set_wanted(not minimap.wanted)
 
 
+def _toggle_groups(context: Context) -> None:
+    view = _view(context)
+    view.set_option_groups(not view.is_grouped)
+
+
+def _toggle_devices(context: Context) -> None:
+    view = _view(context)
+    view.set_devices(shown=not view.shows_devices)
+
+
+def _has_devices(context: Context) -> bool:
+    return context.document_open and bool(context.opened.model.configurations)
+
+
 def _toggle(option: Option[bool], context: Context) -> None:
     context.window.settings.set(option, not context.window.settings.get(option))
 
@@ -49,7 +64,7 @@ def _switch(action_id: str, title: str, option: Option[bool], shortcut: str, ico
         checked=partial(_is_on, option),
         menu=Menu.VIEW,
         section=2,
-        shortcut=(shortcut,),
+        shortcut=(shortcut,) if shortcut else (),
         enabled=always,
         icon=icon,
         words=words,
@@ -171,6 +186,7 @@ ACTIONS = (
     _switch("view.attributes", "Show A&ttributes", SHOW_ATTRIBUTES, "Ctrl+D", "attributes", "hide"),
     _switch("view.initializers", "Show Initiali&zers", SHOW_INITIALIZERS, "Ctrl+I", "initializers", "hide weights"),
     _switch("view.names", "Show &Names", SHOW_NAMES, "Ctrl+U", "names", "hide labels types"),
+    _switch("view.fold_shared", "Shared &Constants Inside Nodes", FOLD_SHARED, "", "", "fold constants inline hide"),
     _switch("view.wheel", "&Mouse Wheel Zooms", WHEEL_ZOOMS, "Ctrl+M", "", "scroll"),
     Action(
         id="view.direction",
@@ -185,6 +201,31 @@ ACTIONS = (
         toolbar=44,
         tip="Lay the graph out from left to right instead of from top to bottom.",
         words="horizontal vertical layout down turn",
+    ),
+    Action(
+        id="view.groups",
+        title="&Group by Name Scope",
+        run=_toggle_groups,
+        checked=lambda context: context.document_open and _view(context).is_grouped,
+        menu=Menu.VIEW,
+        section=3,
+        shortcut=("G",),
+        on_graph=True,
+        contexts=frozenset({"canvas"}),
+        tip="Show nodes whose names share a scope as one block that opens in place.",
+        words="hierarchy blocks modules namespace scopes collapse",
+    ),
+    Action(
+        id="view.devices",
+        title="Colour by De&vice or Pipeline Stage",
+        run=_toggle_devices,
+        checked=lambda context: context.document_open and _view(context).shows_devices,
+        menu=Menu.VIEW,
+        section=3,
+        enabled=_has_devices,
+        contexts=frozenset({"canvas"}),
+        tip="Where the model's device configurations put each node, instead of what sort of operator it is.",
+        words="sharding parallel gpu color",
     ),
     Action(
         id="view.expand_all",

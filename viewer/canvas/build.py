@@ -333,9 +333,13 @@ def inner_graph(subject: object, model: Model | None) -> Graph | None:
 def initial_expansion(graph: Graph, most: int = 24) -> set[Hashable]:
     """Which groups to open at first so that a model reads as its blocks: outermost first, while few boxes result."""
     tree = scope_tree(graph)
-    shown = len(tree.root.children) + min(len(tree.root.nodes), most // 2)
     opened: set[Hashable] = set()
-    pending = list(tree.root.children)
+    top = tree.root
+    while (main := _main_scope(top)) is not None:  # a model whose nodes are all in "model" shows what is in it
+        opened.add(((), main.path))
+        top = main
+    shown = len(top.children) + min(len(top.nodes), most // 2)
+    pending = list(top.children)
     while pending:
         scope = max(pending, key=lambda s: s.count)
         pending.remove(scope)
@@ -346,6 +350,12 @@ def initial_expansion(graph: Graph, most: int = 24) -> set[Hashable]:
         shown += inner - 1
         pending.extend(scope.children)
     return opened
+
+
+def _main_scope(scope: Scope) -> Scope | None:
+    """The inner scope that holds nearly all there is; None where there are several, or it has none inside."""
+    largest = max(scope.children, key=lambda child: child.count, default=None)
+    return largest if largest is not None and largest.children and largest.count * 10 >= scope.count * 9 else None
 
 
 def _node_buttons(bodies: tuple[Graph, ...], function: Function | None) -> tuple[Button, ...]:

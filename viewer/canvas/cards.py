@@ -66,8 +66,7 @@ class Cards:
             )  # fmt: skip
         title, note = self._header(node)
         box = self._sized(
-            Kind.NODE, node, key, title, note, self._rows(node), operator_category(node.domain, node.op_type),
-            buttons, parent,
+            Kind.NODE, node, key, title, note, self._rows(node), _category(node, buttons), buttons, parent,
         )  # fmt: skip
         self._nodes[node] = box
         return box
@@ -116,7 +115,7 @@ class Cards:
         category, note = "", ""
         if isinstance(subject, Node):
             title, note = self._header(subject)
-            category = operator_category(subject.domain, subject.op_type)
+            category = _category(subject, buttons)
         elif isinstance(subject, Scope):
             title = display(subject.name, _TITLE_LIMIT)
             note = plural(subject.count, "node")
@@ -206,6 +205,11 @@ class Cards:
             note = measure.elided(note, Style.ROW, room, middle=True) if room >= min(needed, 64.0) else ""
         height = HEADER + (len(rows) * ROW + 2 * ROWS_PADDING if rows else 0.0)
         return Box(kind, subject, key, title, note, rows, category, buttons, parent, width, height, names)
+
+
+def _category(node: Node, buttons: tuple[Button, ...]) -> str:
+    """Of a node's colour: calls of the model's own functions have one for themselves."""
+    return "function" if "ƒ" in buttons else operator_category(node.domain, node.op_type)
 
 
 def _even(length: float) -> float:

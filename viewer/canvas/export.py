@@ -10,7 +10,7 @@ import contextlib
 import io
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -114,19 +114,26 @@ def export_scene(
 
 def part_of(
     surface: Surface, which: Literal["all", "view", "selection"], selected: Iterable[object] = ()
-) -> tuple[Scene, Area | None]:
-    """What of a canvas to export: a scene, and the area of it to show (None: all). ModelError when there is nothing."""
+) -> tuple[Scene, Area | None, Colouring | None]:
+    """What of a canvas to export: a scene, the area of it to show (None: all), and its colours (None: the usual).
+
+    ModelError when there is nothing.
+    """
     scene = surface.scene
     if scene is None:
         raise ModelError("There is nothing to draw yet", "The graph is still being laid out.")
     if which == "all":
-        return scene, None
+        return scene, None, surface.colouring
     if which == "view":
-        return scene, surface.viewport.area
+        return scene, surface.viewport.area, surface.colouring
     boxes = [box for item in selected for box in scene.drawing.boxes_for(item)]
     if not boxes:
         raise ModelError("There is nothing to draw", "Nothing that is selected is in this graph.")
-    return scene.only(np.array(boxes, np.intp)), None
+    kept = np.unique(np.array(boxes, np.intp))
+    colouring = surface.colouring
+    if colouring is not None:
+        colouring = replace(colouring, indices=colouring.indices[kept])
+    return scene.only(kept), None, colouring
 
 
 class _Picture:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from model.graph import Value
 from model.types import TensorType, Type
 from viewer.canvas.captions import short_shape
 from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
@@ -23,6 +25,7 @@ _WIDEST = 190.0
 #: Labels reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = 160.0
 
+_MOST_CONSUMERS = 50
 _TILE = 3000.0  # labels of more than this at once are compared tile by tile
 
 
@@ -44,6 +47,17 @@ def short_type(type_: Type | None) -> str:
     return "" if type_ is None else type_text(type_)
 
 
+def split_text(value: Value) -> str:
+    """How the first device configuration that says so splits a value: ``axis 0 ÷ 2``; empty where none does."""
+    for node in (value.producer, *islice(value.consumers, _MOST_CONSUMERS)):
+        for configuration in node.device_configurations if node is not None else ():
+            for spec in configuration.sharding:
+                if spec.tensor_name == value.name:
+                    axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
+                    return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
+    return ""
+
+
 class Labels:
     """The labels of a scene, placed where they are looked at.
 
@@ -57,6 +71,8 @@ class Labels:
         self._type_of = type_of
         self._placed: dict[int, Label | None] = {}
         self._free: dict[int, bool] = {}
+        model = scene.drawing.graph.model
+        self._is_spread = model is not None and bool(model.configurations)
         self._first = self._labelled_edges()
         starts = self._start_points()
         self._grid = Grid(np.concatenate([starts, starts], 1))
@@ -125,7 +141,10 @@ class Labels:
     def _text(self, edge: int) -> str:
         drawing = self._scene.drawing
         count = int(drawing.multiplicity[edge])
-        text = f"{count} values" if count > 1 else short_type(self._type_of(drawing.values[edge]))
+        value = drawing.values[edge]
+        text = f"{count} values" if count > 1 else short_type(self._type_of(value))
+        if count == 1 and self._is_spread:
+            text = " · ".join(filter(None, (text, split_text(value))))
         return self._measure.elided(text, Style.LABEL, _WIDEST)
 
     def _label(self, edge: int) -> Label | None:

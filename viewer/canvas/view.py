@@ -45,10 +45,14 @@ from viewer.canvas.surface import READABLE, Surface
 from viewer.changes import touched_by
 from viewer.places import place_text
 from viewer.selection import Item
-from viewer.settings import DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
+from viewer.settings import DIRECTION, FOLD_SHARED, GROUPS, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
 from viewer.text import plural
 from viewer.theme import theme, themes
 from viewer.workspace import Workspace
+
+#: Settings that change what is drawn.
+_DRAWN = frozenset(o.key for o in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED))
+_GROUPS = {"large": None, "always": True, "never": False}
 
 
 class GraphView(Surface):
@@ -66,6 +70,7 @@ class GraphView(Surface):
         self._pending = Pending()
         self._types: TypeOf | None = None
         self._shades: Callable[[Scene], Colouring] | None = None
+        self._shows_devices = False
         self._marked: dict[str, list[object]] = {}
         self._current: Hashable = None  # key of the box that was clicked or walked to last
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
@@ -111,7 +116,8 @@ class GraphView(Surface):
             attributes=get(SHOW_ATTRIBUTES),
             initializers=get(SHOW_INITIALIZERS),
             names=get(SHOW_NAMES),
-            groups=self._place.groups,
+            fold_shared_constants=get(FOLD_SHARED),
+            groups=self._place.groups if self._place.groups is not None else _GROUPS[get(GROUPS)],
             direction=direction,
         )
 
@@ -129,9 +135,10 @@ class GraphView(Surface):
     def _place(self) -> Place:
         place = self._places.get(self._graph)
         if place is None:
-            large = len(self._graph.nodes) > Options().many
-            place = Place(set(initial_expansion(self._graph)) if large else set())
-            self._places[self._graph] = place
+            place = self._places[self._graph] = Place(set())
+            wanted = _GROUPS[self.workspace.settings.get(GROUPS)]
+            if wanted or (wanted is None and len(self._graph.nodes) > Options().many):
+                place.expanded |= initial_expansion(self._graph)
         return place
 
     def reload(self) -> None:
@@ -252,7 +259,7 @@ class GraphView(Surface):
             self.repaint_boxes(patch.boxes, patch.edges)
 
     def _on_setting(self, key: str) -> None:
-        if key in (DIRECTION.key, SHOW_ATTRIBUTES.key, SHOW_INITIALIZERS.key, SHOW_NAMES.key):
+        if key in _DRAWN:
             self._rebuild.start()
 
     def type_of(self, value: Value) -> Type | None:
@@ -273,9 +280,17 @@ class GraphView(Surface):
         self.repaint_labels()
 
     def set_option_groups(self, groups: bool | None) -> None:
-        """Draw name scopes as groups, or not; None: only in large graphs."""
+        """Draw name scopes as groups, or not; None: as the settings say."""
         self._place.groups = groups
-        self._rebuild.start()
+        if groups and not self._place.expanded:
+            self._place.expanded |= initial_expansion(self._graph)
+        self._pending.fit = True
+        self._load()
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether name scopes are drawn as groups."""
+        return self.scene is not None and self.scene.drawing.grouped
 
     def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
         """Colour nodes by a number each (time, size, error), with a legend; None: by category again."""
@@ -299,9 +314,16 @@ class GraphView(Surface):
             return colouring.by_key(scene, theme(), colouring.device_keys(nodes), "Device")
 
         self._set_shades(by_device if shown else None)
+        self._shows_devices = shown
+
+    @property
+    def shows_devices(self) -> bool:
+        """Whether nodes have the colour of their device or pipeline stage."""
+        return self._shows_devices
 
     def _set_shades(self, shades: Callable[[Scene], Colouring] | None) -> None:
         self._shades = shades
+        self._shows_devices = False
         self._apply_shades()
 
     def _apply_shades(self) -> None:

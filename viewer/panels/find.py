@@ -174,6 +174,28 @@ class FindPanel(Panel):
         self._on_current(index)
         self.workspace.trigger("panel.inspector")
 
+    def step(self, by: int) -> None:
+        """Go to the next or, with -1, the previous match, around the ends; search first where that is due."""
+        if self._delay.isActive() or (self.box.text() and not self.matches.items):
+            self.start()
+            self._work()
+        count = len(self.matches.items)
+        if not count:
+            self.activate()
+            return
+        row = self.list.currentIndex().row()
+        row = (row + by) % count if row >= 0 else (0 if by > 0 else count - 1)
+        self.list.setCurrentIndex(self.matches.index(row))
+        if not self._running:
+            self.workspace.mark("matches", self.matches.items)
+
+    def _leave(self) -> None:
+        """Back to the graph, which is as it was but for the selection; the query stays for the next time."""
+        self._delay.stop()
+        self._stop()
+        self.workspace.mark("matches", ())
+        self.workspace.trigger("go.graph")
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
         """Down from the box into the list and Up from its first row back, as in Netron."""
         if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
@@ -187,6 +209,9 @@ class FindPanel(Panel):
                 self.list.setFocus()
                 if not self.list.currentIndex().isValid():
                     self.list.setCurrentIndex(self.matches.index(0))
+            return True
+        if key == Qt.Key.Key_Escape and event.modifiers() == Qt.KeyboardModifier.NoModifier:
+            self._leave()
             return True
         if watched is self.list and key == Qt.Key.Key_Up and self.list.currentIndex().row() <= 0:
             self.box.setFocus()

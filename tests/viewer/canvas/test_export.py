@@ -177,9 +177,9 @@ def test_a_real_model_is_rendered(shared_models, tmp_path):
 
 def test_parts_of_a_canvas(show, small):
     view = show(small.model())
-    assert part_of(view, "all") == (view.scene, None)
-    assert part_of(view, "view") == (view.scene, view.viewport.area)
-    part, area = part_of(view, "selection", [small.values["c"]])
+    assert part_of(view, "all") == (view.scene, None, None)
+    assert part_of(view, "view") == (view.scene, view.viewport.area, None)
+    part, area, _ = part_of(view, "selection", [small.values["c"]])
     assert sorted(box.title for box in part.boxes) == ["Add", "Conv", "Relu"]
     assert area is None
     with pytest.raises(ModelError, match="Nothing that is selected"):

@@ -261,3 +261,32 @@ def test_history_lists_states_and_goes_to_any(qtbot, workspace):
     assert listed == ["New", "Write one", "Write two", "Write three", "Write else"]
     panel._go(panel.model.index(3))
     assert model.doc_string == "three"
+
+
+def test_escape_leaves_find_and_takes_the_marks_away(qtbot, workspace):
+    panel = shown(qtbot, FindPanel(workspace))
+    marks, asked = [], []
+    workspace.marked.connect(lambda kind, items: marks.append((kind, len(items))))
+    workspace.action_requested.connect(asked.append)
+    panel.box.setText("op:Relu")
+    qtbot.waitUntil(lambda: bool(marks), timeout=5000)
+    assert marks[-1][0] == "matches"
+    assert marks[-1][1] > 0
+    qtbot.keyClick(panel.box, Qt.Key.Key_Escape)
+    assert marks[-1] == ("matches", 0)
+    assert asked == ["go.graph"]
+
+
+def test_the_next_and_previous_match_go_around(qtbot, workspace):
+    panel = shown(qtbot, FindPanel(workspace))
+    panel.box.setText("op:Abs")
+    panel.step(1)
+    found = panel.matches.items
+    assert len(found) == 2
+    assert workspace.selection.current is found[0]
+    panel.step(1)
+    assert workspace.selection.current is found[1]
+    panel.step(1)
+    assert workspace.selection.current is found[0]
+    panel.step(-1)
+    assert workspace.selection.current is found[1]

@@ -1,0 +1,106 @@
+"""What a person can choose to see: groups, shared constants, devices; and what is chosen for them at first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.graph import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from model.steps import SetField
+from tests.viewer.canvas.graphs import Graphs, long_chain
+from viewer.canvas.build import build, initial_expansion
+from viewer.canvas.drawing import Kind, Options
+from viewer.canvas.export import part_of
+from viewer.settings import FOLD_SHARED, GROUPS
+
+
+def wait(qtbot, view):
+    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
+
+
+def titles(view):
+    return [box.title for box in view.scene.boxes]
+
+
+def nested(outer: str, parts: int, each: int) -> Graphs:
+    g = Graphs()
+    g.input("x", 1)
+    previous = "x"
+    for part in range(parts):
+        for index in range(each):
+            g.node("Relu", [previous], [f"v{part}_{index}"], name=f"/{outer}/block{part}/relu{index}")
+            previous = f"v{part}_{index}"
+    g.outputs(previous)
+    return g
+
+
+def test_a_group_that_holds_everything_is_open_at_first_however_much_is_in_it(qapp):
+    graph = nested("model", parts=40, each=3).graph
+    assert initial_expansion(graph) == {((), ("model",))}
+    drawing = build(graph, Options(groups=True), initial_expansion(graph))
+    assert sum(box.kind is Kind.GROUP for box in drawing.boxes) == 40
+
+
+def test_grouping_is_switched_on_and_off(show, qtbot):
+    view = show(nested("model", parts=3, each=4).model())
+    assert not view.is_grouped
+    view.set_option_groups(True)
+    wait(qtbot, view)
+    assert view.is_grouped
+    assert {"block0", "block1", "block2"} <= set(titles(view))
+    assert "Relu" not in titles(view)
+    view.set_option_groups(False)
+    wait(qtbot, view)
+    assert titles(view).count("Relu") == 12
+
+
+def test_the_preference_for_groups_goes_for_every_graph(show, qtbot):
+    view = show(long_chain(12, scopes=3).model())
+    view.workspace.settings.set(GROUPS, "always")
+    wait(qtbot, view)
+    assert {"part0", "part1", "part2"} <= set(titles(view))
+
+
+def test_constants_that_several_nodes_use_can_be_nodes_of_their_own(show, qtbot):
+    g = Graphs()
+    g.input("x", 2)
+    g.node("Constant", [], ["k"], value_float=1.5)
+    g.node("Add", ["x", "k"], ["a"])
+    g.node("Mul", ["a", "k"], ["b"])
+    g.outputs("b")
+    view = show(g.model())
+    assert "Constant" not in titles(view)
+    view.workspace.settings.set(FOLD_SHARED, False)
+    wait(qtbot, view)
+    assert "Constant" in titles(view)
+
+
+def test_calls_of_the_models_functions_have_their_own_colour(show, branching_model):
+    view = show(branching_model)
+    categories = {box.title: box.category for box in view.scene.boxes}
+    assert categories["Twice"] == "function"
+    assert categories["Relu"] != "function"
+
+
+def test_how_a_value_is_split_over_devices_is_written_beside_its_edge(show, small):
+    model = small.model()
+    relu = [*small.graph.nodes][1]
+    spec = ShardingSpec("r", (0, 1), (), (ShardedDimension(0, ((None, 2),)),))
+    SetField(model, "configurations", (DeviceConfiguration("pair", 2),)).apply()
+    SetField(relu, "device_configurations", (NodeDeviceConfiguration("pair", (spec,), None),)).apply()
+    view = show(model)
+    assert "axis 0 ÷ 2" in {label.text for label in view._labels.in_rect(*view.scene.bounds)}
+    view.set_devices(shown=True)
+    assert view.shows_devices
+    view.set_overlay(dict.fromkeys(small.graph.nodes, 1.0), "time")
+    assert not view.shows_devices
+
+
+def test_a_picture_of_a_part_keeps_the_colours_of_an_overlay(show, small):
+    view = show(small.model())
+    nodes = [*small.graph.nodes]
+    view.set_overlay({node: float(number) for number, node in enumerate(nodes)}, "time")
+    scene, _, colouring = part_of(view, "selection", nodes[1:])
+    assert len(scene.boxes) == 2
+    expected = [view.colouring.indices[view.scene.drawing.boxes_of(node)[0]] for node in nodes[1:]]
+    assert np.array_equal(colouring.indices, expected)
+    assert part_of(view, "all")[2] is view.colouring
