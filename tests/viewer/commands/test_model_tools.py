@@ -142,3 +142,37 @@ def test_info_tells_what_a_model_costs(tmp_path, capsys):
     assert "multiply-adds" in text
     assert "32" in text.splitlines()[-1]
     assert main(["info", "--statistics", "--bind", "N", str(path)]) == 2
+
+
+def converted(tmp_path, *arguments):
+    """The chain model, converted."""
+    path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    save(builders.model(), path)
+    status = main(["convert", str(path), "-o", str(out), *arguments])
+    return status, load(out) if out.exists() else None
+
+
+def test_convert_changes_the_operator_set_and_precision(tmp_path, capsys):
+    status, model = converted(tmp_path, "--opset", "11", "--ir-version", "7")
+    assert status == 0
+    assert (model.opset_imports[""], model.ir_version) == (11, 7)
+    status, model = converted(tmp_path, "--precision", "float16", "--keep", "Softmax", "--keep", "inputs-outputs")
+    assert status == 0
+    assert [n.op_type for n in model.graph.nodes].count("Cast") == 2
+    assert "casts to" in capsys.readouterr().out
+    status, model = converted(tmp_path, "--precision", "bfloat16", "--json")
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
+    assert {v.initializer.element_type.text for v in model.graph.initializers} == {"bfloat16"}
+
+
+def test_convert_changes_dimensions_and_strips(tmp_path):
+    status, model = converted(tmp_path, "--freeze", "N=2", "--strip", "doc", "--strip", "metadata")
+    assert status == 0
+    assert str(model.graph.inputs[0].type) == "float[2,4]"
+    status, model = converted(tmp_path, "--free", "batch")
+    assert str(model.graph.outputs[0].type) == "float[batch,4]"
+
+
+@pytest.mark.parametrize("wrong", [["--freeze", "Q=1"], ["--freeze", "N"], ["--strip", "all"], ["--opset", "99"]])
+def test_convert_writes_nothing_when_it_cannot(tmp_path, wrong):
+    assert converted(tmp_path, *wrong) == (2, None)

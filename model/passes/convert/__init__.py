@@ -1,0 +1,21 @@
+"""Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
+
+from model.passes.convert.dimensions import free_batch, freeze, symbols
+from model.passes.convert.opset import convert_opset
+from model.passes.convert.precision import PRECISIONS, Wish, convert_precision
+from model.passes.convert.report import Remark, Report
+from model.passes.convert.strip import PARTS, strip
+
+__all__ = [
+    "PARTS",
+    "PRECISIONS",
+    "Remark",
+    "Report",
+    "Wish",
+    "convert_opset",
+    "convert_precision",
+    "free_batch",
+    "freeze",
+    "strip",
+    "symbols",
+]

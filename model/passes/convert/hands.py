@@ -1,0 +1,224 @@
+"""What adapters do to a node: read constants, give it inputs and attributes, put nodes before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from model.attributes import make_attribute
+from model.document import Transaction
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from model.passes.convert.report import Report
+from model.queries.scope import names_taken, node_names, unique_name
+from model.steps import InsertNode, SetAttribute, SetField, SetInitializer, SetInputs, SetOutputs
+from model.tensors import ArrayTensor, Tensor
+from model.types import TensorType, Type
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_LARGEST_CONSTANT = 1 << 16  # elements of an input that could become an attribute
+_INITIALIZERS_ALONE_SINCE = 4  # IR version: before it every initializer is an input too
+
+
+class Names:
+    """Free names in a model; looked up once, then kept up to date."""
+
+    def __init__(self) -> None:
+        self._taken: dict[Graph, tuple[set[str], set[str]]] = {}
+
+    def _of(self, graph: Graph) -> tuple[set[str], set[str]]:
+        root = graph.root
+        if root not in self._taken:
+            self._taken[root] = names_taken(root), node_names(root)
+        return self._taken[root]
+
+    def value(self, graph: Graph, wanted: str) -> str:
+        """A free name for a value."""
+        taken = self._of(graph)[0]
+        name = unique_name(wanted, taken)
+        taken.add(name)
+        return name
+
+    def node(self, graph: Graph, wanted: str) -> str:
+        """A free name for a node."""
+        taken = self._of(graph)[1]
+        name = unique_name(wanted, taken)
+        taken.add(name)
+        return name
+
+
+class Hands:
+    """One node under conversion."""
+
+    def __init__(
+        self, edit: Transaction, node: Node, names: Names, type_of: Callable[[Value], Type | None], report: Report
+    ) -> None:
+        assert node.graph is not None
+        self.edit = edit
+        self.node = node
+        self.graph: Graph = node.graph
+        self.report = report
+        self._names = names
+        self._type_of = type_of
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def refuse(self, reason: str) -> ModelError:
+        """The error that names this node."""
+        return ModelError(f"{self.node.op_type} cannot be converted", f"{self.node.title}: {reason}", self.node)
+
+    def has(self, index: int) -> bool:
+        """Whether an input is there."""
+        return index < len(self.node.inputs) and self.node.inputs[index] is not None
+
+    def input(self, index: int) -> Value:
+        """An input that must be there."""
+        value = self.node.inputs[index] if index < len(self.node.inputs) else None
+        if value is None:
+            raise self.refuse(f"its input {index} is missing")
+        return value
+
+    def constant(self, index: int) -> NDArray[Any]:
+        """The values of a constant input; refuses one that is computed."""
+        array = self.constant_or_none(index)
+        if array is None:
+            raise self.refuse(f"its input {index} is computed while the model runs; before, it was an attribute")
+        return array
+
+    def constant_or_none(self, index: int) -> NDArray[Any] | None:
+        """The values of an input that is a small constant."""
+        value = self.input(index)
+        tensor: Any = value.initializer if not value.is_input else None
+        if tensor is None and value.producer is not None and value.producer.op_type == "Constant":
+            attribute = value.producer.attributes.get("value")
+            tensor = attribute.value if attribute is not None else None
+        if not isinstance(tensor, Tensor) or tensor.size > _LARGEST_CONSTANT:
+            return None
+        return tensor.numpy()
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute's value; refuses one that a function's caller gives."""
+        found = self.node.attributes.get(name)
+        if found is not None and found.reference:
+            raise self.refuse(f"its attribute {name} comes from the caller of the function")
+        return default if found is None or found.value is None else found.value
+
+    def rank(self, index: int) -> int | None:
+        """Rank of an input, None when not known."""
+        value = self.input(index)
+        if value.initializer is not None:
+            return len(value.initializer.shape)
+        kind = self._type_of(value)
+        return kind.shape.rank if isinstance(kind, TensorType) and kind.shape is not None else None
+
+    def known_rank(self, index: int) -> int:
+        """The same; refuses when it is not known."""
+        rank = self.rank(index)
+        if rank is None:
+            raise self.refuse(f"the rank of its input {index} is not known")
+        return rank
+
+    def dtype(self, index: int) -> np.dtype[Any]:
+        """The numpy dtype of an input."""
+        from model.types import ElementType
+
+        value = self.input(index)
+        kind = self._type_of(value)
+        found = value.initializer.element_type if value.initializer is not None else None
+        if found is None and isinstance(kind, TensorType):
+            found = kind.element_type
+        if not isinstance(found, ElementType) or not found:
+            raise self.refuse(f"the type of its input {index} is not known")
+        return found.numpy_dtype
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def set(self, name: str, value: Any) -> None:
+        """Set an attribute."""
+        self.edit.do(SetAttribute(self.node, name, make_attribute(name, value)))
+
+    def drop(self, *names: str) -> None:
+        """Take attributes away."""
+        for name in names:
+            if name in self.node.attributes:
+                self.edit.do(SetAttribute(self.node, name, None))
+
+    def rename(self, op_type: str) -> None:
+        """Make it another operator."""
+        self.edit.do(SetField(self.node, "op_type", op_type))
+
+    def set_inputs(self, inputs: Sequence[Value | None]) -> None:
+        """Replace all inputs; ones left out at the end go away."""
+        kept = list(inputs)
+        while kept and kept[-1] is None:
+            kept.pop()
+        self.edit.do(SetInputs(self.node, tuple(kept)))
+
+    def give(self, index: int, array: NDArray[Any], word: str) -> None:
+        """Make a constant an input."""
+        inputs: list[Value | None] = list(self.node.inputs)
+        inputs += [None] * (index + 1 - len(inputs))
+        inputs[index] = self.make_constant(array, word)
+        self.set_inputs(inputs)
+
+    def keep_inputs(self, count: int) -> None:
+        """Drop inputs from an index on."""
+        self.set_inputs(self.node.inputs[:count])
+
+    def make_constant(self, array: NDArray[Any], word: str) -> Value:
+        """A new constant of the graph."""
+        import numpy as np
+
+        base = self.node.name or next((v.name for v in self.node.outputs if v is not None), self.node.op_type)
+        name = self._names.value(self.graph, f"{base}_{word}")
+        tensor = ArrayTensor(np.ascontiguousarray(array), name=name)
+        value = Value(name)
+        owner = self.graph.root.owner
+        in_old_file = isinstance(owner, Model) and owner.ir_version < _INITIALIZERS_ALONE_SINCE
+        if isinstance(self.graph.owner, Function) or in_old_file:
+            attributes = {"value": make_attribute("value", tensor)}
+            node_name = self._names.node(self.graph, f"Constant_{name}")
+            constant = Node("Constant", (), (value,), name=node_name, attributes=attributes)
+            self.edit.do(InsertNode(self.graph, constant, self.node))
+        else:
+            self.edit.do(SetInitializer(self.graph, value, tensor))
+        return value
+
+    def before(self, op_type: str, inputs: Sequence[Value | None], **attributes: Any) -> Value:
+        """Put a node before this one; returns its output."""
+        return self._insert(op_type, inputs, self.node, attributes)
+
+    def _insert(
+        self, op_type: str, inputs: Sequence[Value | None], before: Node | None, attributes: dict[str, Any]
+    ) -> Value:
+        base = self.node.name or self.node.op_type
+        name = self._names.node(self.graph, f"{base}_{op_type}")
+        output = Value(self._names.value(self.graph, f"{name}_output"))
+        made = {key: make_attribute(key, value) for key, value in attributes.items()}
+        self.edit.do(
+            InsertNode(self.graph, Node(op_type, tuple(inputs), (output,), name=name, attributes=made), before)
+        )
+        return output
+
+    def after(self, op_type: str, more_inputs: Sequence[Value | None] = (), **attributes: Any) -> None:
+        """Put a node behind the first output, which keeps its name and its uses."""
+        final = self.node.outputs[0]
+        assert final is not None
+        inner = Value(self._names.value(self.graph, f"{final.name}_before_{op_type}"))
+        following = self.node.next
+        self.edit.do(SetOutputs(self.node, (inner, *self.node.outputs[1:])))
+        name = self._names.node(self.graph, f"{self.node.name or self.node.op_type}_{op_type}")
+        made = {key: make_attribute(key, value) for key, value in attributes.items()}
+        node = Node(op_type, (inner, *more_inputs), (final,), name=name, attributes=made)
+        self.edit.do(InsertNode(self.graph, node, following))
+
+    def drop_outputs(self, count: int) -> None:
+        """Keep the first outputs; refuses when another one is used."""
+        for value in self.node.outputs[count:]:
+            if value is not None and value.uses:
+                raise self.refuse(f"its output {value.name} does not exist there any more and is used")
+        if len(self.node.outputs) > count:
+            self.edit.do(SetOutputs(self.node, self.node.outputs[:count]))

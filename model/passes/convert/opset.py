@@ -1,0 +1,159 @@
+"""Another version of the standard operator set, with every node meaning what it meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from model import schemas
+from model.document import Transaction
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Value
+from model.passes.convert.downward import DOWNWARD
+from model.passes.convert.hands import Hands, Names
+from model.passes.convert.report import Report
+from model.passes.convert.upward import UPWARD
+from model.progress import SILENT, Progress
+from model.schemas.schema import Schema
+from model.steps import SetAttribute, SetField
+from model.types import Type
+
+TypeOf = Callable[[Value], Type | None]
+
+#: Attributes of the first versions that never meant anything for what is computed.
+_DEAD = ("consumed_inputs",)
+
+
+def convert_opset(edit: Transaction, version: int, type_of: TypeOf, progress: Progress = SILENT) -> Report:
+    """Convert the whole model, functions too, to a version of ai.onnx. `type_of` should know inferred types.
+
+    ModelError names the first node whose meaning the version cannot say; the caller's edit is then taken back.
+    """
+    newest = schemas.newest_opset()
+    if not 1 <= version <= newest:
+        raise ModelError(f"There is no operator set {version}", f"Versions 1 to {newest} are known.")
+    report = Report()
+    model = edit.model
+    names = Names()
+    owners: list[tuple[Model | Function, list[Graph]]] = [
+        (model, [g for g in model.root_graphs() if not isinstance(g.owner, Function)]),
+        *((f, [f.body]) for f in model.functions),
+    ]
+    local = {f.key for f in model.functions}
+    for owner, roots in owners:
+        current = owner.opset_imports.get("")
+        if current is None or current == version:
+            continue
+        for root in roots:
+            for graph in list(root.walk()):
+                for node in list(graph.nodes):
+                    progress.check()
+                    if node.domain == "" and (node.domain, node.op_type, node.overload) not in local:
+                        _convert_node(Hands(edit, node, names, type_of, report), current, version)
+        edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
+    return report
+
+
+def _convert_node(hands: Hands, current: int, version: int) -> None:
+    """Cross one changed version after the other; an adapter may make the node another operator on the way."""
+    node = hands.node
+    while current != version:
+        have = schemas.versions(node.op_type)
+        if version > current:
+            crossed = next((v for v in have if current < v <= version), None)
+            if crossed is None:
+                return
+            _upward(hands, schemas.find(node.op_type, current), crossed)
+            current = crossed
+        else:
+            crossed = next((v for v in reversed(have) if version < v <= current), None)
+            if crossed is None:
+                return
+            _downward(hands, crossed)
+            current = crossed - 1
+
+
+def _upward(hands: Hands, old: Schema | None, crossed: int) -> None:
+    node = hands.node
+    before = node.op_type
+    for name in _DEAD:
+        hands.drop(name)
+    adapter = UPWARD.get((node.op_type, crossed))
+    if adapter is not None:
+        inputs, attributes = node.inputs, dict(node.attributes)
+        adapter(hands)
+        if node.op_type != before or node.inputs != inputs or dict(node.attributes) != attributes:
+            hands.report.changed(_says(before, node.op_type, crossed), node)
+    new = schemas.find(node.op_type, crossed)
+    if new is None or new.deprecated:
+        raise hands.refuse(f"it does not exist any more since operator set {crossed}")
+    if old is not None and before == node.op_type:
+        _keep_defaults(hands, old, new)
+    _require_fit(hands, new)
+
+
+def _downward(hands: Hands, crossed: int) -> None:
+    node = hands.node
+    before = node.op_type
+    new, old = schemas.find(node.op_type, crossed), schemas.find(node.op_type, crossed - 1)
+    if old is None:
+        raise hands.refuse(f"it exists only since operator set {crossed}")
+    adapter = DOWNWARD.get((node.op_type, crossed))
+    if adapter is not None:
+        inputs, attributes = node.inputs, dict(node.attributes)
+        adapter(hands)
+        if node.inputs != inputs or dict(node.attributes) != attributes:
+            hands.report.changed(_says(before, node.op_type, crossed - 1), node)
+    if new is not None:
+        _drop_defaults(hands, new, old)
+        if adapter is None:
+            _keep_defaults(hands, new, old)
+    _require_fit(hands, old)
+    _require_types(hands, old)
+
+
+def _says(before: str, after: str, version: int) -> str:
+    return f"{before} became {after}" if before != after else f"{before} is written as in version {version}"
+
+
+def _keep_defaults(hands: Hands, old: Schema, new: Schema) -> None:
+    """Say what was meant by leaving an attribute out, where the other version would mean something else."""
+    for name, formal in old.attributes.items():
+        other = new.attributes.get(name)
+        if formal.default is None or other is None or name in hands.node.attributes:
+            continue
+        if other.default is None or other.default.value != formal.default.value:
+            hands.edit.do(SetAttribute(hands.node, name, formal.default))
+            hands.report.changed(f"{hands.node.op_type} says its {name}", hands.node)
+
+
+def _drop_defaults(hands: Hands, new: Schema, old: Schema) -> None:
+    """Take away attributes the older version lacks, where they say nothing."""
+    for name, attribute in list(hands.node.attributes.items()):
+        if name not in old.attributes and new.is_default(attribute):
+            hands.drop(name)
+
+
+def _require_fit(hands: Hands, schema: Schema) -> None:
+    """Refuse what a version has no place for."""
+    node = hands.node
+    extra = [name for name in node.attributes if name not in schema.attributes]
+    if extra:
+        raise hands.refuse(f"{schema} has no attribute {extra[0]}")
+    if not schema.min_inputs <= len(node.inputs) <= schema.max_inputs:
+        raise hands.refuse(
+            f"it has {len(node.inputs)} inputs; {schema} takes {schema.min_inputs} to {schema.max_inputs}"
+        )
+    if len(node.outputs) > schema.max_outputs:
+        raise hands.refuse(f"it has {len(node.outputs)} outputs; {schema} has at most {schema.max_outputs}")
+
+
+def _require_types(hands: Hands, schema: Schema) -> None:
+    for values, formal, word in (
+        (hands.node.inputs, schema.input, "input"),
+        (hands.node.outputs, schema.output, "output"),
+    ):
+        for index, value in enumerate(values):
+            kind = hands._type_of(value) if value is not None else None
+            parameter = formal(index)
+            if kind is not None and parameter is not None and not parameter.allows(kind):
+                raise hands.refuse(f"{schema} does not take {kind} as {word} {index}")

@@ -1,0 +1,352 @@
+"""Another floating-point precision: weights, types, and casts where a node keeps or needs the old one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from model import schemas
+from model.attributes import Attribute, make_attribute
+from model.document import Transaction
+from model.errors import ModelError
+from model.graph import Function, Graph, Node, Value
+from model.passes.convert.hands import Names
+from model.passes.convert.report import Report
+from model.progress import SILENT, Progress
+from model.schemas.schema import Parameter
+from model.steps import (
+    InsertNode,
+    SetAttribute,
+    SetField,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetOutputs,
+)
+from model.tensors import ArrayTensor, Tensor
+from model.types import ElementType, OptionalType, SequenceType, TensorType, Type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TypeOf = Callable[[Value], Type | None]
+
+PRECISIONS = {"float32": ElementType.FLOAT, "float16": ElementType.FLOAT16, "bfloat16": ElementType.BFLOAT16}
+_LARGEST = {
+    ElementType.FLOAT: 3.4028234663852886e38,
+    ElementType.FLOAT16: 65504.0,
+    ElementType.BFLOAT16: 3.3895313892515355e38,
+}
+#: Attributes that hold an element type, by operator.
+_TYPE_ATTRIBUTES = {
+    "Cast": "to", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
+    "RandomUniformLike": "dtype", "EyeLike": "dtype", "Multinomial": "dtype", "Bernoulli": "dtype",
+    "SequenceEmpty": "dtype", "BlackmanWindow": "output_datatype", "HannWindow": "output_datatype",
+    "HammingWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
+}  # fmt: skip
+#: Operators that produce float32 when no attribute says otherwise.
+_FLOAT_BY_DEFAULT = frozenset({
+    "RandomNormal", "RandomUniform", "ConstantOfShape", "BlackmanWindow", "HannWindow", "HammingWindow",
+    "MelWeightMatrix",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to convert. `keep` holds operator types or patterns of node names that stay as they are."""
+
+    source: ElementType
+    target: ElementType
+    keep: Collection[str] = ()
+    keep_interface: bool = True  # inputs and outputs of the model keep their types
+
+
+def convert_precision(edit: Transaction, wish: Wish, type_of: TypeOf, progress: Progress = SILENT) -> Report:
+    """Convert every float tensor from one precision to another. Reads the weights it converts; not for the GUI thread.
+
+    What a node's operator does not take in the target type stays, with casts around it; unknown operators too.
+    Weights beyond the target's range become its largest number and are named in the report.
+    """
+    if wish.source == wish.target:
+        raise ModelError("There is nothing to convert", f"Source and target are both {wish.source.text}.")
+    return _Conversion(edit, wish, type_of, progress).run()
+
+
+class _Conversion:
+    def __init__(self, edit: Transaction, wish: Wish, type_of: TypeOf, progress: Progress) -> None:
+        self._edit = edit
+        self._wish = wish
+        self._type_of = type_of
+        self._progress = progress
+        self._names = Names()
+        self._report = Report()
+        self._now: dict[Value, ElementType] = {}  # what a value that was of the source type is
+        self._casts: dict[tuple[Value, ElementType], Value] = {}
+        self._functions = {f.key for f in edit.model.functions}
+
+    def run(self) -> Report:
+        """Decide what every value becomes, then convert and cast."""
+        roots = list(self._edit.model.root_graphs())
+        for root in roots:
+            for graph in root.walk():
+                self._decide(graph)
+        for root in roots:
+            for graph in list(root.walk()):
+                self._convert(graph)
+        self._interface(self._edit.model.graph)
+        self._declare()
+        return self._report
+
+    # -- deciding ------------------------------------------------------------------------------------------------
+
+    def _is_source(self, value: Value) -> bool:
+        if value.initializer is not None:
+            return value.initializer.element_type == self._wish.source
+        return _innermost(self._type_of(value)) == self._wish.source
+
+    def _decide(self, graph: Graph) -> None:
+        for value in graph.inputs:
+            if self._is_source(value):
+                self._now[value] = self._wish.target
+        for node in graph.nodes:
+            for index, output in enumerate(node.outputs):
+                if output is not None and self._is_source(output):
+                    self._now[output] = self._wish.target if self._turns(node, index, "output") else self._wish.source
+
+    def _is_kept(self, node: Node) -> bool:
+        return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
+
+    def _turns(self, node: Node, index: int, word: str) -> bool:
+        """Whether an input or output of a node is of the target type afterwards."""
+        if self._is_kept(node):
+            return False
+        if (node.domain, node.op_type, node.overload) in self._functions or node.bodies:
+            return True
+        assert node.graph is not None
+        schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+        if schema is None or not schema.is_signature_known:
+            return False
+        parameter = schema.input(index) if word == "input" else schema.output(index)
+        return self._allows(parameter)
+
+    def _allows(self, parameter: Parameter | None) -> bool:
+        if parameter is None:
+            return False
+        return not parameter.types or f"tensor({self._wish.target.text})" in parameter.types
+
+    # -- converting ----------------------------------------------------------------------------------------------
+
+    def _convert(self, graph: Graph) -> None:
+        self._initializers(graph)
+        for node in list(graph.nodes):
+            self._progress.check()
+            self._constants_in(node)
+            for index, value in enumerate(node.inputs):
+                if value is None or value not in self._now:
+                    continue
+                wanted = self._wish.target if self._turns(node, index, "input") else self._wish.source
+                if self._now[value] != wanted:
+                    self._edit.do(SetInput(node, index, self._cast(value, wanted, graph, node)))
+        if isinstance(graph.owner, (Node, Function)):
+            self._returned(graph)
+
+    def _initializers(self, graph: Graph) -> None:
+        for value in list(graph.initializers):
+            tensor = value.initializer
+            if not isinstance(tensor, Tensor) or tensor.element_type != self._wish.source:
+                continue
+            turning = [self._user_turns(user, index) for user, index in value.uses]
+            if turning and not any(turning):
+                self._now[value] = self._wish.source  # nothing wants it in the target type
+                continue
+            self._now[value] = self._wish.target
+            self._edit.do(SetInitializer(graph, value, self._tensor(tensor, value.name, value)))
+
+    def _user_turns(self, user: Node | Graph, index: int) -> bool:
+        return self._turns(user, index, "input") if isinstance(user, Node) else True
+
+    def _tensor(self, tensor: Tensor, name: str, place: Any) -> Tensor:
+        self._progress.check()
+        array = self._array(tensor, name, place)
+        return ArrayTensor(
+            array, self._wish.target, name=tensor.name, doc_string=tensor.doc_string, metadata=tensor.metadata
+        )
+
+    def _array(self, tensor: Tensor, name: str, place: Any) -> NDArray[Any]:
+        import numpy as np
+
+        if tensor.problem:
+            raise ModelError(f"The values of {name} are not available", tensor.problem, place)
+        values = tensor.numpy()
+        dtype = self._wish.target.numpy_dtype
+        largest = _largest(self._wish.target)
+        with np.errstate(all="ignore"):
+            wide = values.astype(np.float64)
+            beyond = np.isfinite(wide) & (np.abs(wide) > largest)
+            if beyond.any():
+                self._report.warn(
+                    f"{int(beyond.sum()):,} values of {name} are beyond {self._wish.target.text} "
+                    f"(up to {float(np.abs(wide[beyond]).max()):.3g}); they became {largest:.6g}",
+                    place,
+                )
+                wide = np.where(beyond, np.copysign(largest, wide), wide)
+                values = wide
+            result: NDArray[Any] = values.astype(dtype)
+            lost = int(((wide != 0) & (result.astype(np.float64) == 0)).sum())
+        if lost:
+            self._report.warn(f"{lost:,} small values of {name} became 0", place)
+        self._report.changed(f"weights became {self._wish.target.text}", place)
+        return result
+
+    def _constants_in(self, node: Node) -> None:
+        """Tensors and element types in the attributes of a node whose output turns."""
+        output = node.outputs[0] if node.outputs else None
+        if output is None or self._now.get(output) != self._wish.target or node.bodies:
+            return
+        for name, attribute in list(node.attributes.items()):
+            replaced = self._attribute(node, name, attribute)
+            if replaced is not None:
+                self._edit.do(SetAttribute(node, name, None))
+                self._edit.do(SetAttribute(node, replaced.name, replaced))
+        if node.op_type in _FLOAT_BY_DEFAULT and node.domain == "":
+            self._say_type(node)
+
+    def _attribute(self, node: Node, name: str, attribute: Attribute) -> Attribute | None:
+        import numpy as np
+
+        value: Any = attribute.value
+        if isinstance(value, Tensor) and value.element_type == self._wish.source:
+            return make_attribute(name, self._tensor(value, f"{name} of {node.title}", node))
+        if name == _TYPE_ATTRIBUTES.get(node.op_type) and value == int(self._wish.source):
+            return make_attribute(name, int(self._wish.target))
+        if node.op_type == "Constant" and name in ("value_float", "value_floats") and not attribute.reference:
+            tensor = ArrayTensor(np.array(value, np.float32))
+            return make_attribute("value", self._tensor(tensor, f"{name} of {node.title}", node))
+        return None
+
+    def _say_type(self, node: Node) -> None:
+        import numpy as np
+
+        if self._wish.source is not ElementType.FLOAT:
+            return
+        name = "value" if node.op_type == "ConstantOfShape" else _TYPE_ATTRIBUTES[node.op_type]
+        if name not in node.attributes:
+            zero = ArrayTensor(np.zeros(1, self._wish.target.numpy_dtype), self._wish.target)
+            self._edit.do(
+                SetAttribute(node, name, make_attribute(name, zero if name == "value" else int(self._wish.target)))
+            )
+
+    def _cast(self, value: Value, wanted: ElementType, graph: Graph, before: Node | None) -> Value:
+        """The value in another type: by one Cast for all that need it in a graph, right behind where it is made."""
+        home = value.graph if value.graph is not None else graph
+        found = self._casts.get((value, wanted))
+        if found is not None:
+            return found
+        output = Value(self._names.value(home, f"{value.name}_{wanted.text}"))
+        name = self._names.node(home, f"Cast_{value.name}_{wanted.text}")
+        attributes = {"to": make_attribute("to", int(wanted))}
+        node = Node("Cast", (value,), (output,), name=name, attributes=attributes)
+        behind = value.producer.next if value.producer is not None else home.nodes.first
+        self._edit.do(InsertNode(home, node, behind if home is not graph or before is None or behind else before))
+        self._report.changed(f"casts to {wanted.text} added", node)
+        self._casts[value, wanted] = output
+        return output
+
+    def _returned(self, graph: Graph) -> None:
+        """Bodies and functions return the target type, as their callers expect."""
+        outputs = [
+            self._cast(v, self._wish.target, graph, None) if self._now.get(v) == self._wish.source else v
+            for v in graph.outputs
+        ]
+        if tuple(outputs) != graph.outputs:
+            self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
+
+    # -- the model's inputs and outputs --------------------------------------------------------------------------
+
+    def _interface(self, graph: Graph) -> None:
+        if not self._wish.keep_interface:
+            self._turn_outputs(graph)
+            return
+        for value in graph.inputs:
+            if self._now.get(value) == self._wish.target and value.initializer is None:
+                self._keep_input(graph, value)
+        for index, value in enumerate(graph.outputs):
+            if self._now.get(value) == self._wish.target:
+                self._keep_output(graph, index, value)
+
+    def _turn_outputs(self, graph: Graph) -> None:
+        for index, value in enumerate(graph.outputs):
+            if self._now.get(value) == self._wish.source and value.producer is not None:
+                self._keep_output(graph, index, value, self._wish.target)
+
+    def _keep_input(self, graph: Graph, value: Value) -> None:
+        """The input stays as it was under its name; what used it uses its cast."""
+        uses = [(user, i) for user, i in value.uses if isinstance(user, Node)]
+        casts_back = self._casts.pop((value, self._wish.source), None)
+        self._now[value] = self._wish.source
+        if not uses:
+            return
+        cast = self._cast(value, self._wish.target, graph, None)
+        for user, index in uses:
+            back = casts_back is not None and casts_back.producer is user
+            if not back:
+                self._edit.do(SetInput(user, index, cast))
+
+    def _keep_output(self, graph: Graph, index: int, value: Value, wanted: ElementType | None = None) -> None:
+        """The output keeps name and type; the value behind it gets another name."""
+        kind = wanted or self._wish.source
+        producer = value.producer
+        if producer is None:  # an input or a constant that is returned as it is
+            outputs = list(graph.outputs)
+            outputs[index] = self._cast(value, kind, graph, None)
+            self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
+            return
+        inner = Value(self._names.value(graph, f"{value.name}_{self._now[value].text}"))
+        self._now[inner] = self._now[value]
+        self._now[value] = kind
+        place = producer.outputs.index(value)
+        following = producer.next
+        for user, i in list(value.uses):
+            if isinstance(user, Node):
+                self._edit.do(SetInput(user, i, inner))
+        outputs_of = (*producer.outputs[:place], inner, *producer.outputs[place + 1 :])
+        self._edit.do(SetOutputs(producer, outputs_of))
+        name = self._names.node(graph, f"Cast_{value.name}_{kind.text}")
+        cast = Node("Cast", (inner,), (value,), name=name, attributes={"to": make_attribute("to", int(kind))})
+        self._edit.do(InsertNode(graph, cast, following))
+        self._report.changed(f"casts to {kind.text} added", cast)
+
+    def _declare(self) -> None:
+        """Declared types follow."""
+        for value, kind in self._now.items():
+            declared = value.type
+            if declared is not None and kind == self._wish.target:
+                turned = _turned(declared, self._wish.source, kind)
+                if turned != declared:
+                    self._edit.do(SetField(value, "type", turned))
+
+
+def _innermost(kind: Type | None) -> ElementType | int | None:
+    while isinstance(kind, (SequenceType, OptionalType)):
+        kind = kind.element
+    return kind.element_type if isinstance(kind, TensorType) else None
+
+
+def _turned(kind: Type, source: ElementType, target: ElementType) -> Type:
+    from dataclasses import replace
+
+    if isinstance(kind, TensorType) and kind.element_type == source:
+        return replace(kind, element_type=target)
+    if isinstance(kind, (SequenceType, OptionalType)) and kind.element is not None:
+        return replace(kind, element=_turned(kind.element, source, target))
+    return kind
+
+
+def _largest(kind: ElementType) -> float:
+    return _LARGEST.get(kind, math.inf)
+
+
+__all__ = ["PRECISIONS", "Wish", "convert_precision"]

@@ -1,0 +1,59 @@
+"""Taking away what a model does not need to run: descriptions, metadata, types of inner values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from model.document import Transaction
+from model.errors import ModelError
+from model.passes.convert.report import Report
+from model.steps import SetField
+
+#: What can be taken away, and what it is.
+PARTS = {
+    "doc": "descriptions of the model, its graphs, nodes and values",
+    "metadata": "metadata of the model, its graphs, nodes and values",
+    "producer": "name and version of the program that made the model",
+    "types": "declared types of inner values, which can be inferred",
+}
+
+
+def strip(edit: Transaction, parts: Collection[str]) -> Report:
+    """Take parts away; ModelError for one that is not in PARTS."""
+    report = Report()
+    for part in parts:
+        if part not in PARTS:
+            raise ModelError(f"There is no part {part!r}", f"There are: {', '.join(PARTS)}.")
+    model = edit.model
+    if "producer" in parts:
+        for name in ("producer_name", "producer_version"):
+            edit.do(SetField(model, name, ""))
+        report.changed("producer taken away", model)
+    texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
+    for owner in (model, *model.functions):
+        _clear(edit, owner, texts, report)
+    for graph in model.graphs():
+        _clear(edit, graph, texts, report)
+        for item in (*graph.nodes, *graph.values()):
+            _clear(edit, item, texts, report)
+        if "types" in parts:
+            _forget_types(edit, graph, report)
+    return report
+
+
+def _clear(edit: Transaction, item: object, names: Collection[str], report: Report) -> None:
+    for name in names:
+        if getattr(item, name):
+            edit.do(SetField(item, name, {} if name == "metadata" else ""))  # type: ignore[arg-type]  # all have both
+            report.changed("description taken away" if name == "doc_string" else "metadata taken away", item)
+
+
+def _forget_types(edit: Transaction, graph: object, report: Report) -> None:
+    from model.graph import Graph
+
+    assert isinstance(graph, Graph)
+    shown = {*graph.inputs, *graph.outputs}
+    for value in graph.declared:
+        if value not in shown and value.type is not None:
+            edit.do(SetField(value, "type", None))
+            report.changed("declared type taken away", value)
