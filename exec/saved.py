@@ -32,7 +32,9 @@ def save_run(result: RunResult, path: str, inputs: Sequence[str], names: dict[in
     """Write the values that were kept, and which of them are inputs; how many. OSError when it cannot be written."""
     known = [key for key in value_keys(result) if result.info(key) is not None and names.get(key[1])]
     kept: list[tuple[str, Any]] = [(names[key[1]], result.value(key)) for key in known]
-    extra = [(_INPUTS, np.array(list(inputs), "U") if inputs else np.empty(0, "U1")), (_SEED, np.array(result.seed))]
+    named = np.empty(len(inputs), object)
+    named[:] = list(inputs)
+    extra = [(_INPUTS, named), (_SEED, np.array(result.seed))]
     write_npz(Path(path), [*kept, *extra])
     return len(kept)
 

