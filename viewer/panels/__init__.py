@@ -60,6 +60,7 @@ PANELS: tuple[PanelInfo, ...] = (
     PanelInfo("tensor", "TensorPanel", "Tensor", "bottom", "tensor", "Ctrl+Shift+T"),
     PanelInfo("problems", "ProblemsPanel", "Problems", "bottom", "problems"),
     PanelInfo("differences", "DifferencesPanel", "Differences", "bottom", "compare"),
+    PanelInfo("statistics", "StatisticsPanel", "Statistics", "bottom", "chart"),
     PanelInfo("history", "HistoryPanel", "History", "bottom", "history"),
     PanelInfo("node_table", "NodeTablePanel", "Node Table", "bottom", "attributes", "Ctrl+T"),
     PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw"),

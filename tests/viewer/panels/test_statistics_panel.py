@@ -1,0 +1,69 @@
+"""The costs of a model in the window."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from model.edits import nodes
+from tests.model import builders
+from viewer.panels.statistics import StatisticsPanel
+from viewer.workspace import Workspace
+
+
+@pytest.fixture
+def panel(qtbot):
+    workspace = Workspace(builders.document(), title="chain")
+    panel = StatisticsPanel(workspace)
+    qtbot.addWidget(panel)
+    workspace.types.start()
+    qtbot.waitUntil(lambda: "64·N B" in panel.summary.text() or "64·N" in panel.summary.text(), timeout=20_000)
+    yield panel
+    workspace.close()
+
+
+def cells(panel):
+    return {
+        panel.model.index(r, 0).data(): [panel.model.index(r, c).data() for c in range(1, panel.model.columnCount())]
+        for r in range(panel.model.rowCount())
+    }
+
+
+def test_formulas_until_dimensions_have_numbers(panel, qtbot):
+    assert cells(panel)["Mul"] == ["1", "4", "16 B", "0", "4·N", "4·N", "16·N"]
+    panel.bindings.setText("N=2")
+    panel.bindings.editingFinished.emit()
+    qtbot.waitUntil(lambda: cells(panel)["Mul"][4] == "8")
+    panel.bindings.setText("N")
+    messages = []
+    panel.workspace.messaged.connect(messages.append)
+    panel.bindings.editingFinished.emit()
+    assert "gives no dimension" in messages[0].title
+
+
+def test_edits_are_followed(panel, qtbot):
+    with panel.workspace.document.edit("Insert") as edit:
+        nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")
+    qtbot.waitUntil(lambda: "Neg" in cells(panel))
+
+
+def test_node_by_node_goes_to_nodes_and_colours_the_graph(panel, heard):
+    panel.group.setCurrentIndex(panel.group.findData("node"))
+    rows = [panel.model.rows[r].node.name for r in range(panel.model.rowCount())]
+    panel.table.selectRow(rows.index("second"))
+    assert panel.workspace.selection.current.name == "second"
+    overlays = heard(panel.workspace.overlaid)
+    panel.table.sortByColumn(7, panel.table.horizontalHeader().sortIndicatorOrder())
+    panel.colour.setChecked(True)
+    assert set(overlays[-1].values()) == {16.0}
+    panel.colour.setChecked(False)
+    assert overlays[-1] is None
+
+
+def test_saving(panel, tmp_path):
+    panel.save(tmp_path / "costs.csv")
+    with (tmp_path / "costs.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0][:2] == ["what", "nodes"]
+    assert ["Mul", "1", "4", "16", "0", "4·N", "4·N", "16·N"] in rows

@@ -1,0 +1,325 @@
+"""Statistics: what the model costs, by operator, by scope or node by node, as a table with bars and on the graph."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, Qt, QTimer
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.progress import Progress
+from model.queries.polynomial import Polynomial
+from model.queries.statistics import NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
+from model.types import Type
+from viewer.commands.convert import sizes
+from viewer.dialogs.files import ask_save
+from viewer.panels import Panel
+from viewer.text import bytes_text, count_text, display, plural
+from viewer.theme import theme
+from viewer.workspace import Workspace
+
+Index = QModelIndex | QPersistentModelIndex
+Amount = int | Polynomial | None
+
+_DELAY_MS = 300
+_UNBOUND = 1  # what an open dimension counts as where formulas are compared
+ShareRole = Qt.ItemDataRole.UserRole + 1
+
+#: Columns: title, field, how an amount is written.
+COLUMNS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
+    ("Nodes", "nodes", count_text),
+    ("Parameters", "parameters", count_text),
+    ("Parameter bytes", "parameter_bytes", bytes_text),
+    ("Multiply-adds", "macs", count_text),
+    ("Operations", "flops", count_text),
+    ("Activations", "activations", count_text),
+    ("Activation bytes", "activation_bytes", bytes_text),
+)
+GROUPS = {"operator": "By operator", "scope": "By scope", "node": "Node by node"}
+
+
+def amount_text(amount: Amount, write: Callable[[int], str]) -> str:
+    """A number, a formula, or ? where it is not known."""
+    if amount is None:
+        return "?"
+    number = amount if isinstance(amount, int) else amount.constant
+    return display(str(amount), 80, elide="end") if number is None else write(number)
+
+
+def magnitude(amount: Amount) -> float:
+    """What an amount is compared by; open dimensions count as 1."""
+    if amount is None:
+        return -1.0
+    if isinstance(amount, int):
+        return float(amount)
+    return float(amount.bind(dict.fromkeys(amount.symbols, _UNBOUND)).constant or 0)
+
+
+class Row:
+    """One line of the table: a group or a node."""
+
+    def __init__(self, title: str, found: Total | NodeStatistics, node: Node | None = None) -> None:
+        self.title = title
+        self.node = node
+        self.amounts: list[Amount] = [getattr(found, field, 1) for _, field, _ in COLUMNS]
+
+
+class StatisticsModel(QAbstractTableModel):
+    """The rows, sorted by any column."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.rows: list[Row] = []
+        self._largest = [1.0] * len(COLUMNS)
+        self._order = (4, Qt.SortOrder.DescendingOrder)
+
+    def set(self, rows: list[Row]) -> None:
+        """Show these."""
+        self.beginResetModel()
+        self.rows = rows
+        self._largest = [max([magnitude(r.amounts[i]) for r in rows], default=0) or 1 for i in range(len(COLUMNS))]
+        self._sort()
+        self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column."""
+        self.layoutAboutToBeChanged.emit()
+        self._order = column, order
+        self._sort()
+        self.layoutChanged.emit()
+
+    def _sort(self) -> None:
+        column, order = self._order
+        is_down = order == Qt.SortOrder.DescendingOrder
+        if column == 0:
+            self.rows.sort(key=lambda r: r.title.casefold(), reverse=is_down)
+        else:
+            self.rows.sort(key=lambda r: magnitude(r.amounts[column - 1]), reverse=is_down)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+        """How many."""
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+        """What it is, and its amounts."""
+        return 1 + len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+        """Column titles."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return "What" if section == 0 else COLUMNS[section - 1][0]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows."""
+        row, column = self.rows[index.row()], index.column() - 1
+        if role == Qt.ItemDataRole.DisplayRole:
+            return display(row.title, 120) if column < 0 else amount_text(row.amounts[column], COLUMNS[column][2])
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            return display(row.title if column < 0 else str(row.amounts[column] or 0), 1000)
+        if role == Qt.ItemDataRole.TextAlignmentRole and column >= 0:
+            return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        if role == ShareRole and column >= 0:
+            return max(magnitude(row.amounts[column]), 0.0) / self._largest[column]
+        return None
+
+
+class BarDelegate(QStyledItemDelegate):
+    """Draws behind a number how large it is among those of its column."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """The bar, then the text."""
+        share = index.data(ShareRole)
+        if share:
+            area = QRectF(option.rect).adjusted(2, 3, -2, -3)  # type: ignore[attr-defined]  # PySide's stubs lack it
+            area.setLeft(area.right() - area.width() * share)
+            painter.fillRect(area, theme().hover)
+        super().paint(painter, option, index)
+
+
+class StatisticsPanel(Panel):
+    """What the model costs. Follows edits and inferred types; a row of a node goes there."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.found: Statistics | None = None
+        self._is_colouring = False
+        self.model = StatisticsModel(self)
+        self.summary = QLabel("", self)
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.group = QComboBox(self)
+        self.group.setAccessibleName("Group by")
+        for key, title in GROUPS.items():
+            self.group.addItem(title, key)
+        self.bindings = QLineEdit(self)
+        self.bindings.setPlaceholderText("batch=1, seq=128")
+        self.bindings.setAccessibleName("Numbers for named dimensions")
+        self.bindings.setToolTip("Numbers for named dimensions; others stay in formulas")
+        self.bindings.setMaximumWidth(200)
+        self.colour = QCheckBox("Colour the graph", self)
+        self.colour.setToolTip("Colour nodes by the column the table is sorted by")
+        self.save_button = QPushButton("Save as CSV…", self)
+        self.table = self._make_table()
+        self._arrange()
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self.refresh)
+        self.group.currentIndexChanged.connect(lambda _: self._show())
+        self.bindings.editingFinished.connect(self.refresh)
+        self.colour.toggled.connect(lambda _: self._colour())
+        self.save_button.clicked.connect(self._save)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.types.changed.connect(self._on_change)
+        self.refresh()
+
+    def _make_table(self) -> QTableView:
+        table = QTableView(self)
+        table.setModel(self.model)
+        table.setItemDelegate(BarDelegate(table))
+        table.setAccessibleName("Statistics")
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.verticalHeader().hide()
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header = table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSortIndicator(4, Qt.SortOrder.DescendingOrder)
+        for column in range(1, 1 + len(COLUMNS)):
+            table.setColumnWidth(column, 70 if column == 1 else 115)
+        table.setSortingEnabled(True)
+        header.sortIndicatorChanged.connect(lambda *_: self._colour())
+        table.selectionModel().currentRowChanged.connect(lambda *_: self._go())
+        return table
+
+    def _arrange(self) -> None:
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 4, 6, 4)
+        row.addWidget(self.summary, 1)
+        for widget in (self.bindings, self.group, self.colour, self.save_button):
+            row.addWidget(widget)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(row)
+        layout.addWidget(self.table)
+        self.setFocusProxy(self.table)
+
+    # -- finding out ---------------------------------------------------------------------------------------------
+
+    def _on_change(self, *_: object) -> None:
+        self._delay.start()
+
+    def refresh(self) -> None:
+        """Count anew, on a copy, in the background."""
+        from model.passes.rehearsal import Rehearsal
+
+        text = self.bindings.text().strip()
+        try:
+            bound = sizes([part.strip() for part in text.split(",") if part.strip()])
+        except ModelError as error:
+            self.workspace.report(error)
+            return
+        workspace = self.workspace
+        types = self._types()
+        rehearsal = Rehearsal(workspace.model)
+
+        def work(progress: Progress) -> Statistics:
+            from dataclasses import replace
+
+            found = statistics(
+                rehearsal.document.model, lambda v: types.get(rehearsal.original(v), v.type), bound, progress
+            )
+            found.nodes = [replace(n, node=rehearsal.original(n.node)) for n in found.nodes]
+            return found
+
+        workspace.jobs.start("", work, done=self._set, supersede="statistics")
+
+    def _types(self) -> dict[Value, Type]:
+        inferred = self.workspace.types.inferred
+        return dict(inferred.types) if inferred is not None else {}
+
+    def _set(self, found: Statistics) -> None:
+        self.found = found
+        self._show()
+
+    def _show(self) -> None:
+        if self.found is None:
+            return
+        kind = self.group.currentData()
+        if kind == "node":
+            rows = [Row(_title(n.node), n, n.node) for n in self.found.nodes]
+        else:
+            groups = self.found.by(operator_of if kind == "operator" else scope_of)
+            rows = [Row(name or "(no scope)", total) for name, total in groups.items()]
+        self.model.set(rows)
+        total = self.found.total()
+        unknown = f" · {plural(total.unknown, 'node')} not known" if total.unknown else ""
+        self.summary.setText(
+            f"{amount_text(total.parameters, count_text)} parameters · "
+            f"{amount_text(total.macs, count_text)} multiply-adds · "
+            f"{amount_text(total.activation_bytes, bytes_text)} of activations{unknown}"
+        )
+        self._colour()
+
+    # -- acting --------------------------------------------------------------------------------------------------
+
+    def _colour(self) -> None:
+        if self.found is None:
+            return
+        if not self.colour.isChecked():
+            if self._is_colouring:
+                self.workspace.overlay(None)
+            self._is_colouring = False
+            return
+        column = max(self.table.horizontalHeader().sortIndicatorSection() - 1, 0)
+        title, field, _ = COLUMNS[column or 3]
+        numbers = {n.node: magnitude(getattr(n, field)) for n in self.found.nodes if getattr(n, field) is not None}
+        self._is_colouring = True
+        self.workspace.overlay({node: number for node, number in numbers.items() if number > 0}, title)
+
+    def _go(self) -> None:
+        index = self.table.currentIndex()
+        node = self.model.rows[index.row()].node if 0 <= index.row() < len(self.model.rows) else None
+        if node is not None and node.graph is not None:
+            self.workspace.reveal(node)
+
+    def _save(self) -> None:
+        path = ask_save(self, self.workspace.settings, "Save as CSV", Path("statistics.csv"), ("Table (*.csv)",))
+        if path is not None:
+            self.save(path)
+
+    def save(self, path: Path) -> None:
+        """Write the table as it stands, numbers in full."""
+        try:
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(["what", *(title.lower() for title, _, _ in COLUMNS)])
+                for row in self.model.rows:
+                    writer.writerow([row.title, *("" if a is None else str(a).replace(",", "") for a in row.amounts)])
+        except OSError as error:
+            self.workspace.report(ModelError(f"{path.name} cannot be written", str(error)))
+
+
+def _title(node: Node) -> str:
+    return f"{node.op_type}  {node.name}" if node.name else f"[{node.op_type}]"
