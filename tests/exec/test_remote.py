@@ -142,7 +142,15 @@ def test_the_time_limit_holds(sessions: Any) -> None:
 def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
     session = sessions(parse(ENDLESS))
     process = session.start()
-    result = session.run({"x": X}, observer=lambda _news: process._process.kill())  # z is done, the loop is not
+    kill = threading.Timer(1.0, process._process.kill)
+    began = threading.Event()
+
+    def heard(_news: Any) -> None:
+        if not began.is_set():  # z is done, the loop is not
+            began.set()
+            kill.start()
+
+    result = session.run({"x": X}, observer=heard)
     assert result.stopped.startswith("crash")
     assert result.failures[0].operator == "Loop"
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
