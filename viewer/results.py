@@ -22,7 +22,7 @@ from exec.statistics import Summary, ValueInfo, describe
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.queries.topology import Thing
-from viewer.staleness import outdated, sources
+from viewer.staleness import outdated, rewires, sources
 
 if TYPE_CHECKING:
     from model.document import Change
@@ -242,7 +242,8 @@ class Results(QObject):
         record = self._recall(change.state)
         if record is not None:
             self._show(record)
-        elif found:
+        elif not found <= self._stale or rewires(change):
+            # Typing in one field comes here once, not with every key.
             self._stale |= outdated(found)
             self.changed.emit(None)
 

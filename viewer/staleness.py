@@ -37,6 +37,11 @@ def sources(change: Change) -> set[Thing]:
     return found
 
 
+def rewires(change: Change) -> bool:
+    """Whether a change may alter what depends on what, not only what is computed."""
+    return any(not isinstance(step, (SetAttribute, SetInitializer, SetField)) for step in change.steps)
+
+
 def outdated(things: Iterable[Thing]) -> set[Thing]:
     """All that depends on some nodes and values, themselves included, through calls of functions too."""
     found: set[Thing] = set()
