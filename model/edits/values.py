@@ -7,8 +7,8 @@ from dataclasses import replace
 from model import schemas
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Graph, Node, NodeDeviceConfiguration, Value
-from model.queries.scope import ancestor_in, is_visible, makes_cycle, upstream
+from model.graph import Node, NodeDeviceConfiguration, Value
+from model.queries.scope import ancestor_in, is_visible, makes_cycle, upstream, value_named
 from model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
 from model.types import Type
 
@@ -117,7 +117,7 @@ def rename_value(edit: Transaction, value: Value, name: str) -> None:
     if not name:
         raise ModelError("A value needs a name", "An empty name means that an optional value is left out.", value)
     if graph is not None:
-        other = _holder(graph, name)
+        other = value_named(graph, name)
         if other is not None:
             raise ModelError(
                 f"There is a value named {name} already",
@@ -127,14 +127,6 @@ def rename_value(edit: Transaction, value: Value, name: str) -> None:
     edit.do(SetField(value, "name", name))
     _rename_in_sharding(edit, value, old, name)
     _rename_in_bindings(edit, value, old, name)
-
-
-def _holder(graph: Graph, name: str) -> Value | None:
-    for level in graph.root.walk():
-        for value in level.values():
-            if value.name == name:
-                return value
-    return None
 
 
 def _where(value: Value) -> str:

@@ -32,7 +32,27 @@ def visible_values(graph: Graph) -> dict[str, Value]:
 
 def names_taken(graph: Graph) -> set[str]:
     """Names that a new value in `graph` must not have: those of the whole tree of graphs, so nothing is shadowed."""
-    return {value.name for g in graph.root.walk() for value in g.values()}
+    return {value.name for g in graph.root.walk() for value in _mentioned(g)}
+
+
+def value_named(graph: Graph, name: str) -> Value | None:
+    """The value of a name in the tree of graphs around and inside `graph`, if there is one."""
+    return next((value for g in graph.root.walk() for value in _mentioned(g) if value.name == name), None)
+
+
+def _mentioned(graph: Graph) -> Iterator[Value]:
+    """Every value a graph defines or mentions, some several times: quicker than each once."""
+    yield from graph.inputs
+    yield from graph.initializers
+    for node in graph.nodes:
+        for value in node.outputs:
+            if value is not None:
+                yield value
+        for value in node.inputs:
+            if value is not None and value.producer is None:
+                yield value
+    yield from graph.outputs
+    yield from graph.declared
 
 
 def node_names(graph: Graph) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, cast, get_args
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtWidgets import (
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
     QLineEdit,
+    QPushButton,
     QTableView,
     QVBoxLayout,
     QWidget,
@@ -133,6 +134,8 @@ class FindReplaceDialog(QDialog):
         self.error = ErrorLabel()
         buttons = close_button()
         self.apply_button = buttons.addButton("&Replace", QDialogButtonBox.ButtonRole.ApplyRole)
+        for button in buttons.buttons():
+            cast("QPushButton", button).setAutoDefault(button is self.apply_button)
         self.apply_button.setDefault(True)
         self.apply_button.clicked.connect(self.apply)
         buttons.rejected.connect(self.reject)

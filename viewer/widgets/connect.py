@@ -112,7 +112,7 @@ def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) 
         if value is present:
             continue
         producer = value.producer
-        reason = why_not_connect(node, value) if producer is not None and producer in after else ""
+        reason = display(why_not_connect(node, value), 240) if producer is not None and producer in after else ""
         mismatch = "" if reason else misfit(workspace, node, index, value)
         choices.append(
             Choice(

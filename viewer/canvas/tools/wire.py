@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QAction, QColor, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QMenu
 
@@ -38,6 +38,7 @@ _PORT = 5.0
 _SNAP = 14.0  # px on screen within which a port takes the wire
 _MOST_MARKED = 400  # nodes in view whose ports are marked
 _MARKED_FROM = 0.35  # zoom
+_WIDEST = 420.0  # of the text
 _OFFSET = 18.0  # of the text from the pointer
 
 
@@ -163,12 +164,12 @@ class WireTool(Tool):
     def _refusal(self, node: Node) -> str:
         """Why the value must not feed a node. Everything above the value is found once per drag."""
         if node.graph is None or not is_visible(self.value, node.graph):
-            return why_not_connect(node, self.value)
+            return _told(why_not_connect(node, self.value))
         if self._above is None:
             producer = self.value.producer
             self._above = set() if producer is None else upstream([producer], self.value.graph)
         anchor = ancestor_in(node, self.value.graph) if self.value.graph is not None else None
-        return why_not_connect(node, self.value) if anchor in self._above else ""
+        return _told(why_not_connect(node, self.value)) if anchor in self._above else ""
 
     def _shape_differs(self, node: Node, index: int) -> str:
         """That the value has another shape than the one it would replace."""
@@ -207,7 +208,7 @@ class WireTool(Tool):
         node, index = self.taken
         if value is self.value:
             return Target("Leave it here")
-        reason = why_not_connect(node, value)
+        reason = _told(why_not_connect(node, value))
         if reason:
             return Target(reason, refused=True)
         doubt = misfit(self.view.workspace, node, index, value)
@@ -411,23 +412,30 @@ class WireTool(Tool):
         colors = theme()
         painter.setFont(self.view.font())
         metrics = painter.fontMetrics()
-        most = max(self.view.width() * 0.6, 120.0)
-        lines = [self.target.text, f"{display(self.value.name, 50)}  {type_text(self._type())}".rstrip(" ?")]
-        lines = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, int(most)) for line in lines]
-        width = max(metrics.horizontalAdvance(line) for line in lines) + 16
-        height = metrics.height() * 2 + 10
+        most = min(max(self.view.width() * 0.6, 120.0), _WIDEST)
+        source = f"{display(self.value.name, 40)}  {type_text(self._type())}".rstrip(" ?")
+        source = metrics.elidedText(source, Qt.TextElideMode.ElideRight, int(most))
+        wrap = int(Qt.TextFlag.TextWordWrap)
+        says = metrics.boundingRect(QRect(0, 0, int(most), 1000), wrap, self.target.text)
+        width = max(says.width(), metrics.horizontalAdvance(source)) + 16.0
+        height = says.height() + metrics.height() + 10.0
         left = min(self._position.x() + _OFFSET, self.view.width() - width - 4.0)
         top = min(self._position.y() + _OFFSET, self.view.height() - height - 4.0)
         painter.setPen(QPen(color, 1.0))
         painter.setBrush(colors.panel)
         painter.drawRoundedRect(QRectF(left, top, width, height), 4, 4)
         painter.setPen(color if self.target.refused or self.target.doubtful else colors.text)
-        painter.drawText(QPointF(left + 8, top + 5 + metrics.ascent()), lines[0])
+        painter.drawText(QRectF(left + 8, top + 5, width - 14, says.height() + 1.0), wrap, self.target.text)
         painter.setPen(colors.muted)
-        painter.drawText(QPointF(left + 8, top + 5 + metrics.ascent() + metrics.height()), lines[1])
+        painter.drawText(QPointF(left + 8, top + 5 + metrics.ascent() + says.height()), source)
 
     def _type(self) -> Type | None:
         return self.view.workspace.types.type_of(self.value)
+
+
+def _told(reason: str) -> str:
+    """A reason, which may name things of the file, as a label may show it."""
+    return display(reason, 240)
 
 
 def _grip(view: GraphView, press: Press) -> tuple[Value | None, tuple[Node, int] | None]:
