@@ -26,6 +26,12 @@ def _write_types(context: Context) -> None:
     workspace.message("info", "Types and shapes are in the model", f"{plural(changed, 'declaration')} written.")
 
 
+def _convert(context: Context) -> None:
+    from viewer.dialogs.convert import ConvertDialog
+
+    ConvertDialog(context.opened, context.window).show()
+
+
 def _compare(context: Context) -> None:
     """Choose the other model: it is opened in a tab of its own, and the differences are listed below."""
     from viewer.dialogs.files import ask_open
@@ -46,6 +52,16 @@ def _compare(context: Context) -> None:
 
 
 ACTIONS = (
+    Action(
+        id="model.convert",
+        title="Con&vert…",
+        run=_convert,
+        enabled=with_document,
+        menu=Menu.MODEL,
+        section=3,
+        tip="Change operator set, precision or dimensions; what changes is shown before.",
+        words="opset version float16 bfloat16 half precision freeze batch dynamic strip",
+    ),
     Action(
         id="model.compare",
         title="Compare &with…",

@@ -151,7 +151,7 @@ class BarDelegate(QStyledItemDelegate):
         """The bar, then the text."""
         share = index.data(ShareRole)
         if share:
-            area = QRectF(option.rect).adjusted(2, 3, -2, -3)  # type: ignore[attr-defined]  # PySide's stubs lack it
+            area = QRectF(option.rect).adjusted(2, 3, -2, -3)
             area.setLeft(area.right() - area.width() * share)
             painter.fillRect(area, theme().hover)
         super().paint(painter, option, index)

@@ -1,0 +1,321 @@
+"""Conversions compute what the model computed, name what they cannot do, and leave the model alone when they fail."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import onnx
+import pytest
+
+from exec.session import Session
+from model.document import Document
+from model.edits.properties import set_metadata, set_text
+from model.errors import ModelError
+from model.io.read import load
+from model.io.save import to_bytes
+from model.passes.convert import Wish, convert_opset, convert_precision, free_batch, freeze, strip, symbols
+from model.passes.inference import declare_all, infer
+from model.types import ElementType
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+FLOAT, HALF, BRAIN = ElementType.FLOAT, ElementType.FLOAT16, ElementType.BFLOAT16
+
+
+def made(opset, text, ir_version=8):
+    return Document(load(declared(f'<ir_version: {ir_version}, opset_import: ["": {opset}]> {text}')))
+
+
+@cache
+def declared(text):
+    """The bytes of a model with all its types."""
+    document = builders.document(text)
+    with document.edit("Declare") as edit:
+        declare_all(edit, infer(document.model))
+    return to_bytes(document.model)
+
+
+def fed(model, seed=0):
+    """Random feeds for a model whose inputs are all static."""
+    rng = np.random.default_rng(seed)
+    feeds = {}
+    for value in model.graph.inputs:
+        if value.initializer is None:
+            dtype = value.type.element_type.numpy_dtype
+            array = rng.standard_normal(value.type.shape.dims)
+            feeds[value.name] = (array * (4 if dtype.kind in "iu" else 1)).astype(dtype)
+    return feeds
+
+
+def outputs(model, feeds):
+    result = Session(model).run(feeds, values="outputs")
+    assert not result.failures, result.failures
+    return result.outputs
+
+
+def to_opset(document, version, type_of=lambda value: value.type):
+    with document.edit("Convert") as edit:
+        return convert_opset(edit, version, type_of)
+
+
+UP = [
+    (12, 13, "g (float[2,3,4] x) => (y) { y = Softmax(x) }"),
+    (11, 13, "g (float[2,3,4] x) => (y) { y = LogSoftmax<axis=2>(x) }"),
+    (12, 18, "g (float[2,3,4] x) => (y) { y = ReduceMean<axes=[1],keepdims=0>(x) }"),
+    (12, 13, "g (float[2,3,4] x) => (y) { y = ReduceSum<axes=[-1]>(x) }"),
+    (12, 21, "g (float[2,3,4] x) => (y) { a = Unsqueeze<axes=[0,2]>(x) y = Squeeze<axes=[0]>(a) }"),
+    (11, 18, "g (float[2,6] x) => (y, z) { y, z = Split<axis=1,split=[2,4]>(x) }"),
+    (11, 18, "g (float[2,6] x) => (y, z) { y, z = Split<axis=1>(x) }"),
+    (6, 13, "g (float[2,6] x) => (y) { y = Clip<min=-0.5,max=0.25>(x) }"),
+    (10, 21, "g (float[2,6] x) => (y) { y = Pad<pads=[0,1,0,2],value=1.5>(x) }"),
+    (10, 18, 'g (float[2,6] x) => (y) { y = Pad<pads=[0,1,0,2],mode="reflect">(x) }'),
+    (9, 13, "g (float[4,6] x) => (y) { y = Slice<starts=[1,0],ends=[3,-2],axes=[0,1]>(x) }"),
+    (9, 13, "g (float[4,6] x) => (y, i) { y, i = TopK<axis=1,k=2>(x) }"),
+    (9, 13, "g (float[4,6] x) => (y) { y = Dropout<ratio=0.4>(x) }"),
+    (8, 13, 'g (float[1,2,3,3] x) => (y) { y = Upsample<mode="nearest",scales=[1.0,1.0,2.0,3.0]>(x) }'),
+    (7, 13, 'g (float[1,2,3,3] x) => (y) { y = Upsample<mode="linear",scales=[1.0,1.0,2.0,2.0]>(x) }'),
+    (10, 19, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,1.5,2.0}> { y = Resize(x, s) }"),
+    (6, 13, "g (float[2,3,4] x, float[3] b) => (y) { y = Add<broadcast=1,axis=1>(x, b) }"),
+    (6, 13, "g (float[2,3,4] x, float[3,4] b) => (y) { y = Mul<broadcast=1>(x, b) }"),
+    (6, 13, "g (float[2,3,4,4] x, float[3] s) => (y) { y = PRelu(x, s) }"),
+    (8, 15, ("g (float[2,3,4] x, float[3] a, float[3] b, float[3] m) => (y) <float[3] v = {1.0,2.0,3.0}>"
+     " { y = BatchNormalization<spatial=1>(x, a, b, m, v) }")),
+    (8, 13, "g (float[3,2] x) => (y) { y = Flatten(x) }"),
+    (5, 13, "g (float[3,2] x) => (float[3,2] y) { y = Selu<consumed_inputs=[0]>(x) }"),
+    (9, 13, "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y) { z = Sub(i, i) y = Scatter(x, z, u) }"),
+    (16, 20, 'g (float[1,1,4,4] x, float[1,2,2,2] g) => (y) { y = GridSample<mode="bilinear">(x, g) }'),
+    (18, 21, ("g (float[1,4,3] x) => (float[1,4,3] y) <float[2] s = {1.0,2.0}, float[2] b = {0.5,0.25}>"
+     " { y = GroupNormalization<num_groups=2>(x, s, b) }")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "text"), UP)
+def test_newer_operator_sets_compute_the_same(old, new, text):
+    document = made(old, text)
+    feeds = fed(document.model)
+    before, state = outputs(document.model, feeds), snapshot(document.model)
+    to_opset(document, new)
+    assert_linked(document.model)
+    assert document.model.opset_imports[""] == new
+    onnx.checker.check_model(to_bytes(document.model))
+    after = outputs(document.model, feeds)
+    for name, array in before.items():
+        np.testing.assert_allclose(after[name], array, rtol=1e-6, atol=1e-6)
+    document.undo()
+    assert snapshot(document.model) == state
+
+
+DOWN = [
+    (21, 11, "g (float[2,3,4] x) => (y) { y = Softmax<axis=1>(x) }"),
+    (18, 11, "g (float[2,3,4] x) => (y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"),
+    (13, 11, "g (float[2,1,4] x) => (y) <int64[1] a = {1}> { b = Squeeze(x, a) y = Unsqueeze(b, a) }"),
+    (18, 11, "g (float[2,6] x) => (y, z) <int64[2] s = {2,4}> { y, z = Split<axis=1>(x, s) }"),
+    (13, 6, "g (float[2,6] x) => (y) <float a = {0.1}> { y = Clip(x, a) }"),
+    (18, 10, "g (float[2,6] x) => (y) <int64[4] p = {0,1,0,1}, float v = {2.0}> { y = Pad(x, p, v) }"),
+    (13, 9, "g (float[4,6] x) => (y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {1}> { y = Slice(x, s, e, a) }"),
+    (13, 9, "g (float[4,6] x) => (y, i) <int64[1] k = {2}> { y, i = TopK(x, k) }"),
+    (13, 9, "g (float[4,6] x) => (y) <float r = {0.25}> { y = Dropout(x, r) }"),
+    (15, 9, ("g (float[2,3,4] x, float[3] a, float[3] b, float[3] m) => (y) <float[3] v = {1.0,2.0,3.0}>"
+     " { y = BatchNormalization(x, a, b, m, v) }")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "text"), DOWN)
+def test_older_operator_sets_compute_the_same(old, new, text):
+    document = made(old, text)
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)
+    to_opset(document, new)
+    onnx.checker.check_model(to_bytes(document.model))
+    after = outputs(document.model, feeds)
+    for name, array in before.items():
+        np.testing.assert_allclose(after[name], array, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text", "reason"),
+    [
+        (21, 12, "g (float[2] x) => (y) { y = HardSwish(x) }", "exists only since operator set 14"),
+        (13, 12, "g (float[2,3] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "computed while the model runs"),
+        (13, 10, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize(x, , s) }", "asymmetric"),
+        (8, 13, "g (float[2,3,4] x, float[3,4] b) => (y) { y = BatchNormalization<spatial=0>(x,b,b,b,b) }", "spatial"),
+        (13, 99, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
+        (13, 0, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
+    ],
+)  # fmt: skip
+def test_what_a_version_cannot_say_is_refused_by_name(old, new, text, reason):
+    document = made(old, text)
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match=reason):
+        to_opset(document, new)
+    assert snapshot(document.model) == state
+    assert not document.modified
+
+
+def test_defaults_that_changed_are_said():
+    document = made(
+        3, "g (float[2,3] a, float[2,3] b) => (y) { y = Concat(a, b) }".replace("Concat(", "Concat<axis=1>(")
+    )
+    to_opset(document, 13)
+    assert document.model.graph.nodes[0].attributes["axis"].value == 1
+
+
+def test_bodies_and_functions_are_converted_too():
+    document = Document(
+        builders.model("""<ir_version: 8, opset_import: ["": 12, "l": 1]>
+        g (float[2,3] x, bool c) => (float[2,3] y) {
+            a = If (c) <then_branch = t () => (o) { o = Softmax(x) }, else_branch = e () => (o) { o = Relu(x) }>
+            y = l.f(a) }
+        <domain: "l", opset_import: ["": 12]> f (v) => (o) { u = Unsqueeze<axes=[0]>(v) o = Squeeze<axes=[0]>(u) }""")
+    )
+    feeds = {"x": np.ones((2, 3), np.float32), "c": np.array(True)}
+    before = outputs(document.model, feeds)
+    to_opset(document, 21, infer(document.model).type_of)
+    assert document.model.functions[0].opset_imports == {"": 21}
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before["y"], rtol=1e-6)
+
+
+def test_real_models_in_a_newer_operator_set(shared_models):
+    """Every model that runs computes the same in operator set 21, or a named node says why it cannot be said."""
+    refused, converted = [], 0
+    for path in sorted(shared_models.glob("*/inputs.npz"))[::5]:
+        model = load(path.with_name("model.onnx"))
+        size = sum(v.initializer.nbytes for v in model.graph.initializers)
+        if model.opset_imports.get("", 99) >= 21 or size > 20e6 or len(model.graph.nodes) > 450:
+            continue
+        with np.load(path, allow_pickle=False) as feeds:
+            given = {name: feeds[name] for name in feeds}
+        try:
+            before = outputs(model, given)
+        except (AssertionError, ModelError, ValueError):
+            continue
+        document = Document(model)
+        try:
+            to_opset(document, 21, infer(model).type_of)
+        except ModelError as error:
+            refused.append((path.parent.name, str(error)))
+            continue
+        after = outputs(document.model, given)
+        for name, array in before.items():
+            if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+                np.testing.assert_allclose(after[name], array, rtol=1e-4, atol=1e-5, err_msg=path.parent.name)
+        converted += 1
+    assert converted > len(refused), refused
+
+
+# -- precision ---------------------------------------------------------------------------------------------------
+
+NET = """net (float[2,8] x, float[8,4] w) => (float[2,4] y) <float[4] b = {1.0, 2.0, 3.0, -1e6}>
+    { m = MatMul(x, w) [bias] s = Add(m, b) [last] y = Softmax(s) }"""
+
+
+def network():
+    return made(21, NET, 10)
+
+
+def to_precision(document, target, **wish):
+    source = wish.pop("source", FLOAT)
+    types = infer(document.model)
+    with document.edit("Convert") as edit:
+        return convert_precision(edit, Wish(source, target, **wish), types.type_of)
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+@pytest.mark.parametrize("keep_interface", [True, False])
+@pytest.mark.parametrize("keep", [(), ("Softmax",), ("bia*",)])
+def test_precision_computes_nearly_the_same(target, keep_interface, keep):
+    document = network()
+    feeds = fed(document.model)
+    before, state = outputs(document.model, feeds)["y"], snapshot(document.model)
+    report = to_precision(document, target, keep_interface=keep_interface, keep=keep)
+    assert_linked(document.model)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    wanted = FLOAT if keep_interface else target
+    assert {v.type.element_type for v in (*document.model.graph.inputs, *document.model.graph.outputs)} == {wanted}
+    assert [v.name for v in document.model.graph.outputs] == ["y"]
+    kind = wanted.numpy_dtype
+    after = outputs(document.model, {k: v.astype(kind) for k, v in feeds.items()})["y"]
+    np.testing.assert_allclose(after.astype(np.float32), before, atol=0.05)
+    if target is HALF and "bia*" not in keep:
+        assert any("beyond float16" in r.text for r in report.warnings)
+    document.undo()
+    assert snapshot(document.model) == state
+
+
+def test_there_and_back_keeps_the_structure():
+    document = network()
+    names = [n.name for n in document.model.graph.nodes]
+    to_precision(document, HALF, keep_interface=False)
+    to_precision(document, FLOAT, source=HALF, keep_interface=False)
+    assert [n.name for n in document.model.graph.nodes] == names
+    assert {v.type.element_type for v in document.model.graph.inputs} == {FLOAT}
+
+
+def test_operators_that_do_not_take_it_stay_and_are_cast_around():
+    text = "g (float[4] x) => (float[4] y) { a = Exp(x) b, c = m.Odd(a) y = Neg(b) }"
+    document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21, "m": 1]> {text}'))
+    with document.edit("Types"):
+        for name in ("b", "c"):
+            builders.value(document, name)._type = builders.value(document, "x").type
+    to_precision(document, HALF)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Cast", "Exp", "Cast", "Odd", "Cast", "Neg", "Cast"]
+
+
+def test_constants_casts_bodies_and_functions_turn():
+    document = Document(
+        builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]>
+        g (float[3] x, int64[1] n, bool c) => (float[3] y) {
+            k = Constant<value_float = 2.5>() f = Cast<to = 1>(n) z = ConstantOfShape(n) s = Mul(x, k) t = Add(s, f)
+            u = Add(t, z)
+            a = If (c) <then_branch = p () => (o) { o = Abs(u) }, else_branch = q () => (o) { o = Neg(x) }>
+            y = l.f(a) }
+        <domain: "l", opset_import: ["": 21]> f (v) => (o) { i = Constant<value = float {0.5}>() o = Mul(v, i) }""")
+    )
+    feeds = {"x": np.array([1, 2, -3], np.float32), "n": np.array([3]), "c": np.array(True)}
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
+
+
+def test_nothing_to_convert():
+    with pytest.raises(ModelError, match="nothing to convert"):
+        to_precision(network(), FLOAT)
+
+
+# -- dimensions and texts ------------------------------------------------------------------------------------------
+
+
+def test_names_become_numbers_everywhere():
+    document = builders.document()
+    assert symbols(document.model) == {"N": 2}
+    with document.edit("Freeze") as edit:
+        freeze(edit, {"N": 3})
+    assert {str(v.type) for v in (builders.value(document, "x"), builders.value(document, "y"))} == {"float[3,4]"}
+    with pytest.raises(ModelError, match="No dimension is called N"), document.edit("Freeze") as edit:
+        freeze(edit, {"N": 1})
+
+
+def test_a_batch_becomes_free_and_reshapes_follow():
+    document = made(21, "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,6}> { y = Reshape(x, s) }", 10)
+    with document.edit("Free") as edit:
+        free_batch(edit, "batch")
+    assert str(builders.value(document, "x").type) == "float[batch,2,3]"
+    assert outputs(document.model, {"x": np.zeros((5, 2, 3), np.float32)})["y"].shape == (5, 6)
+
+
+def test_texts_and_types_go():
+    document = builders.document()
+    with document.edit("Texts") as edit:
+        for item in (document.model, builders.node(document, "first"), builders.value(document, "x")):
+            set_text(edit, item, "doc_string", "text")
+            set_metadata(edit, item, "key", "text")
+    with document.edit("Strip") as edit:
+        report = strip(edit, ["doc", "metadata", "producer", "types"])
+    assert dict(report.summary())["description taken away"] == 3
+    assert dict(report.summary())["metadata taken away"] == 3
+    assert not builders.node(document, "first").doc_string
+    assert builders.value(document, "x").type is not None
+    with pytest.raises(ModelError, match="no part 'nodes'"), document.edit("Strip") as edit:
+        strip(edit, ["nodes"])

@@ -1,0 +1,68 @@
+"""Converting in the window: preview, one edit, refusals."""
+
+from __future__ import annotations
+
+import pytest
+from shiboken6 import isValid
+
+from model.edits.nodes import rename_node
+from tests.model import builders
+from tests.model.snapshots import snapshot
+from viewer.dialogs.convert import ConvertDialog
+from viewer.workspace import Workspace
+
+
+@pytest.fixture
+def dialog(qapp):
+    workspace = Workspace(builders.document(), title="chain")
+    dialog = ConvertDialog(workspace)
+    dialog.show()
+    yield dialog
+    if isValid(dialog):  # it is gone where it was accepted
+        dialog.close()
+    workspace.close()
+
+
+def settled(dialog, qtbot):
+    qtbot.waitUntil(lambda: dialog.ok.isEnabled() or dialog.error.isVisible(), timeout=30_000)
+
+
+def lines(dialog):
+    return [dialog.list.item(row).text() for row in range(dialog.list.count())]
+
+
+def test_preview_then_one_edit_then_undo(dialog, qtbot):
+    document = dialog._workspace.document
+    before = snapshot(document.model)
+    assert not dialog.ok.isEnabled()
+    dialog.precision.setCurrentText("float16")
+    settled(dialog, qtbot)
+    assert "2 × weights became float16" in lines(dialog)
+    assert snapshot(document.model) == before
+    dialog.ok.click()
+    assert document.undo_title == "Convert to float16"
+    assert builders.value(document, "w").initializer.element_type.text == "float16"
+    document.undo()
+    assert snapshot(document.model) == before
+
+
+def test_what_cannot_be_done_is_said(dialog, qtbot):
+    dialog.freeze.setText("Q=1")
+    dialog.freeze.textEdited.emit("Q=1")
+    settled(dialog, qtbot)
+    assert "No dimension is called Q" in dialog.error.text()
+    assert not dialog.ok.isEnabled()
+
+
+def test_an_edit_behind_the_dialog_is_taken_into_account(dialog, qtbot):
+    document = dialog._workspace.document
+    dialog.strip["doc"].setChecked(True)
+    dialog.opset.setCurrentText("13")
+    settled(dialog, qtbot)
+    with document.edit("Rename") as edit:
+        rename_node(edit, builders.node(document, "first"), "other")
+    assert not dialog.ok.isEnabled()
+    settled(dialog, qtbot)
+    dialog.apply()
+    assert document.model.opset_imports[""] == 13
+    assert builders.node(document, "other")

@@ -1,0 +1,255 @@
+"""Convert: another operator set, precision or size of dimensions, with a preview of what changes; one edit."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model import schemas
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from model.passes.convert import PARTS, PRECISIONS, symbols
+from viewer.commands.convert import convert
+from viewer.dialogs.ask_text import ErrorLabel
+from viewer.dialogs.buttons import without_icons
+from viewer.text import display, number_text, plural
+from viewer.workspace import Workspace
+
+if TYPE_CHECKING:
+    from model.passes.convert import Report
+    from model.progress import Progress
+    from model.steps import Step
+
+_DELAY_MS = 400
+_OLDEST = 7
+_PlaceRole = Qt.ItemDataRole.UserRole
+
+
+class ConvertDialog(QDialog):
+    """What is chosen is rehearsed on a copy and listed; Convert then makes it one edit of the document."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Convert")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(560, 620)
+        self._workspace = workspace
+        self._steps: list[Step] = []
+        self._revision = -1
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self.preview)
+        layout = QVBoxLayout(self)
+        layout.addLayout(self._make_form())
+        self.state = QLabel("Choose what to convert.")
+        self.state.setTextFormat(Qt.TextFormat.PlainText)
+        self.list = QListWidget()
+        self.list.setAccessibleName("What changes")
+        self.list.setUniformItemSizes(True)
+        self.list.itemActivated.connect(self._go)
+        self.list.itemClicked.connect(self._go)
+        self.error = ErrorLabel()
+        layout.addWidget(self.state)
+        layout.addWidget(self.list, 1)
+        layout.addWidget(self.error)
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
+        self.ok.setText("Convert")
+        self.ok.setEnabled(False)
+        without_icons(self.buttons.buttons())
+        self.buttons.accepted.connect(self.apply)
+        self.buttons.rejected.connect(self.reject)
+        layout.addWidget(self.buttons)
+        workspace.changes.changed.connect(self._on_change)
+
+    def _make_form(self) -> QFormLayout:
+        model = self._workspace.model
+        form = QFormLayout()
+        self.opset = QComboBox()
+        current = model.opset_imports.get("")
+        self.opset.addItem(f"as it is ({current})" if current else "as it is", None)
+        if current is not None:
+            for version in range(schemas.newest_opset(), _OLDEST - 1, -1):
+                if version != current:
+                    self.opset.addItem(str(version), version)
+        self.precision = QComboBox()
+        self.precision.addItem("as it is", None)
+        for name in PRECISIONS:
+            self.precision.addItem(name, name)
+        self.keep = QLineEdit()
+        self.keep.setPlaceholderText("Softmax, */attention/*")
+        self.keep.setToolTip("Operators, or patterns of node names, that stay as they are")
+        self.keep_interface = QCheckBox("Inputs and outputs keep their type")
+        self.keep_interface.setChecked(True)
+        self.freeze = QLineEdit()
+        named = list(symbols(model))[:3]
+        self.freeze.setPlaceholderText(", ".join(f"{display(name, 30)}=1" for name in named) or "no named dimensions")
+        self.freeze.setEnabled(bool(named))
+        self.free = QLineEdit()
+        self.free.setPlaceholderText("batch")
+        self.free.setToolTip("Makes the first dimension of all inputs and outputs this name")
+        for title, field in (
+            ("&Operator set:", self.opset),
+            ("&Precision:", self.precision),
+            ("&Keep:", self.keep),
+            ("", self.keep_interface),
+            ("&Freeze dimensions:", self.freeze),
+            ("Free the &batch as:", self.free),
+        ):
+            form.addRow(title, field)
+            field.setAccessibleName(title.replace("&", "").rstrip(":") or self.keep_interface.text())
+        form.addRow("Take away:", self._make_strip())
+        for combo in (self.opset, self.precision):
+            combo.currentIndexChanged.connect(self._on_choice)
+        for line in (self.keep, self.freeze, self.free):
+            line.textEdited.connect(self._on_choice)
+        self.keep_interface.toggled.connect(self._on_choice)
+        self._enable()
+        return form
+
+    def _make_strip(self) -> QWidget:
+        self.strip: dict[str, QCheckBox] = {}
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(0, 0, 0, 0)
+        for part, what in PARTS.items():
+            box = QCheckBox({"doc": "Descriptions", "types": "Inner types"}.get(part, part.capitalize()))
+            box.setToolTip(what[0].upper() + what[1:])
+            box.toggled.connect(self._on_choice)
+            self.strip[part] = box
+            row.addWidget(box)
+        row.addStretch(1)
+        return holder
+
+    # -- preview -------------------------------------------------------------------------------------------------
+
+    def _on_choice(self, *_: object) -> None:
+        self._enable()
+        self._on_change()
+
+    def _enable(self) -> None:
+        for field in (self.keep, self.keep_interface):
+            field.setEnabled(self.precision.currentData() is not None)
+
+    def _on_change(self, *_: object) -> None:
+        self.ok.setEnabled(False)
+        self._delay.start()
+
+    def options(self) -> argparse.Namespace:
+        """What is chosen, as the command line says it."""
+        keep = [part.strip() for part in self.keep.text().split(",") if part.strip()]
+        return argparse.Namespace(
+            opset=self.opset.currentData(),
+            precision=self.precision.currentData(),
+            keep=[*keep, *(["inputs-outputs"] if self.keep_interface.isChecked() else [])],
+            freeze=[part.strip() for part in self.freeze.text().split(",") if part.strip()],
+            free=self.free.text().strip() or None,
+            strip=[part for part, box in self.strip.items() if box.isChecked()],
+            ir_version=None,
+        )
+
+    def preview(self) -> None:
+        """Rehearse what is chosen, in the background."""
+        from model.passes.rehearsal import Rehearsal
+
+        options = self.options()
+        self.error.show_error(None)
+        self.list.clear()
+        self._steps = []
+        wanted = any((options.opset, options.precision, options.freeze, options.free, options.strip))
+        self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
+        if not wanted:
+            return
+        rehearsal = Rehearsal(self._workspace.model)
+        revision = self._workspace.document.revision
+
+        def work(progress: Progress) -> tuple[list[Report], list[Step]]:
+            reports = convert(rehearsal.document, options, progress)
+            steps = rehearsal.steps()
+            for report in reports:
+                for remarks in (report.changes, report.warnings):
+                    remarks[:] = [type(r)(r.text, rehearsal.original(r.place)) for r in remarks]
+            return reports, steps
+
+        self._workspace.jobs.start(
+            "Trying the conversion out",
+            work,
+            done=lambda found: self._show(*found, revision),
+            failed=self._failed,
+            supersede="convert",
+        )
+
+    def _show(self, reports: list[Report], steps: list[Step], revision: int) -> None:
+        if revision != self._workspace.document.revision:
+            self.preview()
+            return
+        self._steps, self._revision = steps, revision
+        for report in reports:
+            for remark in report.warnings:
+                self._add(f"Warning: {remark.text}", remark.place)
+            places = {remark.text: remark.place for remark in reversed(report.changes)}
+            for text, count in report.summary():
+                self._add(f"{number_text(count)} × {text}", places[text])
+        warnings = sum(len(report.warnings) for report in reports)
+        said = f" · {plural(warnings, 'warning')}" if warnings else ""
+        self.state.setText((f"{plural(len(steps), 'change')} to the model{said}") if steps else "Nothing changes.")
+        self.ok.setEnabled(bool(steps))
+
+    def _add(self, text: str, place: object) -> None:
+        item = QListWidgetItem(display(text, 300, elide="end"))
+        item.setToolTip(display(text, 1000))
+        item.setData(_PlaceRole, place)
+        self.list.addItem(item)
+
+    def _failed(self, error: BaseException) -> None:
+        self.state.setText("It cannot be converted.")
+        if isinstance(error, ModelError):
+            self.error.show_error(error)
+
+    def _go(self, item: QListWidgetItem) -> None:
+        place = item.data(_PlaceRole)
+        known = isinstance(place, (Node, Value, Graph, Function, Model))
+        if known and getattr(place, "graph", None) is not None:
+            self._workspace.reveal(place)
+
+    # -- doing it ------------------------------------------------------------------------------------------------
+
+    def apply(self) -> None:
+        """Make what was rehearsed one edit."""
+        document: Document = self._workspace.document
+        if not self._steps or document.revision != self._revision:
+            self.preview()
+            return
+        steps, self._steps = self._steps, []
+        with document.edit(self.title()) as edit:
+            for step in steps:
+                edit.do(step)
+        self.accept()
+
+    def title(self) -> str:
+        """What the edit is called in the history."""
+        options = self.options()
+        parts = [
+            f"operator set {options.opset}" if options.opset else "",
+            options.precision or "",
+            ", ".join(options.freeze),
+            f"any {options.free}" if options.free else "",
+            "fewer texts" if options.strip else "",
+        ]
+        return "Convert to " + ", ".join(part for part in parts if part)
