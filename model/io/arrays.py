@@ -255,6 +255,8 @@ def _encoded(tensor: Tensor, suffix: str) -> bytes:
         return _as_png(array)
     if array.dtype == object:
         array = np.array([str(v) for v in array.reshape(-1)] or [""], dtype=str)[: array.size].reshape(array.shape)
+    if array.dtype.isbuiltin == 2:  # bytes without a name for the types that numpy does not know
+        array = array.view(f"V{array.dtype.itemsize}")
     stream = io.BytesIO()
     if suffix == ".npy":
         np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)

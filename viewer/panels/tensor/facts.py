@@ -73,6 +73,11 @@ class Facts(QScrollArea):
         self._note.setText(note)
         self._note.setVisible(bool(note))
 
+    def add_note(self, text: str) -> None:
+        """One more remark below the numbers."""
+        self._note.setText(" ".join(part for part in (self._note.text(), text) if part))
+        self._note.show()
+
     def _show_rows(self, rows: Rows) -> None:
         while (item := self._grid.takeAt(0)) is not None:
             widget = item.widget()
@@ -81,7 +86,8 @@ class Facts(QScrollArea):
         self.rows = rows
         self._colored = []
         font = monospace()
-        for place, (name, text, index) in enumerate(rows):
+        place = 0
+        for name, text, index in rows:
             key, value = _label(name), _label(text)
             self._colored.append(key)
             value.setFont(font)
@@ -89,8 +95,9 @@ class Facts(QScrollArea):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._grid.addWidget(key, place, 0)
             self._grid.addWidget(value, place, 1)
+            place += 1
             if index:
-                where = _label(f'<a href="#">{list(index)}</a>')
+                where = _label(f'at <a href="#">{list(index)}</a>')
                 where.setTextFormat(Qt.TextFormat.RichText)
                 where.setFont(font)
                 where.setToolTip("Show this element")
@@ -99,7 +106,8 @@ class Facts(QScrollArea):
                     Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
                 )
                 where.linkActivated.connect(lambda _link, i=index: self.element_wanted.emit(i))
-                self._grid.addWidget(where, place, 2)
+                self._grid.addWidget(where, place, 1)
+                place += 1
         self._color()
 
     def _color(self) -> None:

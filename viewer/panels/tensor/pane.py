@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -31,7 +33,7 @@ from viewer.panels.tensor.editing import TensorEditing
 from viewer.panels.tensor.facts import Facts
 from viewer.panels.tensor.menu import TensorMenu
 from viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
-from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, first_slice
+from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
 from viewer.panels.tensor.slicing import SliceBar
 from viewer.panels.tensor.subject import Subject, Target, reader_of, resolve, targets_of
 from viewer.panels.tensor.table import TensorTable
@@ -44,9 +46,10 @@ from viewer.widgets.plots.lines import LinePlot
 from viewer.widgets.plots.picture import PictureView
 
 if TYPE_CHECKING:
+    from model.progress import Progress
     from viewer.workspace import Workspace
 
-MODES = ("value", "before", "difference")
+_AT_ONCE = 1 << 16  # bytes that are read without a job
 _PICTURES: tuple[View, ...] = ("Heat map", "Feature maps", "Attention", "Image")
 
 
@@ -65,7 +68,7 @@ class TensorPane(QWidget):
         self.subject: Subject | None = None
         self._targets: list[Target] = []
         self._reader: Reader | None = None
-        self._chosen_view: View | None = None
+        self._chosen_views: dict[tuple[object, ...], View] = {}  # by what they were chosen for
         self._shown: tuple[object, ...] = ()
         self._make_header()
         self._make_body()
@@ -133,7 +136,8 @@ class TensorPane(QWidget):
         options = QHBoxLayout()
         options.setContentsMargins(8, 0, 6, 3)
         options.setSpacing(8)
-        options.addWidget(self.slices, 1)
+        options.addWidget(self.slices, 100)
+        options.addStretch(1)
         option: QWidget
         for option in (self.same_range, self.order_box, self.range_box, self.format_box):
             options.addWidget(option)
@@ -169,7 +173,7 @@ class TensorPane(QWidget):
         self.splitter.addWidget(self.facts)
         self.splitter.addWidget(right)
         self.splitter.setStretchFactor(1, 1)
-        self.splitter.setSizes([250, 900])
+        self.splitter.setSizes([0 if self.pinned else 250, 900])
         self.splitter.setCollapsible(1, False)
 
     def _color(self) -> None:
@@ -216,7 +220,6 @@ class TensorPane(QWidget):
         return self._targets[index] if 0 <= index < len(self._targets) else None
 
     def _on_target(self, _index: int) -> None:
-        self._chosen_view = None
         self._refresh()
 
     def refresh(self) -> None:
@@ -287,7 +290,12 @@ class TensorPane(QWidget):
             self._say(f"{error.title}: {error.detail}")
             return
         self.facts.show()
-        if reader.instant:
+        if reader.instant or (subject.kind == "tensor" and subject.nbytes <= _AT_ONCE):
+            try:
+                reader.prepare()
+            except ModelError as error:
+                self._failed(error)
+                return
             self._ready(reader)
             return
         self._say("Reading…")
@@ -329,6 +337,8 @@ class TensorPane(QWidget):
         def done(found: Distribution) -> None:
             if self._reader is reader:
                 self.facts.show_distribution(found, strings=strings)
+                if isinstance(reader, SparseReader):
+                    self.facts.add_note("Mean, std, percentiles and histogram are of the stored entries.")
 
         def failed(error: BaseException) -> None:
             if self._reader is reader and isinstance(error, ModelError):
@@ -336,7 +346,7 @@ class TensorPane(QWidget):
 
         self.workspace.jobs.start(
             "Statistics of a tensor",
-            lambda progress: distribution(reader.flat, reader.shape, reader.size, progress),
+            partial(_counted, reader),
             done=done, failed=failed, supersede=f"tensor {id(self)} count",
         )  # fmt: skip
 
@@ -344,7 +354,8 @@ class TensorPane(QWidget):
 
     def _offer_views(self, subject: Subject | None) -> None:
         offered = views_of(subject) if subject is not None else ()
-        wanted = self._chosen_view if self._chosen_view in offered else first_view(subject) if subject else None
+        chosen = self._chosen_views.get(_like(subject))
+        wanted = chosen if chosen in offered else first_view(subject) if subject is not None else None
         with QSignalBlocker(self.view_box):
             self.view_box.clear()
             self.view_box.addItems(offered)
@@ -364,7 +375,8 @@ class TensorPane(QWidget):
         self._on_view(0)
 
     def _on_view(self, _index: int) -> None:
-        self._chosen_view = self.view
+        if self.view is not None:
+            self._chosen_views[_like(self.subject)] = self.view
         self._show_view()
 
     def _show_options(self, view: View | None) -> None:
@@ -463,6 +475,27 @@ _PICTURE_WORK: dict[str, Any] = {
 }
 
 
+def _counted(reader: Reader, progress: Progress) -> Distribution:
+    """The distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
+    if not isinstance(reader, SparseReader):
+        return distribution(reader.flat, reader.shape, reader.size, progress)
+    positions, values = reader.entries()
+    found = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
+    statistics = found.statistics
+
+    def place(index: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(int(positions[index[0]]), reader.shape)) if index else ()
+
+    statistics = replace(
+        statistics,
+        size=reader.size,
+        zeros=statistics.zeros + reader.size - len(values),
+        minimum_index=place(statistics.minimum_index),
+        maximum_index=place(statistics.maximum_index),
+    )
+    return replace(found, statistics=statistics)
+
+
 def _comparable(subject: Subject) -> bool:
     before = subject.before
     shape = getattr(before, "shape", None)
@@ -470,6 +503,15 @@ def _comparable(subject: Subject) -> bool:
         subject.kind == "tensor" and before is not None and before is not subject.held and shape == subject.shape
         and subject.element_type is not ElementType.STRING
     )  # fmt: skip
+
+
+def _like(subject: Subject | None) -> tuple[object, ...]:
+    """Equal for subjects that a person wants to look at the same way."""
+    if subject is None:
+        return ()
+    producer = subject.target.value.producer if subject.target.value is not None else None
+    operator = None if producer is None else producer.op_type
+    return (subject.kind, subject.target.value is None, len(subject.shape), operator)
 
 
 def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
@@ -484,6 +526,7 @@ def _text_label(name: str) -> QLabel:
     label = QLabel()
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setAccessibleName(name)
+    label.setMinimumWidth(24)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     label.setSizePolicy(
         QSizePolicy.Policy.Ignored if name == "Remarks" else QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed

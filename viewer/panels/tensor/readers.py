@@ -76,13 +76,16 @@ class Slice:
 
 
 def first_slice(shape: tuple[int, ...]) -> Slice:
-    """What is shown first: the last two axes, at the start of the others; a vector in rows."""
+    """What is shown first: the last two axes that are longer than one, at the start of the others; a vector in rows."""
     rank = len(shape)
     if rank == 0:
         return Slice()
     if rank == 1:
         return Slice((0,), 0, None, 10 if shape[0] <= 1_000_000 else 100)
-    return Slice((0,) * rank, rank - 2, rank - 1)
+    long = [axis for axis in range(rank) if shape[axis] != 1]
+    last = [axis for axis in range(rank) if axis not in long]
+    rows, columns = sorted((last + long)[-2:])
+    return Slice((0,) * rank, rows, columns)
 
 
 class Reader(ABC):

@@ -66,6 +66,9 @@ class SliceBar(QScrollArea):
             if len(self._shape) >= 2 and axis not in (which.rows, which.columns):
                 layout.addWidget(self._spin(axis, size))
         layout.addStretch(1)
+        old = self.takeWidget()
+        if old is not None:
+            old.deleteLater()  # it may be one of its boxes that asked for this
         self.setWidget(row)
         self.setVisible(len(self._shape) >= 2)
         self.setFixedHeight(row.sizeHint().height() if len(self._shape) >= 2 else 0)

@@ -193,5 +193,5 @@ def mismatch_text(declared: Type | None, kind: ElementType | None, shape: tuple[
     if declared.shape is not None:
         dims = declared.shape.dims
         wrong |= len(dims) != len(shape)
-        wrong |= any(isinstance(d, int) and d != n for d, n in zip(dims, shape, strict=False))
+        wrong |= any(isinstance(d, int) and 0 <= d != n for d, n in zip(dims, shape, strict=False))
     return f"declared {type_text(declared)}" if wrong else ""

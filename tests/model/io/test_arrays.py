@@ -1,0 +1,134 @@
+"""Tensors as files of their own."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from model.elements import integer_range
+from model.errors import ModelError
+from model.io.arrays import is_stored_outside, npz_members, read_tensor, storage_mark, write_array
+from model.io.packing import pack
+from model.tensors import ArrayTensor
+from model.types import ElementType
+
+E = ElementType
+KINDS = [kind for kind in E if kind is not E.UNDEFINED]
+
+
+def sample(kind):
+    if kind is E.STRING:
+        return ArrayTensor(np.array([["a", "b,c"], ["", 'd "e"']], object), kind)
+    if kind.is_integer:
+        low, high = integer_range(kind)
+        values = np.array([[low, high], [0, 1]], np.uint64 if kind is E.UINT64 else np.int64)
+    else:
+        values = np.array([[0.5, 2.0], [1.0, 4.0]])
+    return ArrayTensor(values.astype(kind.numpy_dtype), kind, name="t")
+
+
+def same(a, b):
+    if a.element_type is E.STRING:
+        return a.shape == b.shape and a.numpy().tolist() == b.numpy().tolist()
+    return (a.element_type, a.shape) == (b.element_type, b.shape) and pack(a.numpy(), a.element_type) == pack(
+        b.numpy(), b.element_type
+    )
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".pb", ".raw", ".csv"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.text)
+def test_every_type_comes_back(tmp_path, kind, suffix):
+    tensor, path = sample(kind), tmp_path / f"t{suffix}"
+    if suffix == ".raw" and kind is E.STRING:
+        with pytest.raises(ModelError, match="no raw bytes"):
+            write_array(path, tensor)
+        assert not list(tmp_path.iterdir())
+        return
+    write_array(path, tensor)
+    assert same(read_tensor(path, tensor), tensor)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_numpy_reads_what_is_written(tmp_path):
+    write_array(tmp_path / "t.npy", sample(E.FLOAT))
+    assert np.load(tmp_path / "t.npy").tolist() == [[0.5, 2.0], [1.0, 4.0]]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,) * 8])
+@pytest.mark.parametrize("suffix", [".npy", ".pb", ".raw"])
+def test_odd_shapes(tmp_path, shape, suffix):
+    tensor = ArrayTensor(np.zeros(shape, np.float32))
+    write_array(tmp_path / f"t{suffix}", tensor)
+    assert read_tensor(tmp_path / f"t{suffix}", tensor).shape == shape
+
+
+def test_large_values_of_a_message_come_back(tmp_path):
+    tensor = ArrayTensor(np.arange(5000, dtype=np.int32))
+    write_array(tmp_path / "t.pb", tensor)
+    assert same(read_tensor(tmp_path / "t.pb"), tensor)
+
+
+def test_pictures(tmp_path):
+    pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    write_array(tmp_path / "t.png", ArrayTensor(pixels))
+    assert read_tensor(tmp_path / "t.png").numpy().tolist() == pixels.tolist()
+    write_array(tmp_path / "c.png", ArrayTensor(np.linspace(-1, 1, 75, dtype=np.float32).reshape(1, 3, 5, 5)))
+    assert read_tensor(tmp_path / "c.png").shape == (5, 5, 3)
+    with pytest.raises(ModelError, match="no picture"):
+        write_array(tmp_path / "x.png", ArrayTensor(np.zeros((5, 6, 7), np.float32)))
+
+
+def test_nothing_in_a_file_is_executed(tmp_path):
+    np.save(tmp_path / "t.npy", np.array([{"a": 1}], object), allow_pickle=True)
+    with pytest.raises(ModelError, match="Python objects"):
+        read_tensor(tmp_path / "t.npy")
+
+
+def npy(shape, dtype="<f4", data=b""):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return stream.getvalue() + data
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.npy", b""), ("t.npy", b"\x93NUMPY\x01\x00"), ("t.npy", npy((1 << 40, 1 << 20))), ("t.npy", npy((4,))),
+        ("t.npz", b"PK"), ("t.npz", b""), ("t.pb", b"\xff\xff\xff"), ("t.pb", b"\x08\x05\x10\x01"),
+        ("t.png", b"\x89PNG\r\n\x1a\n"), ("t.csv", b"1,2\n3\n"), ("t.csv", b"1,x\n"),
+        ("t.raw", b"123"), ("t.txt", b"1"),
+        ("t.npy", npy((1,), "<M8[s]", b"12345678")),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_refused(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelError):
+        read_tensor(tmp_path / name, sample(E.FLOAT))
+
+
+def test_members_of_an_archive(tmp_path):
+    np.savez(tmp_path / "t.npz", a=np.ones(2, np.float32), b=np.zeros(3, np.float32))
+    assert npz_members(tmp_path / "t.npz") == ["a", "b"]
+    with pytest.raises(ModelError, match="2 arrays"):
+        read_tensor(tmp_path / "t.npz")
+    assert read_tensor(tmp_path / "t.npz", member="b").shape == (3,)
+    with pytest.raises(ModelError, match="no array c"):
+        read_tensor(tmp_path / "t.npz", member="c")
+    with zipfile.ZipFile(tmp_path / "u.npz", "w") as archive:
+        archive.writestr("x.npy", b"no array")
+    with pytest.raises(ModelError):
+        read_tensor(tmp_path / "u.npz")
+
+
+def test_missing_files_and_folders(tmp_path):
+    with pytest.raises(ModelError):
+        read_tensor(tmp_path / "none.npy")
+    with pytest.raises(ModelError):
+        write_array(tmp_path / "no" / "t.npy", sample(E.FLOAT))
+
+
+def test_where_values_are_to_be_stored():
+    tensor = ArrayTensor(np.ones(2, np.float32), source=storage_mark(external=True))
+    assert is_stored_outside(tensor)
+    assert not is_stored_outside(ArrayTensor(np.ones(2, np.float32), source=storage_mark(external=False)))
