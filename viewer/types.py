@@ -15,7 +15,9 @@ from model.types import Shape, TensorType, Type
 
 if TYPE_CHECKING:
     from model.passes.inference import Inferred
+    from model.passes.inference.infer import Request
     from viewer.jobs import Jobs
+    from viewer.slices import Slices
 
 _DELAY_MS = 250  # after the last edit
 
@@ -38,10 +40,12 @@ class Types(QObject):
         self._delay.timeout.connect(self._infer)
         self._end = document.subscribe(self._on_change)
         self._running = False
+        self._asking: Slices[Request] | None = None
 
     def close(self) -> None:
         """Stop listening to the document."""
         self._delay.stop()
+        self._stop_asking()
         self._end()
 
     def start(self) -> None:
@@ -77,18 +81,34 @@ class Types(QObject):
         return value.type
 
     def _on_change(self, change: Change) -> None:
+        if self._asking is not None and self._asking.running:
+            self._stop_asking()  # it has read half of the model as it was
+            self._delay.start()
         if self._running and not all(_is_only_a_name(step) for step in change.steps):
             self._delay.start()
 
     def _infer(self) -> None:
         from model.errors import ModelError
         from model.passes.inference.infer import answer, request
+        from viewer.slices import Slices
 
-        try:
-            asked = request(self._document.model, self._rules)
-        except ModelError:
-            return  # what cannot be written cannot be asked about; problems say why
-        self._jobs.start("", lambda progress: answer(asked, progress), done=self._set, supersede="inference")
+        def ask(asked: Request) -> None:
+            self._jobs.start("", lambda progress: answer(asked, progress), done=self._set, supersede="inference")
+
+        def fail(error: Exception) -> None:
+            if not isinstance(error, ModelError):
+                raise error
+            # What cannot be written cannot be asked about; problems say why.
+
+        self._stop_asking()
+        model, rules = self._document.model, dict(self._rules)
+        self._asking = Slices(lambda progress: request(model, rules, progress), ask, fail, self)
+
+    def _stop_asking(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking.deleteLater()
+            self._asking = None
 
     def _set(self, inferred: Inferred) -> None:
         self._inferred = inferred

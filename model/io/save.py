@@ -192,13 +192,15 @@ def prepare(
     return saving
 
 
-def to_bytes(model: Model, *, layout: Layout = Layout.KEEP, threshold: int = 1024) -> bytes:
+def to_bytes(
+    model: Model, *, layout: Layout = Layout.KEEP, threshold: int = 1024, progress: Progress = SILENT
+) -> bytes:
     """A model as a serialised ModelProto, for helpers in child processes.
 
     Reads the weights that stay in it: `Layout.STRIPPED` leaves out those of `threshold` bytes and more.
     """
     placement = Placement(layout, threshold)
-    data = _serialized(write_model(model, placement))
+    data = _serialized(write_model(model, placement, progress))
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
         raise ModelError("The model is too large", "One message can hold at most 2 GiB.")

@@ -44,7 +44,7 @@ from model.tensors import SparseTensor, Tensor
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
-_BETWEEN_CHECKS = 4096
+_BETWEEN_CHECKS = 256
 _VALUE_FIELDS = (
     "f", "i", "s", "t", "g", "sparse_tensor", "tp", "floats", "ints", "strings", "tensors", "graphs",
     "sparse_tensors", "type_protos", "ref_attr_name", "type",

@@ -28,6 +28,15 @@ class Row:
     place: int = 0
     children: list[Row] | None = None
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
+    rows: tuple[list[Row], dict[object, Row]] | None = field(default=None, repr=False)  # by subject
+
+    def child(self, subject: object) -> Row | None:
+        """The child that stands for an object, if it is built; the first call looks through all."""
+        if self.children is None:
+            return None
+        if self.rows is None or self.rows[0] is not self.children:
+            self.rows = (self.children, {row.subject: row for row in self.children})
+        return self.rows[1].get(subject)
 
 
 class OutlineModel(QAbstractItemModel):
@@ -85,7 +94,9 @@ class OutlineModel(QAbstractItemModel):
         for node in nodes:
             row = self._find(node, build=False)
             if row is not None:
-                self.dataChanged.emit(self._index(row), self._index(row, 1))
+                for column in (0, 1):  # each by itself: a range makes a tree view paint everything
+                    index = self._index(row, column)
+                    self.dataChanged.emit(index, index)
 
     # -- finding -------------------------------------------------------------------------------------------------
 
@@ -104,11 +115,11 @@ class OutlineModel(QAbstractItemModel):
         self._children(row)
         scope = row.scopes.of.get(subject) if row.scopes is not None else None
         for step in _steps_to(scope):
-            inner = next((r for r in self._built(row, build) if r.subject is step), None)
+            inner = self._child(row, step, build)
             if inner is None:
                 return None
             row = inner
-        return next((r for r in self._built(row, build) if r.subject is subject), None)
+        return self._child(row, subject, build)
 
     def _row_of_graph(self, graph: Graph, *, build: bool = False) -> Row | None:
         owner = graph.owner
@@ -118,10 +129,12 @@ class OutlineModel(QAbstractItemModel):
             parent = self._root
         if parent is None:
             return None
-        return next((r for r in self._built(parent, build) if r.subject is graph), None)
+        return self._child(parent, graph, build)
 
-    def _built(self, row: Row, build: bool) -> list[Row]:
-        return self._children(row) if build or row is self._root else row.children or []
+    def _child(self, row: Row, subject: object, build: bool) -> Row | None:
+        if build or row is self._root:
+            self._children(row)
+        return row.child(subject)
 
     def _index(self, row: Row, column: int = 0) -> QModelIndex:
         return QModelIndex() if row is self._root else self.createIndex(row.place, column, row)

@@ -1,0 +1,65 @@
+"""Work in slices has the model for itself, and lets the window go on in between."""
+
+import threading
+
+import pytest
+from PySide6.QtCore import QTimer
+
+from model.progress import Cancelled
+from viewer.slices import Slices
+
+
+def count_to(limit, seen):
+    def work(progress):
+        for number in range(limit):
+            seen.append(number)
+            threading.Event().wait(0.0005)
+            progress.check()
+        return limit
+
+    return work
+
+
+def test_it_ends_with_the_result_and_the_window_went_on(qtbot):
+    seen, done, turns = [], [], []
+    timer = QTimer(interval=0)
+    timer.timeout.connect(lambda: turns.append(len(seen)))
+    timer.start()
+    slices = Slices(count_to(60, seen), done.append, pytest.fail)
+    qtbot.waitUntil(lambda: bool(done), timeout=10_000)
+    timer.stop()
+    assert done == [60]
+    assert not slices.running
+    assert len(set(turns)) > 2
+
+
+def test_nothing_happens_between_two_slices(qtbot):
+    seen, done = [], []
+    slices = Slices(count_to(2000, seen), done.append, pytest.fail)
+    qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
+    before = len(seen)
+    threading.Event().wait(0.05)
+    assert len(seen) == before
+    slices.cancel()
+
+
+def test_a_cancelled_one_calls_nobody(qtbot):
+    seen, done = [], []
+    slices = Slices(count_to(5000, seen), done.append, pytest.fail)
+    qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
+    slices.cancel()
+    assert not slices.running
+    qtbot.wait(30)
+    assert done == []
+
+
+def test_what_the_work_raises_is_handed_over(qtbot):
+    failed = []
+
+    def work(_progress):
+        raise ValueError("no")
+
+    Slices(work, pytest.fail, failed.append, parent=None)
+    qtbot.waitUntil(lambda: bool(failed), timeout=10_000)
+    assert isinstance(failed[0], ValueError)
+    assert not isinstance(failed[0], Cancelled)

@@ -1,0 +1,108 @@
+"""Long work that reads the model, a few milliseconds at a time on behalf of the GUI thread.
+
+The model belongs to the GUI thread, so a job must not read it. Here the work has a thread of its own that runs only
+while the GUI thread waits for it: whenever it calls `progress.check` after its time is up, it pauses, the window goes
+on, and the next turn of the event loop lets it continue. An edit in between must `cancel`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from PySide6.QtCore import QObject, QTimer
+
+from model.progress import Cancelled, Progress
+
+T = TypeVar("T")
+
+_SLICE_SECONDS = 0.006
+_PAUSE_MS = 4  # between slices, for what the person does
+
+
+class Slices(QObject, Generic[T]):
+    """Runs `work(progress)` in slices, then calls `done` with its result, or `failed` with what it raised."""
+
+    def __init__(
+        self,
+        work: Callable[[Progress], T],
+        done: Callable[[T], object],
+        failed: Callable[[Exception], object],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._work = work
+        self._done = done
+        self._failed = failed
+        self._resume = threading.Semaphore(0)
+        self._paused = threading.Semaphore(0)
+        self._progress = _Baton(self._resume, self._paused)
+        self._result: list[T] = []
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="slices", daemon=True)
+        self._timer = QTimer(self, interval=_PAUSE_MS)
+        self._timer.timeout.connect(self._go_on)
+        self._thread.start()
+        self._timer.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether it is neither done nor cancelled."""
+        return self._thread.is_alive()
+
+    def cancel(self) -> None:
+        """Stop at the next check, before this returns; neither `done` nor `failed` is called."""
+        self._timer.stop()
+        self._progress.cancel()
+        while self._thread.is_alive():
+            self._resume.release()
+            self._thread.join(0.05)
+
+    def _go_on(self) -> None:
+        """One slice; the GUI thread waits, so the work has the model for itself."""
+        self._progress.start_slice()
+        self._resume.release()
+        self._paused.acquire()
+        if not self._result and self._error is None:
+            return
+        self._timer.stop()
+        self._thread.join()
+        if self._error is not None:
+            self._failed(self._error)
+        else:
+            self._done(self._result[0])
+
+    def _run(self) -> None:
+        self._resume.acquire()
+        try:
+            self._progress.check()
+            self._result.append(self._work(self._progress))
+        except Cancelled:
+            return
+        except Exception as error:  # noqa: BLE001 - handed to the GUI thread
+            self._error = error
+        self._paused.release()
+
+
+class _Baton(Progress):
+    """Pauses the work where its slice is over."""
+
+    def __init__(self, resume: threading.Semaphore, paused: threading.Semaphore) -> None:
+        super().__init__()
+        self._resume = resume
+        self._paused = paused
+        self._end = 0.0
+
+    def start_slice(self) -> None:
+        """The time of the work begins to count."""
+        self._end = time.perf_counter() + _SLICE_SECONDS
+
+    def check(self) -> None:
+        """Pause when the slice is over, then go on or raise `Cancelled`."""
+        super().check()
+        if time.perf_counter() > self._end:
+            self._paused.release()
+            self._resume.acquire()
+            super().check()
