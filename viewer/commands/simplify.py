@@ -108,7 +108,7 @@ def _print(outcome: Outcome) -> None:
 def table(report: Report) -> list[tuple[str, ...]]:
     """Before and after: nodes, parameters, bytes, and each operator whose number changed."""
     before, after = report.before, report.after
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("", "before", "after"),
         ("operator nodes", str(before.nodes), str(after.nodes)),
         ("parameters", f"{before.parameters:,}", f"{after.parameters:,}"),

@@ -59,7 +59,10 @@ class Inference:
             self._declare(self._model.graph)
             self._infer_whole()
         for training in self._model.training_info:
-            for graph in (training.initialization, training.algorithm):
+            for field in ("initialization", "algorithm"):
+                if not training.HasField(field):
+                    continue
+                graph = getattr(training, field)
                 self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
         return [
             {name: to_json(kind) for name, kind in self._found.get(id(graph), {}).items()}
@@ -70,8 +73,9 @@ class Inference:
     def _roots(self) -> Iterator[Any]:
         yield self._model.graph
         for training in self._model.training_info:
-            yield training.initialization
-            yield training.algorithm
+            for field in ("initialization", "algorithm"):
+                if training.HasField(field):  # touching one that is not there would make it
+                    yield getattr(training, field)
 
     def _all_roots(self) -> Iterator[Any]:
         yield self._model.graph

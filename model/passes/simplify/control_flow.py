@@ -19,11 +19,11 @@ def _if_with_constant(context: Context) -> Iterator[Match]:
             continue
         name = "then_branch" if bool(array.reshape(-1)[0]) else "else_branch"
         body = plain(node, name)
-        if isinstance(body, Graph) and _can_inline(context, node, body, node.outputs):
+        if isinstance(body, Graph) and _can_inline(context, body, node.outputs):
             yield Match(f"{node.title} always takes its {name}", (node,), partial(_inline_if, node, body))
 
 
-def _can_inline(context: Context, node: Node, body: Graph, targets: Sequence[Value | None]) -> bool:
+def _can_inline(context: Context, body: Graph, targets: Sequence[Value | None]) -> bool:
     """Whether what a body returns can be what the node gives."""
     if body.quantization_annotations or len(targets) > len(body.outputs):
         return False
@@ -60,13 +60,15 @@ def inline(
         copy = cloner.value(value)
         copy.initializer = None
         rewriter.put_any(graph, copy, tensor, node)
-    rewriter.insert(graph, cloner.nodes(body.nodes), node)
+    copies = cloner.nodes(body.nodes)
+    rewriter.insert(graph, copies, node)
     for target, result in results:
         copy_of = cloner.values.get(result, result)
         if target is not None and copy_of is not None and target.uses:
             rewriter.replace(target, copy_of)
     if node.graph is not None:
         rewriter.remove(node)
+    rewriter.collect(copies)
 
 
 def _loop_with_constant(context: Context) -> Iterator[Match]:
@@ -83,7 +85,7 @@ def _loop_with_constant(context: Context) -> Iterator[Match]:
             pairs = list(zip(node.outputs, node.inputs[2:], strict=True))
             if all(t is None or not t.uses or context.can_replace(t, s) for t, s in pairs):
                 yield Match(f"{node.title} makes no turn", (node,), partial(_skip_loop, node))
-        elif _can_inline(context, node, body, (None, *node.outputs)) and not _returns_inputs(body):
+        elif _can_inline(context, body, (None, *node.outputs)) and not _returns_inputs(body):
             yield Match(f"{node.title} makes one turn", (node,), partial(_inline_loop, node, body))
 
 

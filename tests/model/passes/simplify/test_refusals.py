@@ -1,0 +1,255 @@
+"""What simplification must never do: each defect measured in other simplifiers, as a case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exec.agreement import compare_models
+from exec.fold import evaluate
+from model.document import Document
+from model.errors import ModelError
+from model.io.save import to_bytes
+from model.passes.simplify.driver import Report, simplify
+from model.passes.simplify.framework import Options
+from model.types import ElementType, Shape, TensorType
+from tests.model import builders
+
+
+def simplified(text: str, **options: Any) -> tuple[Document, Report]:
+    document = builders.document(text)
+    report = simplify(document, evaluate=evaluate, options=Options(**options) if options else None)
+    return document, report
+
+
+def left(document: Document) -> dict[str, int]:
+    return dict(Counter(n.op_type for g in document.model.graph.walk() for n in g.nodes))
+
+
+def graph(body: str, signature: str, constants: str = "", *, opset: int = 17, ir: int = 8) -> str:
+    held = f"<{constants}>" if constants else ""
+    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> g {signature} {held} {{ {body} }}'
+
+
+@pytest.mark.parametrize(
+    "random",
+    ["RandomNormal <shape = [2]> ()", "RandomUniformLike <dtype = 1> (k)", "Bernoulli(k)", "RandomNormalLike(k)"],
+)
+def test_random_operators_stay(random: str) -> None:
+    document, _ = simplified(
+        graph(f"r = {random} y = Add(x, r)", "(float[2] x) => (float[2] y)", "float[2] k = {0.5, 0.5}")
+    )
+    assert left(document) == {random.split()[0].split("(")[0]: 1, "Add": 1}
+
+
+def test_equal_random_operators_are_not_shared() -> None:
+    document, _ = simplified(graph("a = Bernoulli(x) b = Bernoulli(x) y = Sub(a, b)", "(float[2] x) => (float[2] y)"))
+    assert left(document)["Bernoulli"] == 2
+
+
+def test_dropout_in_training_mode_stays() -> None:
+    document, report = simplified(
+        graph("y = Dropout(x, r, t)", "(float[9] x) => (float[9] y)", "float r = {0.5}, bool t = {1}")
+    )
+    assert left(document) == {"Dropout": 1}
+    assert [r.pass_id for r in report.refusals] == ["eliminate_nop_dropout"]
+
+
+def test_a_dropout_whose_mode_is_an_input_stays() -> None:
+    document, _ = simplified(
+        graph("d = Dropout(x, r, t) y = Relu(d)", "(float[9] x, bool t) => (float[9] y)", "float r = {0.5}")
+    )
+    assert left(document) == {"Dropout": 1, "Relu": 1}
+
+
+def test_free_dimensions_stay_free() -> None:
+    document, _ = simplified(
+        graph("s = Shape(x) e = ConstantOfShape(s) y = Add(x, e)", "(float[batch, seq] x) => (float[batch, seq] y)")
+    )
+    kind = document.model.graph.inputs[0].type
+    assert isinstance(kind, TensorType)
+    assert kind.shape == Shape(("batch", "seq"))
+    assert left(document) == {"Shape": 1, "ConstantOfShape": 1, "Add": 1}
+
+
+def test_a_wrong_declared_shape_is_not_trusted() -> None:
+    given = graph("a = Reshape(x, s) y = Reshape(a, t)", "(float[2, 6] x) => (float[1, 12] y)",
+                  "int64[2] s = {-1, 3}, int64[2] t = {0, -1}")  # fmt: skip
+    document, _ = simplified(given)  # y is really [4, 3]
+    outcome = compare_models(builders.model(given), document.model)
+    assert outcome.agrees, outcome
+
+
+def test_a_wrong_type_of_an_inner_value_is_not_trusted() -> None:
+    document = builders.document(graph("a = Neg(x) b = Cast <to = 1> (a) y = Relu(b)", "(double[2] x) => (float[2] y)"))
+    with document.edit("Lie") as edit:
+        from model.edits.values import set_type
+
+        set_type(edit, builders.value(document, "a"), TensorType(ElementType.FLOAT, Shape((2,))))
+    simplify(document, evaluate=evaluate)
+    assert left(document) == {"Neg": 1, "Cast": 1, "Relu": 1}
+
+
+def test_folding_that_makes_the_file_large_is_refused_and_said() -> None:
+    given = graph(
+        "e = Expand(c, s) y = Add(x, e)", "(float[4000, 5000] x) => (float[4000, 5000] y)",
+        "float c = {1.5}, int64[2] s = {4000, 5000}",
+    )  # fmt: skip
+    document, report = simplified(given)
+    assert left(document) == {"Expand": 1, "Add": 1}
+    assert report.after.nbytes <= report.before.nbytes
+    assert any("larger" in r.reason for r in report.refusals)
+
+
+def test_many_folded_tensors_together_stay_below_the_limit() -> None:
+    nodes = (
+        " ".join(f"e{i} = Expand(c{i}, s)" for i in range(6)) + " y = Sum(" + ", ".join(f"e{i}" for i in range(6)) + ")"
+    )
+    constants = "int64[1] s = {1000}, " + ", ".join(f"float c{i} = {{{i}.5}}" for i in range(6))
+    document, report = simplified(graph(nodes, "(float x) => (float[1000] y)", constants), growth_limit=9000)
+    assert report.after.nbytes <= report.before.nbytes + 9000
+    assert left(document)["Expand"] == 4
+
+
+def test_narrow_weights_stay_narrow() -> None:
+    body = "d = DequantizeLinear(w, s) k = Cast <to = 1> (w) a = MatMul(x, d) b = MatMul(x, k) y = Add(a, b)"
+    document, report = simplified(
+        graph(body, "(float[2, 2] x) => (float[2, 2] y)", "int8[2, 2] w = {1, 2, 3, 4}, float s = {0.5}")
+    )
+    assert left(document)["DequantizeLinear"] == 1
+    assert left(document)["Cast"] == 1
+    assert {r.place.op_type for r in report.refusals if hasattr(r.place, "op_type")} == {"DequantizeLinear", "Cast"}
+
+
+def test_matrix_products_of_three_dimensions_stay_two_nodes() -> None:
+    document, _ = simplified(
+        graph("a = MatMul(x, w) y = Add(a, b)", "(float[2, 3, 2] x) => (float[2, 3, 2] y)",
+              "float[2, 2] w = {1.0, 2.0, 3.0, 4.0}, float[2] b = {1.0, 2.0}")
+    )  # fmt: skip
+    assert left(document) == {"MatMul": 1, "Add": 1}
+
+
+def test_batch_normalization_never_becomes_more_nodes() -> None:
+    document, _ = simplified(
+        graph("a = Conv(x, w) y = BatchNormalization(a, s, s, s, s)", "(float[1, 1, 4, 4] x, float[1] s) => (float[1, 1, 4, 4] y)",
+              "float[1, 1, 1, 1] w = {2.0}")
+    )  # fmt: skip
+    assert left(document) == {"Conv": 1, "BatchNormalization": 1}
+
+
+def test_weights_that_others_use_are_not_fused_into() -> None:
+    body = "a = Conv(x, w) b = Conv(x, w) c = Mul(a, two) y = Add(b, c)"
+    document, _ = simplified(
+        graph(body.replace("b = Conv(x, w)", "r = Relu(x) b = Conv(r, w)"), "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y)",
+              "float[1, 1, 1, 1] w = {2.0}, float two = {2.0}")
+    )  # fmt: skip
+    assert left(document)["Mul"] == 1
+
+
+def test_a_constant_that_a_caller_may_replace_is_none() -> None:
+    given = graph("c = Add(w, w) s = Reshape(x, t) y = Mul(s, c)", "(float[4] x, float w, int64[1] t) => (float[4] y)",
+                  "float w = {1.0}, int64[1] t = {4}")  # fmt: skip
+    document, _ = simplified(given)
+    assert left(document) == {"Add": 1, "Reshape": 1, "Mul": 1}
+    assert [v.name for v in document.model.graph.inputs] == ["x", "w", "t"]
+
+
+def test_old_files_get_no_initializers_that_are_not_inputs() -> None:
+    given = graph("k = Constant <value = float {3.0}> () c = Add(k, k) y = Mul(x, c)", "(float[2] x) => (float[2] y)",
+                  opset=8, ir=3)  # fmt: skip
+    document, _ = simplified(given)
+    assert left(document) == {"Constant": 1, "Mul": 1}
+    assert not document.model.graph.initializers
+    import onnx
+
+    onnx.checker.check_model(to_bytes(document.model))
+
+
+def test_names_order_and_types_of_inputs_and_outputs_stay() -> None:
+    given = graph("a = Identity(x) b = Identity(x) c = Relu(x) d = Identity(c) e = Identity(c)",
+                  "(float[2] x, float[2] unused) => (float[2] a, float[2] b, float[2] d, float[2] e)")  # fmt: skip
+    document = builders.document(given)
+    wires = [(v.name, v.type) for v in (*document.model.graph.inputs, *document.model.graph.outputs)]
+    simplify(document, evaluate=evaluate)
+    assert [(v.name, v.type) for v in (*document.model.graph.inputs, *document.model.graph.outputs)] == wires
+    assert compare_models(builders.model(given), document.model).agrees
+
+
+def test_an_output_that_is_constant_is_still_made_by_a_node() -> None:
+    document, _ = simplified(graph("y = Add(c, c)", "(float x) => (float y)", "float c = {2.0}"))
+    assert left(document) == {"Constant": 1}
+    assert document.model.graph.outputs[0].producer is not None
+
+
+def test_values_training_sets_are_no_constants() -> None:
+    from model.graph import TrainingInfo
+
+    document = builders.document(
+        graph("c = Add(w, w) y = Mul(x, c)", "(float[2] x) => (float[2] y)", "float w = {1.0}")
+    )
+    info = TrainingInfo()
+    info.update_binding = (("w", "new_w"),)
+    document.model.training_info = (info,)
+    simplify(document, evaluate=evaluate)
+    assert left(document) == {"Add": 1, "Mul": 1}
+
+
+def test_attributes_a_function_gets_from_its_caller_stay() -> None:
+    document, _ = simplified(builders.BRANCHES)
+    body = document.model.functions[0].body
+    assert [n.op_type for n in body.nodes] == ["Constant", "Mul"]
+
+
+def test_a_loop_body_that_changes_shapes_is_taken_as_it_is() -> None:
+    given = graph(
+        "y = Loop(n, , x) <body = b (int64 i, bool k, float[2] v) => (bool o, float[2] w)"
+        " { o = Identity(k) s = Shape(v) w = Concat <axis = 0> (v, v) }>",
+        "(float[2] x) => (float[M] y)",
+        "int64 n = {3}",
+    )
+    document, _ = simplified(given)
+    outcome = compare_models(builders.model(given), document.model)
+    assert outcome.agrees, outcome
+
+
+def test_a_model_without_an_import_and_unknown_operators_ends_with_a_result() -> None:
+    document, report = simplified(
+        '<ir_version: 8, opset_import: ["my.domain" : 1]> g (float[2] x) => (float[2] y) { a = my.domain.Odd(x) y = my.domain.Odd(a) }'
+    )
+    assert report.before.nodes == report.after.nodes == 2
+    assert left(document) == {"Odd": 2}
+
+
+def test_weights_whose_data_is_missing_are_left_alone() -> None:
+    from model.tensors import Tensor
+
+    class Missing(Tensor):
+        """A tensor whose file is gone."""
+
+        @property
+        def problem(self) -> str:
+            return "the file is gone"
+
+        def numpy(self) -> Any:
+            raise ModelError("The file is gone")
+
+    document = builders.document(
+        graph("c = Add(w, w) y = Mul(x, c)", "(float[2] x) => (float[2] y)", "float[2] w = {1.0, 2.0}")
+    )
+    builders.value(document, "w").initializer = Missing(ElementType.FLOAT, (2,))
+    report = simplify(document, evaluate=evaluate)
+    assert left(document) == {"Add": 1, "Mul": 1}
+    assert any("not available" in r.reason for r in report.refusals)
+
+
+def test_folded_numbers_are_those_of_the_executor() -> None:
+    document, _ = simplified(
+        graph("c = Softmax(k) y = Add(x, c)", "(float[2] x) => (float[2] y)", "float[2] k = {1.0, 2.0}")
+    )
+    constant = document.model.graph.initializers[0].initializer
+    assert constant is not None
+    expected = np.exp([1.0, 2.0]) / np.exp([1.0, 2.0]).sum()
+    np.testing.assert_allclose(constant.numpy(), expected, rtol=1e-6)  # type: ignore[union-attr]  # it is dense
