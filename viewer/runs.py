@@ -31,18 +31,13 @@ from viewer.overlays import Overlays
 from viewer.results import Record
 from viewer.run_inputs import Recipe, RunInputs
 from viewer.run_marks import RunMarks
-from viewer.settings import Option
+from viewer.settings import RUN_IN_PROCESS
 from viewer.testing import Testing
 from viewer.text import bytes_text, display, duration_text, plural
 
 if TYPE_CHECKING:
     from model.document import Change
     from viewer.workspace import Workspace
-
-RUN_IN_PROCESS = Option(
-    "run/own-process", True, "Run models in a process of their own", help="Keeps the window safe from what a run does"
-)
-LIVE = Option("run/live", False)
 
 #: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
 _LIVE_DELAY = 120

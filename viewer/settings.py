@@ -45,6 +45,9 @@ FOLD_SHARED = Option("graph/fold-shared-constants", True, "Show Constants that s
 WHEEL_ZOOMS = Option("graph/wheel-zooms", False, "Mouse wheel zooms without Ctrl")
 RESTORE_VIEW = Option("graph/restore-view", True, "Return to where a file was left")
 RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified file that changed on disk")
+RUN_IN_PROCESS = Option(
+    "run/own-process", True, "Run models in a process of their own", help="Keeps the window safe from what a run does"
+)
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
 
@@ -52,6 +55,7 @@ LAST_FOLDER = Option("files/folder", "")
 PREFERENCES: tuple[Option[Any], ...] = (
     THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, WHEEL_ZOOMS,
     RESTORE_VIEW, RELOAD_SILENTLY,
+    RUN_IN_PROCESS,
 )  # fmt: skip
 
 

@@ -19,8 +19,7 @@ from viewer import comparing
 from viewer.main_window import MainWindow
 from viewer.results import info_of
 from viewer.run_inputs import as_json, from_json
-from viewer.runs import RUN_IN_PROCESS
-from viewer.settings import Settings
+from viewer.settings import RUN_IN_PROCESS, Settings
 
 NET = """
 <ir_version: 9, opset_import: ["" : 17]>

@@ -188,7 +188,7 @@ ACTIONS = (
     ),
     Action(
         id="run.test",
-        title="Run &Test Data",
+        title="Run Test &Data",
         run=_test,
         menu=Menu.RUN,
         section=6,
