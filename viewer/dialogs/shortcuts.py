@@ -23,6 +23,7 @@ MOUSE = (
     ("Zoom at the pointer", "Ctrl+wheel, pinch"),
     ("Add to the selection", "Shift+click"),
     ("Select a rectangle", "Shift+drag"),
+    ("Connect", "Drag from port to port; in the open: add an operator"),
     ("Open what a node holds", "Double-click"),
     ("Everything that fits", "Right-click"),
 )
