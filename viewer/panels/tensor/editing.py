@@ -126,7 +126,8 @@ class TensorEditing:
     def paste(self, text: str, which: Slice, row: int, column: int, refused: Refused | None = None) -> None:
         """A block of texts from a cell on; into a vector, one after the other."""
         place, held = self._dense()
-        rows = tensors.read_block(text)
+        strings = held.element_type is ElementType.STRING
+        rows = [line.split("\t") for line in text.splitlines()] if strings else tensors.read_block(text)
         height, width = which.size(held.shape)
         if which.wrap:
             start = row * which.wrap + column

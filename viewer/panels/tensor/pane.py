@@ -253,12 +253,15 @@ class TensorPane(QWidget):
         self.title.setText(display(subject.target.title, 48) if subject is not None else "")
         self.title.setToolTip(display(subject.target.title, 500) if subject is not None else "")
         self.type_line.setText(subject.type_line if subject is not None else "")
+        self.type_line.setToolTip(self.type_line.text())
         self.storage.setText(subject.storage if subject is not None else "")
+        self.storage.setToolTip(self.storage.text())
         remarks = [] if subject is None else [
             "out of date: edited since the run" if subject.stale else "",
             subject.mismatch,
         ]  # fmt: skip
         self.badge.setText(" · ".join(r for r in remarks if r))
+        self.badge.setToolTip(self.badge.text())
         self.menu_button.setEnabled(subject is not None and subject.kind in ("tensor", "sparse"))
         self.pin_button.setEnabled(self.pinned or subject is not None)
 
