@@ -21,11 +21,11 @@ from viewer.workspace import Workspace
 Place = tuple[Value, tuple[int, ...]]
 
 _ORIGINS = (
-    Column("Input", 16, number=False),
-    Column("Elements", 20, number=False),
-    Column("Count", 7),
-    Column("Minimum", 9),
-    Column("Maximum", 9),
+    Column("Input", 11, number=False),
+    Column("Elements", 15, number=False),
+    Column("Count", 6),
+    Column("Minimum", 8),
+    Column("Maximum", 8),
     Column("NaN, ∞", 6),
     Column("Look at", 0, "The first that is not finite, else the largest", number=False),
 )
@@ -66,7 +66,7 @@ class ElementPanel(Panel):
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
         split.addWidget(self.elements)
-        split.setSizes([700, 260])
+        split.setSizes([740, 220])
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)

@@ -20,14 +20,14 @@ from viewer.workspace import Workspace
 
 _COLUMNS = (
     Column("Value", 0, number=False),
-    Column("Type", 18, number=False),
+    Column("Type", 20, number=False),
     Column("Minimum", 10),
     Column("Maximum", 10),
     Column("Mean", 10),
     Column("Deviation", 10),
     Column("Zeros", 7),
     Column("NaN, ∞", 7),
-    Column("Δ mean", 10, "Mean less the mean of the run before"),
+    Column("Δ mean", 11, "Mean less the mean of the run before"),
     Column("Largest |Δ|", 10, "Largest change of an element since the run before"),
 )
 
