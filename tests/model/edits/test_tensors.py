@@ -11,6 +11,8 @@ from model.edits import tensors
 from model.edits.tensors import Place
 from model.errors import ModelError
 from model.io.packing import pack
+from model.io.read import load
+from model.io.save import save
 from model.steps import SetAttribute
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import ElementType
@@ -192,3 +194,24 @@ def test_huge_sparse_tensors_are_not_made_dense():
 def test_bfloat16_keeps_its_type():
     made, _ = tensors.compute(ArrayTensor(np.array([1.5], ml_dtypes.bfloat16)), "x*2")
     assert made.numpy().dtype == ml_dtypes.bfloat16
+
+
+def test_where_values_are_stored_is_kept_through_edits_and_saves(tmp_path):
+    owner = document()
+    w = value(owner, "w")
+    place = Place(w)
+
+    def saved(name):
+        save(owner.model, tmp_path / name)
+        return value(load(tmp_path / name), "w").initializer
+
+    with owner.edit("Store outside") as edit:
+        tensors.put(edit, place, tensors.store(w.initializer, external=True))
+    with owner.edit("Set") as edit:
+        tensors.put(edit, place, tensors.set_element(w.initializer, (0,), "9"))
+    outside = saved("outside.onnx")
+    assert outside.storage == "external"
+    assert outside.numpy().tolist() == [9, 2, 3, 4]
+    with owner.edit("Store inside") as edit:
+        tensors.put(edit, place, tensors.store(w.initializer, external=False))
+    assert saved("inside.onnx").storage == "inline"
