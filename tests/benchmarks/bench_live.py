@@ -72,7 +72,7 @@ def measure(application: Application, window: MainWindow, path: Path) -> None:
     type_idle = frames(application, lambda i: type_into(workspace, node, i))
     workspace.runs.set_live(True)
     runs.clear()
-    type_busy = frames(application, lambda i: type_into(workspace, node, FRAMES + i))
+    type_busy = frames(application, lambda i: (keep_running(workspace), type_into(workspace, node, FRAMES + i)))
     report(title, f"type {node.op_type}"[:21], type_idle, type_busy, len(runs))
     workspace.runs.set_live(False)
 
