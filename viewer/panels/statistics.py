@@ -49,11 +49,11 @@ ShareRole = Qt.ItemDataRole.UserRole + 1
 COLUMNS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
     ("Nodes", "nodes", count_text),
     ("Parameters", "parameters", count_text),
-    ("Parameter bytes", "parameter_bytes", bytes_text),
+    ("Weights", "parameter_bytes", bytes_text),
     ("Multiply-adds", "macs", count_text),
     ("Operations", "flops", count_text),
     ("Activations", "activations", count_text),
-    ("Activation bytes", "activation_bytes", bytes_text),
+    ("Activations held", "activation_bytes", bytes_text),
 )
 GROUPS = {"operator": "By operator", "scope": "By scope", "node": "Node by node"}
 
@@ -201,12 +201,13 @@ class StatisticsPanel(Panel):
         table.setWordWrap(False)
         table.verticalHeader().hide()
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 6)
         header = table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        table.setColumnWidth(0, 150)
         header.setSortIndicator(4, Qt.SortOrder.DescendingOrder)
         for column in range(1, 1 + len(COLUMNS)):
-            table.setColumnWidth(column, 70 if column == 1 else 115)
+            table.setColumnWidth(column, 60 if column == 1 else 98)
         table.setSortingEnabled(True)
         header.sortIndicatorChanged.connect(lambda *_: self._colour())
         table.selectionModel().currentRowChanged.connect(lambda *_: self._go())
