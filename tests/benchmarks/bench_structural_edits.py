@@ -1,0 +1,137 @@
+"""How long edits take on a large model, until the window is painted again.
+
+    python tests/benchmarks/bench_structural_edits.py [nodes]
+
+The aim is one attribute edit, undo and redo on 100,000 nodes in well under 16 ms each, repaint included; edits of
+the structure may take about 50 ms before the layout, which runs in the background. The yardstick is one pass over
+the nodes that reads each name.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from PySide6.QtWidgets import QApplication
+
+from model import schemas
+from model.document import Document
+from model.edits import nodes, values
+from model.edits.attributes import set_attribute
+from model.graph import Graph, Model, Node, Value
+from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from model.types import ElementType, Shape, TensorType
+from viewer.document_tab import DocumentTab
+from viewer.main_window import MainWindow
+from viewer.workspace import Workspace
+
+_ROUNDS = 7
+
+
+def chain(count: int) -> Model:
+    """LeakyRelu after LeakyRelu, in scopes of a hundred."""
+    graph = Graph("large")
+    value = Value("x", TensorType(ElementType.FLOAT, Shape((1, 8))), graph)
+    SetGraphInputs(graph, (value,)).apply()
+    for index in range(count):
+        output = Value(f"v{index}", None, graph)
+        node = Node("LeakyRelu", (value,), (output,), name=f"/block{index // 100}/relu{index}")
+        InsertNode(graph, node).apply()
+        value = output
+    SetGraphOutputs(graph, (value,)).apply()
+    return Model(graph, opset=21)
+
+
+def settle(app: QApplication, tab: DocumentTab, seconds: float = 120.0) -> None:
+    """Until the graph is drawn as it is now."""
+    end = time.perf_counter() + seconds
+    while (tab.view.scene is None or tab.view.is_busy) and time.perf_counter() < end:
+        app.processEvents()
+
+
+def measure(app: QApplication, tab: DocumentTab, act: Callable[[], object]) -> float:
+    """Milliseconds the GUI thread works on an edit, the events it causes and one painted frame.
+
+    Its own time, not the clock's: other programs of a busy machine do not count.
+    """
+    begin = time.thread_time()
+    act()
+    app.sendPostedEvents()
+    tab.view.repaint()
+    return (time.thread_time() - begin) * 1000
+
+
+def main() -> None:
+    """Print the median and the worst of each."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    app = QApplication.instance() or QApplication([])
+    assert isinstance(app, QApplication)
+    schemas.preload()
+    window = MainWindow()
+    window.resize(1280, 800)
+    window.show()
+    model = chain(count)
+    begin = time.thread_time()
+    names = [node.name for node in model.graph.nodes]
+    yardstick = (time.thread_time() - begin) * 1000
+    tab = DocumentTab(Workspace(Document(model), window.settings, title="large"))
+    window.add_tab(tab)
+    settle(app, tab)
+    document = tab.workspace.document
+    node = list(model.graph.nodes)[len(names) // 2]
+    tab.workspace.selection.set([node])
+    settle(app, tab)
+    print(f"{count:,} nodes; one pass over all names {yardstick:.1f} ms")
+
+    def attribute(number: int) -> None:
+        with document.edit("Set alpha") as edit:
+            set_attribute(edit, node, "alpha", number / 7 + 0.1)
+
+    def rename(number: int) -> None:
+        value = node.outputs[0]
+        assert value is not None
+        with document.edit("Rename") as edit:
+            values.rename_value(edit, value, f"name{number}")
+
+    def duplicate(_number: int) -> None:
+        with document.edit("Duplicate") as edit:
+            nodes.duplicate(edit, [node])
+
+    def insert(_number: int) -> None:
+        value = node.outputs[0]
+        assert value is not None
+        with document.edit("Insert") as edit:
+            nodes.insert_on_edge(edit, value, "Relu")
+
+    def delete(number: int) -> None:
+        victim = list(model.graph.nodes)[number + 10]
+        with document.edit("Delete") as edit:
+            nodes.delete_and_bridge(edit, [victim])
+
+    for title, act in (("attribute", attribute), ("rename", rename), ("duplicate", duplicate), ("insert", insert),
+                       ("bridge", delete)):  # fmt: skip
+        times: dict[str, list[float]] = {"edit": [], "undo": [], "redo": []}
+        for number in range(_ROUNDS):
+            times["edit"].append(measure(app, tab, partial(act, number)))
+            settle(app, tab)
+            times["undo"].append(measure(app, tab, document.undo))
+            settle(app, tab)
+            times["redo"].append(measure(app, tab, document.redo))
+            settle(app, tab)
+        row = "   ".join(f"{k} {statistics.median(v):6.2f} (worst {max(v):6.2f})" for k, v in times.items())
+        print(f"{title:>10}: {row} ms   {statistics.median(times['edit']) / yardstick:.2f} × pass")
+    for other in window.tabs():
+        window.remove_tab(other)
+    window.close()
+
+
+if __name__ == "__main__":
+    main()
