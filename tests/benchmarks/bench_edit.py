@@ -1,136 +1,99 @@
-"""How long edits take on a large model, until the window is painted again.
+"""What one attribute edit, its undo and its redo cost in the window, repaint included.
 
-    python tests/benchmarks/bench_edit.py [nodes]
+    python -m tests.benchmarks.bench_edit [nodes …]
 
-The aim is one attribute edit, undo and redo on 100,000 nodes in well under 16 ms each, repaint included; edits of
-the structure may take about 50 ms before the layout, which runs in the background. The yardstick is one pass over
-the nodes that reads each name.
+CPU time of the GUI thread from the edit until the picture is right again, next to what one frame at 60 Hz allows
+(16.7 ms). Types and problems are worked out afterwards in slices; the longest of these turns is printed too.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from statistics import median
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
-from model import schemas
-from model.document import Document
-from model.edits import nodes, values
-from model.edits.attributes import set_attribute
-from model.graph import Graph, Model, Node, Value
-from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
-from model.types import ElementType, Shape, TensorType
-from viewer.document_tab import DocumentTab
+from model.attributes import make_attribute
+from model.steps import SetAttribute
+from tests.benchmarks.large_models import write_nodes_model
 from viewer.main_window import MainWindow
-from viewer.workspace import Workspace
+from viewer.settings import Settings
 
-_ROUNDS = 7
-
-
-def chain(count: int) -> Model:
-    """LeakyRelu after LeakyRelu, in scopes of a hundred."""
-    graph = Graph("large")
-    value = Value("x", TensorType(ElementType.FLOAT, Shape((1, 8))), graph)
-    SetGraphInputs(graph, (value,)).apply()
-    for index in range(count):
-        output = Value(f"v{index}", None, graph)
-        node = Node("LeakyRelu", (value,), (output,), name=f"/block{index // 100}/relu{index}")
-        InsertNode(graph, node).apply()
-        value = output
-    SetGraphOutputs(graph, (value,)).apply()
-    return Model(graph, opset=21)
+FRAME_MS = 16.7
 
 
-def settle(app: QApplication, tab: DocumentTab, seconds: float = 120.0) -> None:
-    """Until the graph is drawn as it is now."""
-    end = time.perf_counter() + seconds
-    while (tab.view.scene is None or tab.view.is_busy) and time.perf_counter() < end:
-        app.processEvents()
+def spin(condition: Callable[[], bool], seconds: float) -> float:
+    """Run the event loop until a condition holds; the CPU milliseconds of the longest turn."""
+    end, longest = time.perf_counter() + seconds, 0.0
+    while not condition() and time.perf_counter() < end:
+        began = time.thread_time()
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 0)
+        longest = max(longest, time.thread_time() - began)
+        time.sleep(0.0005)
+    return longest * 1000
 
 
-def measure(app: QApplication, tab: DocumentTab, act: Callable[[], object]) -> float:
-    """Milliseconds the GUI thread works on an edit, the events it causes and one painted frame.
+def measure(window: MainWindow, path: Path) -> None:
+    """Open a model, edit one node of it, and print."""
+    window.files.open([path])
+    spin(lambda: window.tab is not None and window.tab.view.scene is not None, 60)
+    tab = window.tab
+    assert tab is not None
+    view, workspace, document = tab.view, tab.workspace, tab.workspace.document
+    spin(lambda: False, 8)
+    node = next(node for place, node in enumerate(workspace.graph.nodes) if place == 50)
+    workspace.reveal(node)
+    view.zoom_to(1.0)
 
-    Its own time, not the clock's: other programs of a busy machine do not count.
-    """
-    begin = time.thread_time()
-    act()
-    app.sendPostedEvents()
-    tab.view.repaint()
-    return (time.thread_time() - begin) * 1000
+    def set_to(number: int) -> None:
+        with document.edit("Set") as edit:
+            edit.do(SetAttribute(node, "measured", make_attribute("measured", number)))
+
+    def settled() -> bool:
+        return view.is_painted and not view.is_busy
+
+    set_to(1)
+    spin(lambda: False, 4)
+    spent: dict[str, list[float]] = {"edit": [], "undo": [], "redo": []}
+    later = 0.0
+    for number in range(2, 7):
+        for title, act in (("edit", lambda n=number: set_to(n)), ("undo", document.undo), ("redo", document.redo)):
+            began = time.thread_time()
+            act()
+            spin(settled, 30)
+            spent[title].append((time.thread_time() - began) * 1000)
+            later = max(later, spin(lambda: False, 0.5))
+    later = max(later, spin(lambda: False, 3))
+    for title, values in spent.items():
+        print(f"  {title}: {median(values):6.1f} ms, {median(values) / FRAME_MS:5.2f} of a frame")
+    print(f"  longest turn afterwards: {later:6.1f} ms, {later / FRAME_MS:5.2f} of a frame")
+    window.files.close(tab)
 
 
 def main() -> None:
-    """Print the median and the worst of each."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    app = QApplication.instance() or QApplication([])
-    assert isinstance(app, QApplication)
-    schemas.preload()
-    window = MainWindow()
-    window.resize(1280, 800)
-    window.show()
-    model = chain(count)
-    begin = time.thread_time()
-    names = [node.name for node in model.graph.nodes]
-    yardstick = (time.thread_time() - begin) * 1000
-    tab = DocumentTab(Workspace(Document(model), window.settings, title="large"))
-    window.add_tab(tab)
-    settle(app, tab)
-    document = tab.workspace.document
-    node = list(model.graph.nodes)[len(names) // 2]
-    tab.workspace.selection.set([node])
-    settle(app, tab)
-    print(f"{count:,} nodes; one pass over all names {yardstick:.1f} ms")
-
-    def attribute(number: int) -> None:
-        with document.edit("Set alpha") as edit:
-            set_attribute(edit, node, "alpha", number / 7 + 0.1)
-
-    def rename(number: int) -> None:
-        value = node.outputs[0]
-        assert value is not None
-        with document.edit("Rename") as edit:
-            values.rename_value(edit, value, f"name{number}")
-
-    def duplicate(_number: int) -> None:
-        with document.edit("Duplicate") as edit:
-            nodes.duplicate(edit, [node])
-
-    def insert(_number: int) -> None:
-        value = node.outputs[0]
-        assert value is not None
-        with document.edit("Insert") as edit:
-            nodes.insert_on_edge(edit, value, "Relu")
-
-    def delete(number: int) -> None:
-        victim = list(model.graph.nodes)[number + 10]
-        with document.edit("Delete") as edit:
-            nodes.delete_and_bridge(edit, [victim])
-
-    for title, act in (("attribute", attribute), ("rename", rename), ("duplicate", duplicate), ("insert", insert),
-                       ("bridge", delete)):  # fmt: skip
-        times: dict[str, list[float]] = {"edit": [], "undo": [], "redo": []}
-        for number in range(_ROUNDS):
-            times["edit"].append(measure(app, tab, partial(act, number)))
-            settle(app, tab)
-            times["undo"].append(measure(app, tab, document.undo))
-            settle(app, tab)
-            times["redo"].append(measure(app, tab, document.redo))
-            settle(app, tab)
-        row = "   ".join(f"{k} {statistics.median(v):6.2f} (worst {max(v):6.2f})" for k, v in times.items())
-        print(f"{title:>10}: {row} ms   {statistics.median(times['edit']) / yardstick:.2f} × pass")
-    for other in window.tabs():
-        window.remove_tab(other)
-    window.close()
+    """Measure chains of the sizes given."""
+    sizes = [int(text) for text in sys.argv[1:]] or [1_000, 10_000, 100_000]
+    application = QApplication([])
+    with tempfile.TemporaryDirectory() as folder:
+        window = MainWindow(Settings(file=Path(folder, "settings.ini")))
+        window.resize(1280, 800)
+        window.show()
+        for size in sizes:
+            print(f"{size} nodes")
+            path = Path(folder, f"{size}.onnx")
+            write_nodes_model(path, size)
+            measure(window, path)
+    sys.stdout.flush()
+    del application
+    os._exit(0)  # nothing to save; threads of the last model need not end in order
 
 
 if __name__ == "__main__":
