@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
+    QSizePolicy,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
@@ -175,7 +176,8 @@ class StatisticsPanel(Panel):
         self.bindings.setPlaceholderText("batch=1, seq=128")
         self.bindings.setAccessibleName("Numbers for named dimensions")
         self.bindings.setToolTip("Numbers for named dimensions; others stay in formulas")
-        self.bindings.setMaximumWidth(200)
+        self.bindings.setFixedWidth(150)
+        self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.colour = QCheckBox("Colour the graph", self)
         self.colour.setToolTip("Colour nodes by the column the table is sorted by")
         self.save_button = QPushButton("Save as CSV…", self)
@@ -281,6 +283,7 @@ class StatisticsPanel(Panel):
             f"{amount_text(total.macs, count_text)} multiply-adds · "
             f"{amount_text(total.activation_bytes, bytes_text)} of activations{unknown}"
         )
+        self.summary.setToolTip(self.summary.text())
         self._colour()
 
     # -- acting --------------------------------------------------------------------------------------------------

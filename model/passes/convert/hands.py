@@ -174,7 +174,7 @@ class Hands:
 
         base = self.node.name or next((v.name for v in self.node.outputs if v is not None), self.node.op_type)
         name = self._names.value(self.graph, f"{base}_{word}")
-        tensor = ArrayTensor(np.ascontiguousarray(array), name=name)
+        tensor = ArrayTensor(np.array(array, order="C"), name=name)
         value = Value(name)
         owner = self.graph.root.owner
         in_old_file = isinstance(owner, Model) and owner.ir_version < _INITIALIZERS_ALONE_SINCE

@@ -40,6 +40,9 @@ _LARGEST = {
     ElementType.FLOAT16: 65504.0,
     ElementType.BFLOAT16: 3.3895313892515355e38,
 }
+#: Operators whose meaning depends on how many bits an element has.
+_ABOUT_BITS = frozenset({"BitCast"})
+_CASTING_OPSET = 13  # the first that casts to every precision here
 #: Attributes that hold an element type, by operator.
 _TYPE_ATTRIBUTES = {
     "Cast": "to", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
@@ -117,6 +120,8 @@ class _Conversion:
                     self._now[output] = self._wish.target if self._turns(node, index, "output") else self._wish.source
 
     def _is_kept(self, node: Node) -> bool:
+        if node.op_type in _ABOUT_BITS and node.domain == "":
+            return True
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
 
     def _turns(self, node: Node, index: int, word: str) -> bool:
@@ -135,7 +140,8 @@ class _Conversion:
     def _allows(self, parameter: Parameter | None) -> bool:
         if parameter is None:
             return False
-        return not parameter.types or f"tensor({self._wish.target.text})" in parameter.types
+        wanted = f"tensor({self._wish.target.text})"  # also inside of seq() and optional()
+        return not parameter.types or any(wanted in text for text in parameter.types)
 
     # -- converting ----------------------------------------------------------------------------------------------
 
@@ -245,6 +251,8 @@ class _Conversion:
         found = self._casts.get((value, wanted))
         if found is not None:
             return found
+        self._require_tensor(value)
+        self._import_casts(home)
         output = Value(self._names.value(home, f"{value.name}_{wanted.text}"))
         name = self._names.node(home, f"Cast_{value.name}_{wanted.text}")
         attributes = {"to": make_attribute("to", int(wanted))}
@@ -254,6 +262,22 @@ class _Conversion:
         self._report.changed(f"casts to {wanted.text} added", node)
         self._casts[value, wanted] = output
         return output
+
+    def _require_tensor(self, value: Value) -> None:
+        kind = self._type_of(value)
+        if kind is not None and not isinstance(kind, TensorType):
+            raise ModelError(
+                f"{value.name} cannot be cast",
+                f"It is {kind}, and only tensors can be. Convert inputs and outputs too, and keep no node beside it.",
+                value,
+            )
+
+    def _import_casts(self, graph: Graph) -> None:
+        """Cast is an operator of ai.onnx, which a model of other domains need not import."""
+        owner = graph.root.owner
+        target = owner if isinstance(owner, Function) else self._edit.model
+        if "" not in target.opset_imports:
+            self._edit.do(SetField(target, "opset_imports", {**target.opset_imports, "": _CASTING_OPSET}))
 
     def _returned(self, graph: Graph) -> None:
         """Bodies and functions return the target type, as their callers expect."""
@@ -304,6 +328,8 @@ class _Conversion:
             outputs[index] = self._cast(value, kind, graph, None)
             self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
             return
+        self._require_tensor(value)
+        self._import_casts(graph)
         inner = Value(self._names.value(graph, f"{value.name}_{self._now[value].text}"))
         self._now[inner] = self._now[value]
         self._now[value] = kind

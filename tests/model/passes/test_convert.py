@@ -279,6 +279,23 @@ def test_constants_casts_bodies_and_functions_turn():
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
 
 
+def test_sequences_cannot_be_cast():
+    text = "g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }"
+    document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21]> {text}'))
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match="x cannot be cast"):
+        to_precision(document, HALF)
+    assert snapshot(document.model) == state
+    to_precision(document, HALF, keep_interface=False)
+    assert str(builders.value(document, "y").type) == "seq(float16[2])"
+
+
+def test_limits_that_become_inputs_are_scalars():
+    document = made(6, "g (float[2,6] x) => (y) { y = Clip<min=-0.5>(x) }")
+    to_opset(document, 13)
+    assert document.model.graph.initializers[0].initializer.shape == ()
+
+
 def test_nothing_to_convert():
     with pytest.raises(ModelError, match="nothing to convert"):
         to_precision(network(), FLOAT)
