@@ -32,6 +32,12 @@ def _convert(context: Context) -> None:
     ConvertDialog(context.opened, context.window).show()
 
 
+def _simplify(context: Context) -> None:
+    from viewer.dialogs.simplify import SimplifyDialog
+
+    SimplifyDialog(context.opened, context.window).show()
+
+
 def _compare(context: Context) -> None:
     """Choose the other model: it is opened in a tab of its own, and the differences are listed below."""
     from viewer.dialogs.files import ask_open
@@ -52,6 +58,16 @@ def _compare(context: Context) -> None:
 
 
 ACTIONS = (
+    Action(
+        id="model.simplify",
+        title="&Simplify…",
+        run=_simplify,
+        enabled=with_document,
+        menu=Menu.MODEL,
+        section=3,
+        tip="Fold constants, remove what does nothing and fuse operators; outputs are compared before and after.",
+        words="optimize optimise onnxsim onnxslim constant folding fuse batch normalization eliminate",
+    ),
     Action(
         id="model.convert",
         title="Con&vert…",
