@@ -60,7 +60,7 @@ def _compare(context: Context) -> None:
 ACTIONS = (
     Action(
         id="model.simplify",
-        title="&Simplify…",
+        title="Simplif&y…",
         run=_simplify,
         enabled=with_document,
         menu=Menu.MODEL,

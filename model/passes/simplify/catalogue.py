@@ -7,7 +7,6 @@ from model.passes.simplify import (
     control_flow,
     duplicates,
     eliminations,
-    fusions_blocks,
     fusions_conv,
     fusions_gemm,
     fusions_layout,
@@ -30,7 +29,6 @@ PASSES: tuple[Pass, ...] = (
     *fusions_layout.PASSES,
     *fusions_conv.PASSES,
     *fusions_gemm.PASSES,
-    *fusions_blocks.PASSES,
     constants.DUPLICATES,
     eliminations.UNUSED_INITIALIZER,
 )

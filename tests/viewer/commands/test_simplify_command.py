@@ -1,0 +1,35 @@
+"""onnx-workbench simplify: writes a smaller model, or says why not."""
+
+from __future__ import annotations
+
+import json
+
+import onnx.parser
+
+from model.io.read import load
+from viewer.cli import main
+
+TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) <float k = {3.0}>
+{ a = Identity(x) c = Add(k, k) y = Mul(a, c) }
+"""
+
+
+def test_simplified_model_and_facts_are_given(tmp_path, capsys):
+    source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    source.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    assert main(["simplify", str(source), "-o", str(target), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["applied"] == {"eliminate_identity": 1, "fold_constants": 1}
+    assert facts["check"]["agrees"] is True
+    assert [n.op_type for n in load(target).graph.nodes] == ["Mul"]
+
+
+def test_passes_are_chosen_by_name(tmp_path, capsys):
+    source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    source.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    assert main(["simplify", str(source), "-o", str(target), "--only", "eliminate_identity"]) == 0
+    assert [n.op_type for n in load(target).graph.nodes] == ["Add", "Mul"]
+    assert main(["simplify", str(source), "-o", str(target), "--skip", "nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err
