@@ -186,7 +186,7 @@ ACTIONS = (
     _switch("view.attributes", "Show A&ttributes", SHOW_ATTRIBUTES, "Ctrl+D", "attributes", "hide"),
     _switch("view.initializers", "Show Initiali&zers", SHOW_INITIALIZERS, "Ctrl+I", "initializers", "hide weights"),
     _switch("view.names", "Show &Names", SHOW_NAMES, "Ctrl+U", "names", "hide labels types"),
-    _switch("view.fold_shared", "Shared &Constants Inside Nodes", FOLD_SHARED, "", "", "fold constants inline hide"),
+    _switch("view.fold_shared", "Shared Constants Inside Nodes", FOLD_SHARED, "", "", "fold constants inline hide"),
     _switch("view.wheel", "&Mouse Wheel Zooms", WHEEL_ZOOMS, "Ctrl+M", "", "scroll"),
     Action(
         id="view.direction",
@@ -217,7 +217,7 @@ ACTIONS = (
     ),
     Action(
         id="view.devices",
-        title="Colour by De&vice or Pipeline Stage",
+        title="Colour by Device or Pipeline Stage",
         run=_toggle_devices,
         checked=lambda context: context.document_open and _view(context).shows_devices,
         menu=Menu.VIEW,

@@ -88,6 +88,8 @@ class FindPanel(Panel):
         self.list = QListView(self)
         self.list.setModel(self.matches)
         self.list.setUniformItemSizes(True)
+        self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setAccessibleName("Matches")
         self.status = QLabel(_HELP, self)
         self.status.setWordWrap(True)

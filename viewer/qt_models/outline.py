@@ -191,8 +191,14 @@ class OutlineModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
             return icon("outline" if isinstance(row.subject, Graph) else "group")
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, Node):
-            return dot(categories()[operator_category(row.subject.domain, row.subject.op_type)].color)
+            return dot(categories()[self._category(row.subject)].color)
         return None
+
+    def _category(self, node: Node) -> str:
+        """As on the canvas: calls of the model's own functions have a colour for themselves."""
+        model = self._root.subject
+        called = isinstance(model, Model) and model.function(node.domain, node.op_type, node.overload) is not None
+        return "function" if called else operator_category(node.domain, node.op_type)
 
     def _row(self, index: Index) -> Row:
         return index.internalPointer() if index.isValid() else self._root
