@@ -436,7 +436,9 @@ def test_every_action_can_be_run_without_a_selection(window, qtbot, monkeypatch,
     monkeypatch.setattr(
         "PySide6.QtWidgets.QFileDialog.getOpenFileNames", lambda *_: ([str(write_model("other.onnx"))], "")
     )
-    monkeypatch.setattr("PySide6.QtWidgets.QFileDialog.getSaveFileName", lambda *_: ("", ""))
+    for dialog in ("getSaveFileName", "getOpenFileName"):
+        monkeypatch.setattr(f"PySide6.QtWidgets.QFileDialog.{dialog}", lambda *_, **__: ("", ""))
+    monkeypatch.setattr("PySide6.QtWidgets.QFileDialog.getExistingDirectory", lambda *_, **__: "")
     monkeypatch.setattr("PySide6.QtGui.QDesktopServices.openUrl", lambda _: True)
     if document == "open":
         opened(window, qtbot, write_model())
