@@ -267,7 +267,7 @@ ACTIONS = (
     ),
     Action(
         id="go.next_match",
-        title="Next &Match",
+        title="Next Match",
         run=partial(_next_match, 1),
         menu=Menu.GO,
         section=4,
@@ -277,7 +277,7 @@ ACTIONS = (
     ),
     Action(
         id="go.previous_match",
-        title="Previous M&atch",
+        title="Previous Match",
         run=partial(_next_match, -1),
         menu=Menu.GO,
         section=4,
@@ -286,7 +286,7 @@ ACTIONS = (
     ),
     Action(
         id="go.graph",
-        title="Keyboard to the &Graph",
+        title="Keyboard to the Graph",
         run=_focus_graph,
         menu=Menu.GO,
         section=4,
