@@ -1,94 +1,157 @@
-"""One pool of threads for the kernels, and the thread count of the BLAS library numpy brings.
+"""One pool of threads for the kernels; BLAS itself always works on one.
 
-numpy's ufuncs use one core; kernels hand independent tiles, images or heads to `parallel_for`. While they run, BLAS
-is kept at one thread: two pools that both want every core are slower than one.
+numpy's ufuncs use one core, and BLAS's own threads wait for work by spinning, which is slower than one thread as soon
+as anybody else wants the cores. So kernels cut large work into independent pieces (columns of a product, rows of a
+convolution, images, heads) and hand them to `parallel_for`, where a thread that has nothing to do sleeps.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import Context, copy_context
+from queue import SimpleQueue
 
 from exec.context import checkpoint, current_limits, set_limits
 from exec.kernels.shared import blas
 
+#: Multiply-adds in BLAS that are worth waking another thread for: about 0.2 ms.
+WORTH = 1 << 23
+
+#: A few elementwise passes take as long for each element as so many multiply-adds.
+PASSES = 32
+
+#: More threads only wait for each other's turn in the interpreter.
+_MOST = 8
+
 _lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
 _size = 1
+_helpers = 0
+_jobs: SimpleQueue[tuple[Context, _Job]] = SimpleQueue()
 _inside = threading.local()  # .active: this thread already works for a parallel_for
 
 
 def set_threads(count: int) -> None:
-    """Let kernels and BLAS use `count` threads (at least 1); an idle pool of another size is given up. Any thread."""
-    global _pool, _size  # noqa: PLW0603 - one pool per process is the purpose of this module
-    count = max(1, count)
-    with _lock:
-        if count != _size and _pool is not None:
-            _pool.shutdown(wait=False)
-            _pool = None
-        _size = count
-    blas.set_threads(count)
+    """Let kernels use `count` threads (at least 1, at most 8), and BLAS one. Any thread."""
+    global _size  # noqa: PLW0603 - one pool per process is the purpose of this module
+    blas.set_threads(1)
+    _size = max(1, min(count, _MOST))
 
 
-def threads() -> int:
-    """How many threads kernels may use."""
-    return 1 if getattr(_inside, "active", False) else _size
+def usable_cores() -> int:
+    """How many threads a run should use: one for each core this process may use; one when the machine is swamped.
 
-
-def parallel_for(task: Callable[[int], None], count: int) -> None:
-    """Call task(0) … task(count - 1), on several threads where the pool has them; raises the first error.
-
-    The tasks must be independent. Limits and numpy's error state of the caller hold in every one of them.
+    Above four, half of them are taken for a second thread of the same core, which adds nothing to arithmetic.
     """
-    workers = min(threads(), count)
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # Windows and macOS
+        cores = os.cpu_count() or 1
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > 2 * cores:
+        return 1
+    return min(_MOST, cores if cores <= 4 else max(4, cores // 2))
+
+
+def threads(work: int = WORTH) -> int:
+    """How many threads kernels may use, for so many multiply-adds."""
+    return 1 if work < WORTH or getattr(_inside, "active", False) else _size
+
+
+class _Job:
+    """One call of parallel_for: the pieces left, and who still works on them."""
+
+    __slots__ = ("active", "closed", "done", "failures", "indices", "limits", "lock", "task")
+
+    def __init__(self, task: Callable[[int], None], count: int) -> None:
+        self.task = task
+        self.indices = iter(range(count))
+        self.lock = threading.Lock()
+        self.failures: list[BaseException] = []
+        self.limits = current_limits()
+        self.active = 0
+        self.closed = False
+        self.done: SimpleQueue[None] = SimpleQueue()
+
+    def work(self) -> None:
+        """Take pieces until none is left or one has failed."""
+        _inside.active = True
+        try:
+            while not self.failures:
+                with self.lock:
+                    index = next(self.indices, None)
+                if index is None:
+                    return
+                checkpoint()
+                self.task(index)
+        except BaseException as error:  # noqa: BLE001 - raised again on the calling thread
+            self.failures.append(error)
+        finally:
+            _inside.active = False
+
+    def help(self) -> None:
+        """On a thread of the pool. One that comes when all is done is not waited for."""
+        with self.lock:
+            if self.closed:
+                return
+            self.active += 1
+        try:
+            set_limits(self.limits)
+            self.work()
+        finally:
+            set_limits(None)
+            self.done.put(None)
+
+    def join(self) -> None:
+        """Wait for those who took a piece."""
+        with self.lock:
+            self.closed = True
+            active = self.active
+        for _ in range(active):
+            self.done.get()
+
+
+def parallel_for(task: Callable[[int], None], count: int, work: int = WORTH) -> None:
+    """Call task(0) … task(count - 1), on several threads where `work` is worth it; raises the first error.
+
+    `work` is the number of multiply-adds of all tasks together. The tasks must be independent. Limits and numpy's
+    error state of the caller hold in every one of them.
+    """
+    workers = min(threads(work), count)
     if workers <= 1:
         for index in range(count):
             checkpoint()
             task(index)
         return
-    indices = iter(range(count))
-    take = threading.Lock()
-    failures: list[BaseException] = []
-    limits = current_limits()
-
-    def work() -> None:
-        set_limits(limits)
-        _inside.active = True
-        try:
-            while not failures:
-                with take:
-                    index = next(indices, None)
-                if index is None:
-                    return
-                checkpoint()
-                task(index)
-        except BaseException as error:  # noqa: BLE001 - raised again on the calling thread
-            failures.append(error)
-        finally:
-            _inside.active = False
-
-    pool = _shared_pool()
-    previous = blas.set_threads(1)
+    _need(workers - 1)
+    job = _Job(task, count)
+    for _ in range(workers - 1):
+        _jobs.put((copy_context(), job))
     try:
-        helpers = [pool.submit(copy_context().run, work) for _ in range(workers - 1)]
-        work()
-        for helper in helpers:
-            helper.result()
+        job.work()
     finally:
-        blas.set_threads(previous)
-    if failures:
-        raise failures[0]
+        job.join()
+    if job.failures:
+        raise job.failures[0]
 
 
-def _shared_pool() -> ThreadPoolExecutor:
-    global _pool  # noqa: PLW0603
+def _need(count: int) -> None:
+    """Start helpers until there are so many; they sleep when there is nothing to do, and end with the process."""
+    global _helpers  # noqa: PLW0603
+    if _helpers >= count:
+        return
     with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max(1, _size - 1), thread_name_prefix="kernel")
-        return _pool
+        while _helpers < count:
+            _helpers += 1
+            threading.Thread(target=_helper, name=f"kernel-{_helpers}", daemon=True).start()
+
+
+def _helper() -> None:
+    while True:
+        context, job = _jobs.get()
+        context.run(job.help)
+        del context, job  # what the pieces worked on is not held until the next call
 
 
 def split(total: int, parts: int) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from exec.runner import Finished
 from exec.session import Request, Stepper, start
 from exec.snapshot import ABSENT
 from exec.statistics import Summary, describe
-from exec.threads import set_threads
+from exec.threads import set_threads, usable_cores
 from exec.transfer import Exchange
 from model.errors import ModelError
 from model.progress import Progress
@@ -247,19 +247,6 @@ def _message(result: RunResult, stepper: Stepper) -> ResultMessage:
         stepper.total,
         {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()},
     )
-
-
-def usable_cores() -> int:
-    """How many threads a run should use: every core, or one when others keep the machine busy.
-
-    BLAS threads wait for each other by spinning; on a machine with more to do than cores they are slower than one.
-    """
-    cores = os.cpu_count() or 1
-    try:
-        load = os.getloadavg()[0]
-    except (AttributeError, OSError):
-        return cores
-    return cores if load < 0.75 * cores else 1
 
 
 def serve(connection: Connection, folder: str, budget: int, memory: int | None) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from exec.context import Limits, current_limits, set_limits
+from exec.kernels.onnx.math.matrix import product
+from exec.kernels.shared.products import laid_out, pays
 from exec.threads import parallel_for, set_threads, split, threads
 
 
@@ -73,3 +76,39 @@ def test_cutting_a_range_covers_it() -> None:
     assert split(10, 3) == [(0, 3), (3, 6), (6, 10)]
     assert split(2, 8) == [(0, 1), (1, 2)]
     assert split(0, 4) == []
+
+
+@pytest.mark.parametrize("shape", [(40, 300), (2, 20, 300), (1, 3, 17, 300)])
+def test_products_cut_for_threads_are_the_same(count: int, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal(shape, np.float32), rng.standard_normal((300, 1031), np.float32)
+    weight = laid_out(w)
+    assert weight is not None
+    assert pays(x)
+    expected = x.astype(np.float64) @ w
+    np.testing.assert_allclose(weight.product(x), expected, atol=1e-4)
+    np.testing.assert_allclose(product(x, w), expected, atol=1e-4)
+
+
+def test_stacks_of_products_cut_for_threads_are_the_same(count: int) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((1, 7, 90, 200), np.float32), rng.standard_normal((3, 1, 200, 150), np.float32)
+    np.testing.assert_allclose(product(a, b), a.astype(np.float64) @ b, atol=1e-4)
+
+
+def test_helpers_do_not_keep_what_they_worked_on(count: int) -> None:
+    class Held:
+        def __call__(self, index: int) -> None:
+            if index < count:  # every thread takes part
+                barrier.wait(10)
+
+    barrier = threading.Barrier(count)
+    held = Held()
+    gone = weakref.ref(held)
+    parallel_for(held, 8)
+    del held
+    for _ in range(200):
+        if gone() is None:
+            break
+        threading.Event().wait(0.01)
+    assert gone() is None

@@ -59,7 +59,7 @@ def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL)
     if workers == 1:
         run(0, size)
         return
-    parts = split(size, workers)
+    parts = split(size, 2 * workers)  # two each, so that one who is held up does less
     parallel_for(lambda index: run(*parts[index]), len(parts))
 
 

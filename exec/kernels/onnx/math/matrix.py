@@ -22,10 +22,8 @@ from exec.kernels.shared.dtypes import (
     narrow,
     widen,
 )
+from exec.kernels.shared.products import Weight, laid_out, pays
 from exec.threads import parallel_for, split, threads
-
-#: Multiply-adds below which a stack of products is not worth sharing among threads.
-_PARALLEL_WORK = 1 << 24
 
 
 def product(a: Array, b: Array) -> Array:
@@ -35,24 +33,47 @@ def product(a: Array, b: Array) -> Array:
     if not (a.size and b.size):
         result[...] = 0  # a sum over nothing, where there is a result at all
         return result
+    work = result.size * a.shape[-1]
     if a.ndim > 2 and b.ndim == 2:
         # One large product instead of many small ones.
-        np.matmul(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]))
+        _flat_product(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]), work)
         return result
     a, b = _for_blas(a), _for_blas(b)
-    stack = shape[0] if len(shape) > 2 and a.ndim == b.ndim == len(shape) else 1
-    workers = min(threads(), stack)
-    if workers > 1 and result.size * a.shape[-1] >= _PARALLEL_WORK:
-        parts = split(stack, workers)
-
-        def run(index: int) -> None:
-            here = slice(*parts[index])
-            np.matmul(a[here] if a.shape[0] > 1 else a, b[here] if b.shape[0] > 1 else b, result[here])
-
-        parallel_for(run, len(parts))
-    else:
+    if threads(work) == 1 or not a.ndim == b.ndim == len(shape):
         np.matmul(a, b, result)
+    elif len(shape) == 2:
+        _flat_product(a, b, result, work)
+    else:
+        _stack_product(a, b, result, work)
     return result
+
+
+def _flat_product(a: Array, b: Array, out: Array, work: int) -> None:
+    """The product of two matrices, cut for several threads along the longer side of the result."""
+    rows = len(out) >= out.shape[1]
+    parts = split(max(out.shape), threads(work))
+
+    def part(index: int) -> None:
+        here = slice(*parts[index])
+        if rows:
+            np.matmul(a[here], b, out[here])
+        else:
+            np.matmul(a, b[:, here], out[:, here])
+
+    parallel_for(part, len(parts), work)
+
+
+def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:
+    """The products of two stacks of matrices of one rank, cut for several threads along the longest axis."""
+    axis = max(range(out.ndim - 2), key=lambda i: out.shape[i])
+    parts = split(out.shape[axis], threads(work))
+
+    def part(index: int) -> None:
+        here = (*(slice(None),) * axis, slice(*parts[index]))
+        left, right = (x[here] if x.shape[axis] > 1 else x for x in (a, b))
+        np.matmul(left, right, out[here])
+
+    parallel_for(part, len(parts), work)
 
 
 def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
@@ -101,14 +122,26 @@ def matmul_1(a: Array, b: Array) -> Array:
 
 @prepares(matmul_1)
 def prepare_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
-    """Weights in float16 or bfloat16 are widened once."""
+    """Weights in float16 or bfloat16 are widened once, and large ones laid out as products read them quickest."""
     wide = [None if c is None or not is_float(c.dtype) else widen(c) for c in constants]
+    weight = None if wide[1] is None else laid_out(wide[1])
+    if weight is not None:
+        return _with_weight(weight)
     if all(w is None or w is c for w, c in zip(wide, constants, strict=True)):
         return None
 
     def run(a: Array, b: Array) -> Array:
         left, right = (w if w is not None else widen(x) for w, x in zip(wide, (a, b), strict=True))
         return narrow(product(left, right), a.dtype)
+
+    return run
+
+
+def _with_weight(weight: Weight) -> Callable[..., Array]:
+    def run(a: Array, b: Array) -> Array:
+        if a.dtype != b.dtype or not pays(a) or a.shape[-1] != weight.depth:
+            return matmul_1(a, b)
+        return narrow(weight.product(widen(a)), a.dtype)
 
     return run
 

@@ -271,7 +271,7 @@ def _attend(
         np.divide(np.matmul(scores, _as(v[n, h // group], dtype)), total, out=out[n, h])
 
     if out.size:
-        parallel_for(one, batch * heads)
+        parallel_for(one, batch * heads, 2 * out.size * k.shape[2])
     return out
 
 

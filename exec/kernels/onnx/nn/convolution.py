@@ -181,7 +181,7 @@ def _by_slabs(x: Array, w: Array, bias: Array | None, view: Window, group: int, 
         if bias is not None:
             np.add(target, bias.reshape(group, outputs, 1), out=target)
 
-    parallel_for(one, images * slabs)
+    parallel_for(one, images * slabs, out.size * depth)
 
 
 def _flat(x: Array) -> Array:

@@ -16,7 +16,7 @@ from exec.arrays import Array
 from exec.kernels.onnx.nn.strategies import L2_BLOCK, Maker, Runner
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, fill_padded
-from exec.threads import parallel_for
+from exec.threads import PASSES, parallel_for
 
 
 def bands(w: Array, bias: Array | None, window: Window) -> Runner:
@@ -57,7 +57,7 @@ def bands(w: Array, bias: Array | None, window: Window) -> Runner:
             if bias is not None:
                 np.add(target, bias[part, None, None], out=target)
 
-        parallel_for(one, x.shape[0] * blocks)
+        parallel_for(one, x.shape[0] * blocks, out.size * PASSES)
 
     return run
 
@@ -119,7 +119,7 @@ def banded(w: Array, bias: Array | None, window: Window) -> Runner:
             if bias is not None:
                 np.add(target, bias[part, None, None], out=target)
 
-        parallel_for(one, x.shape[0] * blocks)
+        parallel_for(one, x.shape[0] * blocks, out.size * PASSES)
 
     return run
 

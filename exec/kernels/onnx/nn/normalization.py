@@ -17,7 +17,7 @@ from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.dtypes import compute_dtype, dtype_of, narrow, widen
 from exec.kernels.shared.scratch import scratch
-from exec.threads import parallel_for
+from exec.threads import PASSES, parallel_for
 
 _BLOCK_BYTES = 1 << 18
 #: numpy spends longer on starting a row than on so few values; shorter rows are taken all at once.
@@ -167,7 +167,7 @@ def normalize_batch(x: Array, factor: Array, summand: Array) -> Array:
         np.multiply(piece, f[part], out=result)
         np.add(result, s[part], out=result)
 
-    parallel_for(one, images * blocks)
+    parallel_for(one, images * blocks, x.size * PASSES)
     return out
 
 
@@ -250,7 +250,7 @@ def standardize(
             after(result, part)
 
     if rows and length:
-        parallel_for(one, -(-rows // block))
+        parallel_for(one, -(-rows // block), source.size * PASSES)
     return mean, inverse
 
 
@@ -392,7 +392,7 @@ def rms_normalization_23(
             np.multiply(result[part], row, out=result[part])
 
     if rows and length:
-        parallel_for(one, -(-rows // block))
+        parallel_for(one, -(-rows // block), source.size * PASSES)
     if quick:
         return result.reshape(x.shape)
     normalized = widen(narrow(result, x.dtype).reshape(x.shape))
@@ -458,7 +458,7 @@ def lrn_1(x: Array, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.
         _raise(total, beta)
         np.divide(piece, total, out=target[image, :, part])
 
-    parallel_for(one, x.shape[0] * blocks)
+    parallel_for(one, x.shape[0] * blocks, x.size * PASSES)
     return narrow(result, x.dtype)
 
 

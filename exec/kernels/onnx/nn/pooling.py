@@ -18,7 +18,7 @@ from exec.kernels.registry import kernel
 from exec.kernels.shared.dtypes import narrow, widen
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, window
-from exec.threads import parallel_for
+from exec.threads import PASSES, parallel_for
 
 _BLOCK_BYTES = 1 << 19
 
@@ -308,7 +308,7 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any, factor: Array
         if factor is not None:
             np.multiply(current, factor, out=current)
 
-    parallel_for(one, -(-channels // block))
+    parallel_for(one, -(-channels // block), source.size * PASSES)
     return out
 
 

@@ -25,13 +25,16 @@ from exec.kernels.shared import blas
 from exec.kernels.shared.products import matmul_columns
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
-from exec.threads import parallel_for, threads
+from exec.threads import parallel_for, split, threads
 
 Runner = Callable[[Array, Array], None]
 Maker = Callable[[Array, "Array | None", Window], Runner]
 
 #: Bytes a block of intermediate values may take so that the next pass still finds it in the L2 cache.
 L2_BLOCK = 1 << 20
+
+#: Products with fewer columns are cut by rows when threads share them.
+_FEW_COLUMNS = 256
 
 _choices: dict[Any, str] = {}
 _choices_lock = threading.Lock()
@@ -53,7 +56,11 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
             x = np.ascontiguousarray(x[:, :, ::rows, ::cols])
         pixels, images = positions(window), x.shape[0]
         source, target = x.reshape(images, -1, pixels), out.reshape(images, -1, pixels)
-        step = _columns(matrix.shape[0] + matrix.shape[1], pixels, out.itemsize)
+        workers = threads(out.size * matrix.shape[1])
+        if workers > 1 and pixels <= _FEW_COLUMNS:
+            _by_outputs(matrix, bias, source, target, workers)
+            return
+        step = _columns(matrix.shape[0] + matrix.shape[1], pixels, out.itemsize, workers)
         per_image = -(-pixels // step)
 
         def block(index: int) -> None:
@@ -62,9 +69,22 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
             matmul_columns(matrix, source[image, :, part], target[image, :, part])
             add_bias(target[image, :, part], bias)
 
-        parallel_for(block, images * per_image)
+        parallel_for(block, images * per_image, out.size * matrix.shape[1])
 
     return run
+
+
+def _by_outputs(matrix: Array, bias: Array | None, source: Array, target: Array, workers: int) -> None:
+    """On several threads, each computing some of the output channels: for products with few columns."""
+    parts = split(len(matrix), workers)
+
+    def part(index: int) -> None:
+        image, at = divmod(index, len(parts))
+        here = slice(*parts[at])
+        matmul_columns(matrix[here], source[image], target[image, here])
+        add_bias(target[image, here], None if bias is None else bias[here])
+
+    parallel_for(part, len(source) * len(parts), target.size * matrix.shape[1])
 
 
 def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
@@ -74,8 +94,8 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
     matrix = np.ascontiguousarray(w.reshape(outputs, -1))
     rows, width = window.output
     band = max(1, min(rows, L2_BLOCK // (channels * taps * width * w.itemsize) or 1))
-    band = max(band, min(rows, -(-64 // width)))
-    bands = -(-rows // band)
+    band = _shared(max(band, min(rows, -(-64 // width))), rows, w.size * width)
+    bands, depth = -(-rows // band), channels * taps
 
     def run(x: Array, out: Array) -> None:
         frame = scratch("im2col.frame", (*x.shape[:2], *_at_least(window)), x.dtype)
@@ -92,7 +112,7 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
             matmul_columns(matrix, columns.reshape(channels * taps, -1), target)
             add_bias(target, bias)
 
-        parallel_for(one, x.shape[0] * bands)
+        parallel_for(one, x.shape[0] * bands, out.size * depth)
 
     return run
 
@@ -105,7 +125,8 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     drop, shift = window.dilations
     height = _at_least(window)[0]
     band = max(1, min(rows, L2_BLOCK // (outputs * width * w.itemsize) or 1))
-    bands = -(-rows // band)
+    band = _shared(band, rows, w.size * width)
+    bands, depth = -(-rows // band), channels * kh * kw
 
     def run(x: Array, out: Array) -> None:
         def one(index: int) -> None:
@@ -123,7 +144,7 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
                 blas.gemm_add(matrices[i], flat[:, start : start + length], target)
             add_bias(target, bias)
 
-        parallel_for(one, x.shape[0] * bands)
+        parallel_for(one, x.shape[0] * bands, out.size * depth)
 
     return run
 
@@ -164,7 +185,8 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
         for j in range(kw)
     ]
     band = max(1, min(rows, L2_BLOCK // (outputs * phase_width * w.itemsize) or 1))
-    bands = -(-rows // band)
+    band = _shared(band, rows, w.size * width)
+    bands, depth = -(-rows // band), channels * kh * kw
 
     def run(x: Array, out: Array) -> None:
         images = x.shape[0]
@@ -199,7 +221,7 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
             else:
                 np.add(kept, bias[:, None, None], out=out[image, :, first:last])
 
-        parallel_for(one, images * bands)
+        parallel_for(one, images * bands, out.size * depth)
 
     return run
 
@@ -291,9 +313,13 @@ def _at_least(window: Window) -> tuple[int, int]:
     return height, width
 
 
-def _columns(depth: int, pixels: int, itemsize: int) -> int:
+def _shared(band: int, rows: int, work: int) -> int:
+    """So many of the rows for one piece that every thread gets one; `work` is that of one row."""
+    return min(band, -(-rows // threads(work * rows)))
+
+
+def _columns(depth: int, pixels: int, itemsize: int, workers: int) -> int:
     """How many columns of a product with `depth` rows in and out stay in L2; all of them when they nearly do."""
-    workers = threads()
     step = max(256, L2_BLOCK // (depth * itemsize))
     if workers > 1:
         step = min(step, max(64, -(-pixels // workers)))

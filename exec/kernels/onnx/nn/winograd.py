@@ -17,7 +17,7 @@ import numpy as np
 from exec.arrays import Array
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window
-from exec.threads import parallel_for
+from exec.threads import parallel_for, threads
 
 _KERNEL = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float64)
 #: Transformed input and products of one band should stay in L2.
@@ -33,7 +33,8 @@ def winograd(w: Array, bias: Array | None, window: Window) -> Callable[[Array, A
     tile_rows, tile_columns = -(-rows // 2), -(-width // 2)
     line = tile_columns + 1
     band = max(1, min(tile_rows, _BAND_BYTES // (16 * (outputs + channels) * line * w.itemsize)))
-    band = -(-tile_rows // -(-tile_rows // band))  # bands of equal height
+    fewest = threads(outputs * channels * rows * width * 4)
+    band = -(-tile_rows // max(fewest, -(-tile_rows // band)))  # bands of equal height
     bands = -(-tile_rows // band)
 
     def run(x: Array, out: Array) -> None:
@@ -48,7 +49,7 @@ def winograd(w: Array, bias: Array | None, window: Window) -> Callable[[Array, A
             np.matmul(kernels, tiles, out=products)
             _transform_output(products, bias, out[image, :, 2 * first : 2 * last], line)
 
-        parallel_for(one, x.shape[0] * bands)
+        parallel_for(one, x.shape[0] * bands, out.size * channels * 4)
 
     return run
 
