@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from exec.fold import evaluate
 from model.graph import Node, Value
@@ -101,7 +102,7 @@ class SimplifyDialog(QDialog):
         self._job = self._workspace.jobs.start(
             "Look for simplifications",
             work,
-            done=lambda found: self._list(rehearsal, *found),
+            done=lambda found: self._list(rehearsal, *found) if isValid(self) else None,
             finished=self._stopped,
             supersede="simplify",
         )
@@ -113,6 +114,8 @@ class SimplifyDialog(QDialog):
         self.ok.setEnabled(False)
 
     def _stopped(self) -> None:
+        if not isValid(self):
+            return  # closed while it worked
         self.bar.setVisible(False)
         self._enable()
 
@@ -184,8 +187,8 @@ class SimplifyDialog(QDialog):
         self._job = self._workspace.jobs.start(
             "Simplify",
             lambda progress: work.run(passes, progress=progress),
-            done=lambda outcome: self._carry_over(outcome, revision),
-            failed=lambda error: self.state.setText(display(str(error), 500)),
+            done=lambda outcome: self._carry_over(outcome, revision) if isValid(self) else None,
+            failed=lambda error: self.state.setText(display(str(error), 500)) if isValid(self) else None,
             finished=self._stopped,
             lane="mutate",
             supersede="simplify",

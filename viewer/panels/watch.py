@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from shiboken6 import isValid
 
 from exec.overview import Watched, watch
 from exec.plan import ValueKey
@@ -65,7 +66,7 @@ class WatchPanel(Panel):
         workspace.results.pins_changed.connect(self._refresh)
         workspace.results.changed.connect(self._on_results)
         workspace.selection.changed.connect(self._show_buttons)
-        workspace.changes.values_changed.connect(lambda _values: self._show())
+        workspace.changes.values_changed.connect(self._show)
         self._refresh()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt
@@ -90,7 +91,7 @@ class WatchPanel(Panel):
         self.workspace.jobs.start(
             "Watch values",
             lambda _progress: _look(record, before, list(keys.values())),
-            done=lambda found: self._take(dict(zip(keys, found, strict=False))),
+            done=lambda found: self._take(dict(zip(keys, found, strict=False))) if isValid(self) else None,
             supersede="watch",
         )
 
@@ -98,7 +99,7 @@ class WatchPanel(Panel):
         self._known = known
         self._show()
 
-    def _show(self) -> None:
+    def _show(self, _values: object = None) -> None:
         results = self.workspace.results
         self.hint.setText(
             plural(len(results.pinned), "value")

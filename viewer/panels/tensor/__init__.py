@@ -31,8 +31,8 @@ class TensorPanel(Panel):
         self._timer.setInterval(_IDLE_MS)
         self._timer.timeout.connect(self._follow)
         workspace.selection.changed.connect(self._timer.start)
-        workspace.changes.changed.connect(lambda _: self._refresh())
-        workspace.results.changed.connect(lambda _: self._refresh())
+        workspace.changes.changed.connect(self._refresh)
+        workspace.results.changed.connect(self._refresh)
         self._follow()
 
     @property
@@ -53,7 +53,7 @@ class TensorPanel(Panel):
         item = self.workspace.selection.current
         self.pane.show_item(item)
 
-    def _refresh(self) -> None:
+    def _refresh(self, _what: object = None) -> None:
         for pane in self.panes:
             pane.refresh()
 

@@ -220,8 +220,8 @@ def test_a_loop_body_that_changes_shapes_is_taken_as_it_is() -> None:
 
 def test_a_model_without_an_import_and_unknown_operators_ends_with_a_result() -> None:
     document, report = simplified(
-        '<ir_version: 8, opset_import: ["my.domain" : 1]> g (float[2] x) => (float[2] y)"
-        " { a = my.domain.Odd(x) y = my.domain.Odd(a) }'
+        '<ir_version: 8, opset_import: ["my.domain" : 1]> g (float[2] x) => (float[2] y)'
+        " { a = my.domain.Odd(x) y = my.domain.Odd(a) }"
     )
     assert report.before.nodes == report.after.nodes == 2
     assert left(document) == {"Odd": 2}
