@@ -63,7 +63,7 @@ class Value:
         "_decoder", "_details", "_source", "_type", "_uses", "graph", "index", "initializer", "name", "producer",
     )  # fmt: skip
 
-    def __init__(self, name: str, type: Type | None = None, graph: Graph | None = None) -> None:  # noqa: A002
+    def __init__(self, name: str, type: Type | None = None, graph: Graph | None = None) -> None:
         self.name = name
         self.graph = graph
         self.producer: Node | None = None

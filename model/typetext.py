@@ -24,7 +24,7 @@ _TENSOR = re.compile(r"([a-z]\w*)\s*(?:\[(.*)\])?", re.DOTALL | re.IGNORECASE)
 _DEEPEST = 20
 
 
-def type_source(type: Type) -> str:  # noqa: A002
+def type_source(type: Type) -> str:
     """A type in the form `parse_type` reads back; denotations are left out."""
     return str(type)
 

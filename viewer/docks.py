@@ -97,7 +97,7 @@ class _Stack(QStackedWidget):
         super().__init__()
         self._size = size
 
-    def sizeHint(self) -> QSize:  # noqa: N802 - Qt
+    def sizeHint(self) -> QSize:
         """The size a dock of its area starts with."""
         return self._size
 

@@ -282,7 +282,7 @@ class MainWindow(QMainWindow):
 
     # -- events ----------------------------------------------------------------------------------------------
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, event: QPaintEvent) -> None:
         """Paint, and say so the first time."""
         super().paintEvent(event)
         if not self._painted:
@@ -296,23 +296,23 @@ class MainWindow(QMainWindow):
         else:
             self.first_painted.connect(call, Qt.ConnectionType.SingleShotConnection)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc, where nothing inside the window had a use for it, closes the newest message."""
         if event.key() != Qt.Key.Key_Escape or not self.close_message():
             super().keyPressEvent(event)
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept files."""
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
 
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt
+    def dropEvent(self, event: QDropEvent) -> None:
         """Open the files that were dropped."""
         paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
         event.acceptProposedAction()
         self.files.open(paths)
 
-    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt
+    def closeEvent(self, event: QCloseEvent) -> None:
         """Close when nothing can be lost; otherwise ask first."""
         if not self._closing and any(tab.modified for tab in self.tabs()):
             event.ignore()

@@ -74,7 +74,7 @@ def element_text(element_type: ElementType | int) -> str:
     return element_type.text if isinstance(element_type, ElementType) else f"type {element_type}"
 
 
-def type_text(type: Type | None) -> str:  # noqa: A002 - ONNX's own word
+def type_text(type: Type | None) -> str:
     """The type of a value as ``float 1×3×224×224`` or ``seq(int64 N)``; ``?`` when it is not declared."""
     return _type_text(type, 0)
 

@@ -110,7 +110,7 @@ def load_theme(name: Literal["light", "dark"]) -> Theme:
 class Themes(QObject):
     """Which theme is in force: the system's, or the one chosen. GUI thread only."""
 
-    themeChanged = Signal()  # noqa: N815 - signals of Qt classes are named this way
+    themeChanged = Signal()
 
     def __init__(self) -> None:
         super().__init__()

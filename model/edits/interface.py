@@ -14,7 +14,7 @@ from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitialize
 from model.types import Dimension, Shape, TensorType, Type
 
 
-def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:  # noqa: A002
+def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:
     """Add a graph input with a free name."""
     value = Value(unique_name(name, names_taken(graph)), type)
     edit.do(SetGraphInputs(graph, (*graph.inputs, value)))

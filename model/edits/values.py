@@ -167,7 +167,7 @@ def _rename_in_bindings(edit: Transaction, value: Value, old: str, name: str) ->
                 edit.do(SetField(training, field, changed))
 
 
-def set_type(edit: Transaction, value: Value, type: Type | None) -> None:  # noqa: A002
+def set_type(edit: Transaction, value: Value, type: Type | None) -> None:
     """Declare a value's type, or (None) take the declaration back."""
     edit.do(SetField(value, "type", type))
     graph = value.graph

@@ -36,7 +36,7 @@ class Parameter:
     min_arity: int = 1
     doc: str = ""
 
-    def allows(self, type: Type) -> bool:  # noqa: A002
+    def allows(self, type: Type) -> bool:
         """Whether a value of this type may stand here; unknown element types may."""
         text = type_text(type)
         return not self.types or text is None or text in self.types
@@ -104,7 +104,7 @@ def _at(parameters: tuple[Parameter, ...], index: int) -> Parameter | None:
     return None
 
 
-def type_text(type: Type | None) -> str | None:  # noqa: A002
+def type_text(type: Type | None) -> str | None:
     """A type as signatures write it (``seq(tensor(int64))``), no shapes or spaces; None when partly unknown."""
     match type:
         case TensorType() | SparseTensorType():

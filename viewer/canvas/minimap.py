@@ -95,7 +95,7 @@ class Minimap(QWidget):
         sx, sy = self._scale()
         return (self.width() - scene.width * sx) / 2, (self.height() - scene.height * sy) / 2
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """The map, then the frame of what is in view."""
         scene = self._surface.scene
         if scene is None:
@@ -147,11 +147,11 @@ class Minimap(QWidget):
         painter.end()
         return pixmap
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""
         self._go(event.position())
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Follow while pressed."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._go(event.position())
@@ -162,7 +162,7 @@ class Minimap(QWidget):
             ox, oy = self._offset()
             self._surface.centre_on((position.x() - ox) / sx, (position.y() - oy) / sy)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom the canvas around its middle."""
         self._surface.zoom_to(self._surface.zoom * 1.2 ** (event.angleDelta().y() / 120.0))
         event.accept()

@@ -270,7 +270,7 @@ class Surface(QWidget):
             viewport.y = round(viewport.y * viewport.ratio / old)
         viewport.width, viewport.height = self.width(), self.height()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """One frame."""
         self._fit_to_widget()
         painter = QPainter(self)
@@ -317,7 +317,7 @@ class Surface(QWidget):
         """One line in the middle."""
         paint_notice(painter, self.viewport, text, self.fonts, theme())
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the middle where it is."""
         old = event.oldSize()
         if old.isValid() and old.width() > 1:
@@ -326,13 +326,13 @@ class Surface(QWidget):
         self._fit_to_widget()
         self._moved()
 
-    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt
+    def focusInEvent(self, event: QFocusEvent) -> None:
         """Who came by keyboard sees where the focus is; who clicked knows."""
         by_key = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
         self._focus_by_key = event.reason() in by_key
         super().focusInEvent(event)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt
+    def changeEvent(self, event: QEvent) -> None:
         """Fonts and styles change the picture."""
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self.repaint_scene()

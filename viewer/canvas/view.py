@@ -576,7 +576,7 @@ class GraphView(Surface):
 
     # -- painting --------------------------------------------------------------------------------------------
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, event: QPaintEvent) -> None:
         """One frame."""
         super().paintEvent(event)
         if self.scene is None or self.hands.tool is not None:
@@ -588,7 +588,7 @@ class GraphView(Surface):
                 self.hands.tool.paint(painter)
             painter.end()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the middle; the first real size shows the graph as it should be seen first."""
         was_tiny = not event.oldSize().isValid() or event.oldSize().width() < 8
         super().resizeEvent(event)
@@ -605,41 +605,41 @@ class GraphView(Surface):
         x, y = self.viewport.to_scene(position.x(), position.y())
         return self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= TITLES_FROM)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Start the tool that wants the press."""
         self.hands.press(event)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Go on with the tool, or hover."""
         self.hands.move(event)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the tool."""
         self.hands.release(event)
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Open what was hit."""
         self.hands.double_click(event)
 
-    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt
+    def leaveEvent(self, event: QEvent) -> None:
         """Nothing is under the pointer any more."""
         self.workspace.selection.set_hover(None)
         super().leaveEvent(event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll or zoom."""
         self.hands.wheel(event)
 
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802 - Qt
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Ask for the menu that fits what is under the pointer."""
         self.hands.menu(event)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keys of the canvas; where the window has a shortcut for one, that comes first."""
         if not self.hands.key(event):
             super().keyPressEvent(event)
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt
+    def focusOutEvent(self, event: QFocusEvent) -> None:
         """An interaction does not go on behind another window."""
         if event.reason() != Qt.FocusReason.PopupFocusReason:
             self.hands.cancel()

@@ -59,15 +59,15 @@ class ReplacementModel(QAbstractTableModel):
         """Those whose box is checked."""
         return [r for row, r in enumerate(self.replacements) if row not in self._left_out]
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many places."""
         return 0 if parent.isValid() else len(self.replacements)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
         """Place, kind, text now, text then."""
         return len(_COLUMNS)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column titles."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return _COLUMNS[section]
@@ -89,7 +89,7 @@ class ReplacementModel(QAbstractTableModel):
             return Qt.CheckState.Unchecked if index.row() in self._left_out else Qt.CheckState.Checked
         return None
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Check or uncheck."""
         if role != Qt.ItemDataRole.CheckStateRole:
             return False

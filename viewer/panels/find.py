@@ -46,7 +46,7 @@ class Matches(QAbstractListModel):
             self.items.extend(items)
             self.endInsertRows()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many."""
         return 0 if parent.isValid() else len(self.items)
 
@@ -198,7 +198,7 @@ class FindPanel(Panel):
         self.workspace.mark("matches", ())
         self.workspace.trigger("go.graph")
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Down from the box into the list and Up from its first row back, as in Netron."""
         if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)

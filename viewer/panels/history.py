@@ -59,7 +59,7 @@ class HistoryModel(QAbstractListModel):
             pending.extend((child, depth) for child in last)
             pending.extend((child, depth + 1) for child in following[:-1])
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many states."""
         return 0 if parent.isValid() else len(self.entries)
 

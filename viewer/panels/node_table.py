@@ -210,7 +210,7 @@ class NodeTablePanel(Panel):
         self.error.show_error(None)
         self.model.change(cells)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Copy, paste and clear cells while the table has the focus."""
         if watched is not self.table or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)

@@ -46,15 +46,15 @@ class ProblemModel(QAbstractTableModel):
             self.problems = problems
             self.endResetModel()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many."""
         return 0 if parent.isValid() else len(self.problems)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
         """Problem, what was expected, place."""
         return len(_COLUMNS)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column titles."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return _COLUMNS[section]

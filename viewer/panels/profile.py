@@ -260,19 +260,19 @@ class MemoryCurve(QWidget):
     def _plot(self) -> QRectF:
         return QRectF(self.rect()).adjusted(70, 12, -12, -22)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Point at the moment under the pointer."""
         plot = self._plot()
         if self.moments and plot.width() > 0:
             self._point(int((event.position().x() - plot.left()) / plot.width() * len(self.moments)))
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go to the node."""
         self.mouseMoveEvent(event)
         if self.current >= 0:
             self.chosen.emit(self.moments[self.current])
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk with the arrows, go with Enter."""
         key = event.key()
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.moments:
@@ -282,7 +282,7 @@ class MemoryCurve(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Axes, curve and the moment pointed at."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

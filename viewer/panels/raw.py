@@ -55,7 +55,7 @@ class RawPanel(Panel):
         workspace.changes.changed.connect(self._on_change)
         workspace.selection.changed.connect(self._follow)
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt
+    def showEvent(self, event: QShowEvent) -> None:
         """Read when someone looks."""
         super().showEvent(event)
         if self._stale:

@@ -117,15 +117,15 @@ class StatisticsModel(QAbstractTableModel):
         else:
             self.rows.sort(key=lambda r: magnitude(r.amounts[column - 1]), reverse=is_down)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many."""
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
         """What it is, and its amounts."""
         return 1 + len(COLUMNS)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column titles."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return "What" if section == 0 else COLUMNS[section - 1][0]

@@ -69,7 +69,7 @@ class WatchPanel(Panel):
         workspace.changes.values_changed.connect(self._show)
         self._refresh()
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt
+    def showEvent(self, event: QShowEvent) -> None:
         """Catch up with what happened while nobody looked."""
         super().showEvent(event)
         if self._behind:

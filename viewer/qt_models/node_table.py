@@ -71,15 +71,15 @@ class NodeTableModel(QAbstractTableModel):
 
     # -- Qt --------------------------------------------------------------------------------------------------
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """One row a node."""
         return 0 if parent.isValid() else len(self.nodes)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:
         """Name, operator, attributes, graph."""
         return 0 if parent.isValid() else len(self.columns)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Titles of columns, with the attribute's description as tooltip."""
         if orientation != Qt.Orientation.Horizontal or section >= len(self.columns):
             return None
@@ -141,7 +141,7 @@ class NodeTableModel(QAbstractTableModel):
             return ""
         return self._text(node, column, None)
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Take what was typed into one cell."""
         if role != Qt.ItemDataRole.EditRole:
             return False

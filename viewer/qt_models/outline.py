@@ -141,23 +141,23 @@ class OutlineModel(QAbstractItemModel):
 
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's signature
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
         """Qt asks for a child."""
         children = self._children(self._row(parent))
         if not (0 <= row < len(children) and 0 <= column < 2):
             return QModelIndex()
         return self.createIndex(row, column, children[row])
 
-    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008 - also QObject.parent
+    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]
         """Qt asks for the parent."""
         row = self._row(index).parent
         return QModelIndex() if row is None or row is self._root else self._index(row)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many children a row has; builds that branch."""
         return 0 if parent.column() > 0 else len(self._children(self._row(parent)))
 
-    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: B008, N802 - Qt
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:
         """Whether a row can be opened, without building the branch."""
         row = self._row(parent)
         if row.children is not None:
@@ -169,11 +169,11 @@ class OutlineModel(QAbstractItemModel):
                 return len(graph.nodes) > 0
         return True
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
         """Name and operator."""
         return 2
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column titles."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return ("Name", "Operator")[section]

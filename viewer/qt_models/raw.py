@@ -128,7 +128,7 @@ class RawModel(QAbstractItemModel):
 
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's signature
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
         """Qt asks for a child."""
         found = self._row(parent)
         children = self._open(found) if found is not None else []
@@ -136,18 +136,18 @@ class RawModel(QAbstractItemModel):
             return QModelIndex()
         return self.createIndex(row, column, children[row])
 
-    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008 - also QObject.parent
+    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]
         """Qt asks for the parent."""
         row = self._row(index)
         outer = row.parent if row is not None else None
         return QModelIndex() if outer is None or outer is self._top else self.createIndex(outer.place, 0, outer)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many fields were fetched; opens the branch."""
         row = self._row(parent)
         return 0 if row is None or parent.column() > 0 else len(self._open(row))
 
-    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: B008, N802 - Qt
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:
         """Whether a row can be opened."""
         row = self._row(parent)
         if row is None or row.reading is not None:
@@ -156,22 +156,22 @@ class RawModel(QAbstractItemModel):
             return row.raw.end > row.raw.content
         return row.raw.schema is None and not row.raw.problem
 
-    def canFetchMore(self, parent: Index) -> bool:  # noqa: N802 - Qt
+    def canFetchMore(self, parent: Index) -> bool:
         """Whether a message has fields that were not fetched yet."""
         row = self._row(parent)
         return row is not None and row.rest is not None
 
-    def fetchMore(self, parent: Index) -> None:  # noqa: N802 - Qt
+    def fetchMore(self, parent: Index) -> None:
         """Fetch the next fields, when the view scrolls there."""
         row = self._row(parent)
         if row is not None and row.children is not None:
             self._fetch_visibly(row)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
         """Field, number, value, bytes."""
         return len(_COLUMNS)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column titles."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return _COLUMNS[section]
@@ -225,7 +225,7 @@ class RawModel(QAbstractItemModel):
         plain = raw.schema is not None and raw.message is None and row.reading is None
         return plain and self._model is not None and can_set(self._model, row.path)
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """What a person typed goes to whoever edits the model; the tree is read anew after that."""
         row = self._row(index)
         if role != Qt.ItemDataRole.EditRole or row is None or str(value) == self._value(row):

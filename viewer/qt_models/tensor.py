@@ -89,15 +89,15 @@ class TensorTableModel(QAbstractTableModel):
 
     # -- the table -------------------------------------------------------------------------------------------
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """Rows of the plane, up to what a header bears."""
         return 0 if parent.isValid() else min(self._rows - self.row_base, _MOST_ROWS)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:
         """Columns of the plane, likewise."""
         return 0 if parent.isValid() else min(self._columns, _MOST_COLUMNS)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Positions along the axes."""
         if role == Qt.ItemDataRole.DisplayRole and self.slice is not None:
             if self.slice.wrap:
@@ -161,7 +161,7 @@ class TensorTableModel(QAbstractTableModel):
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         return flags | Qt.ItemFlag.ItemIsEditable if self.commit is not None else flags
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Take what was typed, unless it is what stands there."""
         if role != Qt.ItemDataRole.EditRole or self.commit is None or not self._is_element(index):
             return False

@@ -65,7 +65,7 @@ class ChoiceModel(QAbstractListModel):
         self.choices = choices
         self.endResetModel()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many."""
         return 0 if parent.isValid() else len(self.choices)
 
@@ -195,7 +195,7 @@ class ChoicePopup(QFrame):
             self.list.setFixedHeight(min(_ROWS, len(rows)) * self.list.sizeHintForRow(0) + 4)
         self.adjustSize()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Keys that move in the list work while the field has the focus."""
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             key = event.key()
@@ -242,7 +242,7 @@ def _rate(query: str, choice: Choice) -> tuple[int, tuple[int, ...]] | None:
 class _ChoiceDelegate(QStyledItemDelegate):
     """Two lines: title, signature and note; below them the detail or the reason."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:  # noqa: N802 - Qt
+    def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
         """Two lines with room to click."""
         return QSize(_WIDTH // 2, 2 * option.fontMetrics.height() + 12)
 

@@ -119,7 +119,7 @@ class CommandPalette(QFrame):
             self.list.setFixedHeight(min(_ROWS, len(rated)) * self.list.sizeHintForRow(0) + 4)
         self.adjustSize()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Keys that move in the list work while the field has the focus."""
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             key = event.key()
@@ -159,9 +159,7 @@ def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
 class _EntryDelegate(QStyledItemDelegate):
     """Title with the typed letters marked, menu in muted letters, shortcut at the right."""
 
-    def sizeHint(  # noqa: N802 - Qt
-        self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
         """One line with room to click."""
         return QSize(_WIDTH // 2, option.fontMetrics.height() + 10)
 

@@ -66,17 +66,15 @@ class NumberModel(QAbstractTableModel):
         self.rows = list(rows)
         self.endResetModel()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many rows."""
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:
         """How many columns."""
         return 0 if parent.isValid() else len(self.columns)
 
-    def headerData(  # noqa: N802 - Qt
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Headings, placed as their columns."""
         if orientation is not Qt.Orientation.Horizontal:
             return None
@@ -114,7 +112,7 @@ class NumberModel(QAbstractTableModel):
 class _Order(QSortFilterProxyModel):
     """Sorts numbers as numbers, cells without one last, whichever way."""
 
-    def lessThan(self, left: Index, right: Index) -> bool:  # noqa: N802 - Qt
+    def lessThan(self, left: Index, right: Index) -> bool:
         """Whether one row comes before another."""
         a, b = left.data(Qt.ItemDataRole.UserRole), right.data(Qt.ItemDataRole.UserRole)
         if isinstance(a, (int, float)) and isinstance(b, (int, float)):

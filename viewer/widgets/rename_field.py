@@ -95,7 +95,7 @@ class RenameField(QLineEdit):
         if had_focus:
             self._view.setFocus()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc leaves."""
         if event.key() == Qt.Key.Key_Escape:
             self.leave()
@@ -109,7 +109,7 @@ class RenameField(QLineEdit):
             return True
         return super().event(event)
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt
+    def focusOutEvent(self, event: QFocusEvent) -> None:
         """A click elsewhere takes the name; one that is refused is left alone."""
         super().focusOutEvent(event)
         if self._left or event.reason() == Qt.FocusReason.PopupFocusReason:

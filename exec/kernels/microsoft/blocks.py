@@ -108,8 +108,8 @@ def matmul_nbits_1(
     g_idx: Array | None = None,
     bias: Array | None = None,
     *,
-    K: int,  # noqa: N803
-    N: int,  # noqa: N803
+    K: int,
+    N: int,
     accuracy_level: int = 0,  # noqa: ARG001 - allows less accuracy, which is not needed here
     bits: int = 4,
     block_size: int,
@@ -158,8 +158,8 @@ def matmul_bnb4_1(
     b: Array,
     absmax: Array,
     *,
-    K: int,  # noqa: N803
-    N: int,  # noqa: N803
+    K: int,
+    N: int,
     block_size: int,
     quant_type: int,
     training_mode: int = 0,  # noqa: ARG001 - is about what is kept for a backward pass

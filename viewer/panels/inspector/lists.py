@@ -53,15 +53,15 @@ class ElementModel(QAbstractTableModel):
         self.values = values
         self.endResetModel()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many elements."""
         return 0 if parent.isValid() else len(self.values)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
         """One."""
         return 1
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802 - Qt
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Indices."""
         if role == Qt.ItemDataRole.DisplayRole:
             return str(section) if orientation == Qt.Orientation.Vertical else "Value"
@@ -80,7 +80,7 @@ class ElementModel(QAbstractTableModel):
         """All can be edited."""
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Take a typed element; what is wrong with it stands below the list."""
         if role != Qt.ItemDataRole.EditRole:
             return False

@@ -128,7 +128,7 @@ class InspectorPanel(Panel):
         else:
             self._stale = True
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt
+    def showEvent(self, event: QShowEvent) -> None:
         """Catch up."""
         super().showEvent(event)
         if self._stale:
@@ -258,11 +258,11 @@ class _Chip(QWidget):
         self.setAccessibleName(f"{self._kind} {self._title}")
         self.update()
 
-    def sizeHint(self) -> QSize:  # noqa: N802 - Qt
+    def sizeHint(self) -> QSize:
         """Any width does."""
         return QSize(80, 24)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002, N802 - Qt
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002 - Qt
         """Chip and title."""
         colors = theme()
         painter = QPainter(self)

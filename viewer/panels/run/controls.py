@@ -64,7 +64,7 @@ class Combo(QComboBox):
         self.setCurrentIndex(max(0, self.findData(data)))
         self.blockSignals(blocked)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the list around."""
         event.ignore()
 
@@ -79,7 +79,7 @@ class Spin(QSpinBox):
         self.setKeyboardTracking(False)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the list around."""
         event.ignore()
 

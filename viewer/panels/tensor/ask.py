@@ -111,7 +111,7 @@ class AskLine(QWidget):
         if parent is not None:
             parent.setFocus()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc closes."""
         if event.key() == Qt.Key.Key_Escape:
             self.close_line()

@@ -48,7 +48,7 @@ class CellDelegate(QStyledItemDelegate):
         self.element_type: ElementType | None = None
         self.refusal = ""
 
-    def createEditor(  # noqa: N802 - Qt
+    def createEditor(
         self, parent: QWidget, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex
     ) -> QWidget:
         """A line of text."""
@@ -60,7 +60,7 @@ class CellDelegate(QStyledItemDelegate):
         self.refusal = ""
         return editor
 
-    def eventFilter(self, editor: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+    def eventFilter(self, editor: QObject, event: QEvent) -> bool:
         """Hold Enter and Tab back while the text is refused; losing the focus then gives the old value back."""
         if isinstance(editor, QLineEdit):
             if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _COMMITS:
@@ -129,7 +129,7 @@ class TensorTable(QTableView):
             wide = max(wide, 20)
         self.horizontalHeader().setDefaultSectionSize(metrics.horizontalAdvance("0") * wide + 14)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy, paste, fill."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy()

@@ -52,7 +52,7 @@ class RowDelegate(QStyledItemDelegate):
 
     # -- painting --------------------------------------------------------------------------------------------
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: ARG002, N802 - Qt
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: ARG002 - Qt
         """Rows of one height."""
         return QSize(40, max(QFontMetrics(option.font).height() + 7, ICON + 6))
 
@@ -138,16 +138,14 @@ class RowDelegate(QStyledItemDelegate):
             pixmaps.paint(painter, rect, mode=pixmaps.Mode.Normal if mode else pixmaps.Mode.Disabled)
         return rects[-1][1].left() - _GAP
 
-    def editorEvent(  # noqa: N802 - Qt
-        self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: Index
-    ) -> bool:
+    def editorEvent(self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: Index) -> bool:
         """Nothing: the tree handles clicks on buttons."""
         del event, model, option, index
         return False
 
     # -- editing ---------------------------------------------------------------------------------------------
 
-    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: ARG002, N802 - Qt
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: ARG002 - Qt
         """The widget for the row's field."""
         field = self._field(index)
         assert field is not None
@@ -162,7 +160,7 @@ class RowDelegate(QStyledItemDelegate):
         self._key = self._tree.rows.path(index)
         return editor
 
-    def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802 - Qt
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
         """Put the text in, once: what changes meanwhile elsewhere does not disturb what is being typed."""
         field = self._field(index)
         if editor is not self.editor or field is None or editor.property("begun"):
@@ -173,11 +171,11 @@ class RowDelegate(QStyledItemDelegate):
         self.editor.set_text(escaped(text) if self._escaped else text)
         self._begun = self._first = self.editor.text_now()
 
-    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:  # noqa: N802 - Qt
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
         """Nothing: `commit` does it, since it may be refused."""
         del editor, model, index
 
-    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802 - Qt
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
         """Over the cell; several lines take the room below it, or above it at the end of the view."""
         rect = QRect(option.rect)
         if isinstance(editor, TextField):
@@ -256,7 +254,7 @@ class RowDelegate(QStyledItemDelegate):
             self._tree.document.end_gesture()
         super().destroyEditor(editor, index)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Tab commits and goes on; so does leaving the field, except into its own list or another window."""
         if watched is not self.editor:
             return False

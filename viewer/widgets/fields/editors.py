@@ -118,7 +118,7 @@ class LineField(QLineEdit):
         """Whether the suggestions show."""
         return self._list is not None and self._list.isVisible()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter, Esc, Up and Down."""
         key = event.key()
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -171,7 +171,7 @@ class TextField(QPlainTextEdit):
         self.setPlainText(text)
         self.selectAll()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Ctrl+Enter and Esc."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and event.modifiers() & (
             Qt.KeyboardModifier.ControlModifier
@@ -231,7 +231,7 @@ class _SuggestionModel(QAbstractListModel):
     def texts(self) -> list[str]:
         return [one.text for one in self._rows]
 
-    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:
         return 0 if parent.isValid() else len(self._rows)
 
     def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -254,7 +254,7 @@ class _SuggestionModel(QAbstractListModel):
 class _SuggestionDelegate(QStyledItemDelegate):
     """A suggestion with its note, muted, at the right."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:  # noqa: ARG002, N802 - Qt
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:  # noqa: ARG002 - Qt
         return QSize(120, option.fontMetrics.height() + 5)
 
     def paint(

@@ -168,25 +168,25 @@ class RowModel(QAbstractItemModel):
     def _item(self, index: Index) -> _Item:
         return index.internalPointer() if index.isValid() else self._root
 
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
         """The index of a child."""
         if parent.isValid() and parent.column() != 0:
             return QModelIndex()
         items = self._children(self._item(parent))
         return self.createIndex(row, column, items[row]) if 0 <= row < len(items) else QModelIndex()
 
-    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008 - Qt
+    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]
         """The index of the row around it."""
         item = index.internalPointer().parent if index.isValid() else None
         if item is None or item is self._root:
             return QModelIndex()
         return self.createIndex(item.position, 0, item)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802 - Qt
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many children."""
         return 0 if parent.column() > 0 else len(self._children(self._item(parent)))
 
-    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: B008, N802 - Qt
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:
         """Whether there are any, without making them."""
         if parent.column() > 0:
             return False
@@ -198,7 +198,7 @@ class RowModel(QAbstractItemModel):
         children = self.row_of(item).children
         return children is not None and (callable(children) or len(children) > 0)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002, B008, N802 - Qt
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
         """Label and value."""
         return 2
 

@@ -116,7 +116,7 @@ class RowTree(QTreeView):
         if not self._updating:
             self.current_row_changed.emit(self.rows.row(self.currentIndex()))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the split between labels and values."""
         super().resizeEvent(event)
         self._place_split()
@@ -124,7 +124,7 @@ class RowTree(QTreeView):
     def _place_split(self) -> None:
         self.setColumnWidth(0, max(60, int(self.viewport().width() * self._split)))
 
-    def drawRow(  # noqa: N802 - Qt
+    def drawRow(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         """The ground of sections and of the current row."""
@@ -141,7 +141,7 @@ class RowTree(QTreeView):
                 painter.fillRect(QRect(0, rect.top(), 3, rect.height()), colors.accent)
         super().drawRow(painter, option, index)
 
-    def drawBranches(self, painter: QPainter, rect: QRect, index: QModelIndex | QPersistentModelIndex) -> None:  # noqa: N802 - Qt
+    def drawBranches(self, painter: QPainter, rect: QRect, index: QModelIndex | QPersistentModelIndex) -> None:
         """A chevron where there is something to open, without the style's lines."""
         first = index.sibling(index.row(), 0)
         if not self.rows.hasChildren(first):
@@ -229,7 +229,7 @@ class RowTree(QTreeView):
                 return True
         return super().event(event)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """See the class."""
         index = self.currentIndex()
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
@@ -263,13 +263,13 @@ class RowTree(QTreeView):
     def _is_on_split(self, point: QPoint) -> bool:
         return abs(point.x() - self.columnWidth(0)) <= _SPLIT_REACH
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Between labels and values: move where they part."""
         self._splitting = event.button() == Qt.MouseButton.LeftButton and self._is_on_split(event.position().toPoint())
         if not self._splitting:
             super().mousePressEvent(event)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Move where labels and values part, or show that it can be moved."""
         if self._splitting:
             self._split = min(0.8, max(0.15, event.position().x() / max(1, self.viewport().width())))
@@ -282,7 +282,7 @@ class RowTree(QTreeView):
             self.viewport().unsetCursor()
         super().mouseMoveEvent(event)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Buttons at the end of a row; Ctrl+click follows it."""
         if self._splitting:
             self._splitting = False
@@ -297,7 +297,7 @@ class RowTree(QTreeView):
         elif index.isValid() and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self._run_of(index, "go")
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Edit what was hit."""
         point = event.position().toPoint()
         index = self.indexAt(point)
@@ -327,7 +327,7 @@ class RowTree(QTreeView):
             return button_rects(area.adjusted(2, 0, -6, 0), row)
         return button_rects(self.visualRect(index.siblingAtColumn(1)).adjusted(4, 0, -4, 0), row)
 
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802 - Qt
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Everything that can be done with the row."""
         keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
         index = self.currentIndex() if keyboard else self.indexAt(event.pos())

@@ -27,7 +27,7 @@ class Histogram(QWidget):
         self._bar: int | None = None
         themes().themeChanged.connect(self.update)
 
-    def sizeHint(self) -> QSize:  # noqa: N802 - Qt
+    def sizeHint(self) -> QSize:
         """Wide and low."""
         return QSize(220, 96)
 
@@ -56,19 +56,19 @@ class Histogram(QWidget):
     def _font(self) -> QFont:
         return monospace(max(self.font().pointSizeF() - 1, 8))
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Point at a bar."""
         plot = self._plot()
         if self._counts and plot.width() > 0:
             part = (event.position().x() - plot.left()) / plot.width()
             self._point(int(part * len(self._counts)))
 
-    def leaveEvent(self, _event: QEvent) -> None:  # noqa: N802 - Qt
+    def leaveEvent(self, _event: QEvent) -> None:
         """Nothing is pointed at."""
         self._bar = None
         self.update()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk over the bars."""
         if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._counts:
             step = 1 if event.key() == Qt.Key.Key_Right else -1
@@ -82,7 +82,7 @@ class Histogram(QWidget):
         self.setAccessibleDescription(self.bar_text)
         self.update()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Bars, and the two ends of the range."""
         painter = QPainter(self)
         colors = theme()

@@ -67,19 +67,19 @@ class LinePlot(QWidget):
         left = max(metrics.horizontalAdvance(number_text(v, 3)) for v in (self._low, self._high)) + 10
         return QRectF(left, 8, self.width() - left - 10, self.height() - 2 * metrics.height() - 18)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Point at a position."""
         plot = self._plot()
         if self._positions and plot.width() > 0:
             part = (event.position().x() - plot.left()) / plot.width()
             self._point(round(part * (len(self._positions) - 1)))
 
-    def leaveEvent(self, _event: QEvent) -> None:  # noqa: N802 - Qt
+    def leaveEvent(self, _event: QEvent) -> None:
         """Nothing is pointed at."""
         self._at = None
         self.update()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk over the positions."""
         if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._positions:
             step = 1 if event.key() == Qt.Key.Key_Right else -1
@@ -92,7 +92,7 @@ class LinePlot(QWidget):
         self.setAccessibleDescription(self.point_text)
         self.update()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Axes, lines, values."""
         painter = QPainter(self)
         colors = theme()

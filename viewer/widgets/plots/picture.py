@@ -169,16 +169,16 @@ class PictureView(QWidget):
 
     # -- hands -----------------------------------------------------------------------------------------------
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom."""
         self.zoom_by(1.0015 ** event.angleDelta().y(), event.position())
         event.accept()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         """Take hold."""
         self._drag = event.position()
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, or say what is under the pointer."""
         if self._drag is not None and event.buttons():
             moved = event.position() - self._drag
@@ -188,16 +188,16 @@ class PictureView(QWidget):
         self._cell = self._cell_at(event.position())
         self._tell()
 
-    def mouseReleaseEvent(self, _event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseReleaseEvent(self, _event: QMouseEvent) -> None:
         """Let go."""
         self._drag = None
 
-    def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:  # noqa: N802 - Qt
+    def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:
         """All of it again."""
         self.fit()
         self._moved()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Zoom, pan, or walk from cell to cell."""
         step = _ARROWS.get(Qt.Key(event.key()))
         if step is not None and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
@@ -231,12 +231,12 @@ class PictureView(QWidget):
 
     # -- painting --------------------------------------------------------------------------------------------
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the picture in its frame."""
         self._keep_inside()
         super().resizeEvent(event)
 
-    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """The picture, its legend and what is under the pointer."""
         painter = QPainter(self)
         colors = theme()
