@@ -90,14 +90,19 @@ def operator_help(schema: Schema) -> Help:
     for title, parameters in (("Inputs", schema.inputs), ("Outputs", schema.outputs)):
         if parameters:
             bold = "**" if trusted else ""
-            lines = [
-                f"- {bold}{p.name}{bold} ({p.option}, {p.type_name}): {' '.join(p.doc.split())}" for p in parameters
-            ]
+            lines = [_parameter_line(p, bold) for p in parameters]
             parts.append(f"{'### ' if trusted else ''}{title}\n\n" + "\n".join(lines))
     return Help(f"{schema.name} – {schema.domain or 'ai.onnx'} {schema.since_version}", "\n\n".join(parts), trusted)
 
 
 # -- what it is -----------------------------------------------------------------------------------------------
+
+
+def _parameter_line(parameter: Parameter, bold: str) -> str:
+    """One formal input or output, with as much as its signature says."""
+    facts = ", ".join(part for part in (parameter.option, parameter.type_name) if part)
+    doc = " ".join(parameter.doc.split())
+    return f"- {bold}{parameter.name}{bold} ({facts})" + (f": {doc}" if doc else "")
 
 
 def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
