@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import multiprocessing
@@ -63,7 +64,8 @@ class Process:
         self._process = context.Process(
             target=serve, args=(theirs, self.exchange.folder, budget, memory), name="onnx-workbench-run", daemon=True
         )
-        self._process.start()
+        with _starting:
+            self._process.start()
         theirs.close()
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
@@ -162,6 +164,19 @@ def _receive(process: weakref.ref[Process], connection: Connection) -> None:
             return
         owner.deliver(number, kind, content)
         del owner
+
+
+def _finish_starting() -> None:
+    """Before this program ends: a worker that is being started gets the words that tell it what it is.
+
+    Its parent's end halfway through would be an error to it, which it would print.
+    """
+    with _starting:
+        pass
+
+
+_starting = threading.Lock()
+atexit.register(_finish_starting)
 
 
 def _end(process: Any, connection: Connection, exchange: Exchange) -> None:

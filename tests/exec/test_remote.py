@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -279,3 +281,42 @@ def test_what_is_put_is_taken(value: Any) -> None:
             assert list(Path(exchange.folder).iterdir()) == []
     finally:
         exchange.remove()
+
+
+_ENDS_WHILE_STARTING = """
+import sys, threading, time
+from multiprocessing import util
+from exec.remote import Process
+
+def main():
+    spawned, plain = threading.Event(), util.spawnv_passfds
+    def slow(path, arguments, descriptors):
+        process = plain(path, arguments, descriptors)
+        if "resource_tracker" not in str(arguments):
+            spawned.set()
+            time.sleep(0.5)
+        return process
+    util.spawnv_passfds = slow
+    threading.Thread(target=Process, args=(1 << 20, None), daemon=True).start()
+    spawned.wait(60)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="holds up how POSIX systems start a process")
+def test_a_program_that_ends_while_its_worker_starts_ends_quietly(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(_ENDS_WHILE_STARTING)
+    root = str(Path(__file__).parents[2])
+    # The worker inherits the pipe, so that this also waits for what it has to say.
+    run = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.stderr == ""
+    assert run.returncode == 0
