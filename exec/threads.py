@@ -40,8 +40,12 @@ def set_threads(count: int) -> None:
     _size = max(1, min(count, _MOST))
 
 
+#: Load per core from which a second thread waits for its core more than it helps, as was measured.
+_BUSY = 0.75
+
+
 def usable_cores() -> int:
-    """How many threads a run should use: one for each core this process may use; one when the machine is swamped.
+    """How many threads a run should use: one for each core this process may use; one when others use them too.
 
     Above four, half of them are taken for a second thread of the same core, which adds nothing to arithmetic.
     """
@@ -49,7 +53,7 @@ def usable_cores() -> int:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # Windows and macOS
         cores = os.cpu_count() or 1
-    if hasattr(os, "getloadavg") and os.getloadavg()[0] > 2 * cores:
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > _BUSY * cores:
         return 1
     return min(_MOST, cores if cores <= 4 else max(4, cores // 2))
 
