@@ -1,0 +1,218 @@
+"""Attributes through the inspector's widgets: shown, typed, chosen, stepped, converted, refused."""
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLineEdit
+
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.steps import SetField
+from model.tensors import ArrayTensor
+from model.types import ElementType, TensorType
+from tests.viewer.panels.inspector.hands import begin, choose, index, press, relu, row, shown, write
+from viewer.panels.inspector.lists import ListWindow
+
+
+def test_a_value_is_typed_and_taken_back(qtbot, panel, workspace):
+    node, document = relu(workspace), workspace.document
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "alpha", text="0.25")
+    assert node.attributes["alpha"].value == 0.25
+    assert row(panel, "attributes", "alpha").text == "0.25"
+    assert document.undo_title == "Set alpha of Relu_0"
+    assert panel.tree.hasFocus()
+    document.undo()
+    assert row(panel, "attributes", "alpha").text == "0.5"
+
+
+def test_f2_begins_and_esc_cancels(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    panel.activate()
+    panel.tree._set_current(index(panel, "attributes", "alpha"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    editor = panel.tree.editor
+    qtbot.keyClicks(editor, "9")
+    qtbot.keyClick(editor, Qt.Key.Key_Escape)
+    assert panel.tree.editor is None
+    assert node.attributes["alpha"].value == 0.5
+    assert not workspace.document.modified
+
+
+def test_the_same_text_is_no_edit(qtbot, panel, workspace):
+    workspace.selection.set([relu(workspace)])
+    editor = begin(qtbot, panel, "attributes", "alpha")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert not workspace.document.modified
+
+
+def test_wrong_input_is_refused_at_the_field(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "alpha", text="much")
+    assert panel.tree.editor is not None
+    assert panel.tree.editor.text() == "much"
+    assert "not a number" in panel.tree.fields.error_text
+    assert "not a number" in panel.tree.editor.accessibleDescription()
+    assert node.attributes["alpha"].value == 0.5
+    assert not workspace.document.modified
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    assert panel.tree.fields.error_text == ""
+
+
+def test_arrows_step_as_one_entry_and_esc_takes_them_back(qtbot, net):
+    panel, workspace, _, _, concat = net
+    workspace.selection.set([concat])
+    editor = begin(qtbot, panel, "attributes", "axis")
+    for _ in range(3):
+        qtbot.keyClick(editor, Qt.Key.Key_Up)
+    assert concat.attributes["axis"].value == 4
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    workspace.document.undo()
+    assert concat.attributes["axis"].value == 1
+    editor = begin(qtbot, panel, "attributes", "axis")
+    qtbot.keyClick(editor, Qt.Key.Key_Down)
+    assert concat.attributes["axis"].value == 0
+    qtbot.keyClick(editor, Qt.Key.Key_Escape)
+    assert concat.attributes["axis"].value == 1
+    assert not workspace.document.modified
+
+
+def test_lists_are_typed_with_or_without_brackets(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    workspace.selection.set([conv])
+    assert row(panel, "attributes", "strides").text == "[1, 1]"
+    write(qtbot, panel, "attributes", "strides", text="2, 2")
+    assert conv.attributes["strides"].value == (2, 2)
+    write(qtbot, panel, "attributes", "strides", text="[3,3]")
+    assert conv.attributes["strides"].value == (3, 3)
+    write(qtbot, panel, "attributes", "kernel_shape", text="2 2")
+    assert conv.attributes["kernel_shape"].kind is AttributeKind.INTS
+
+
+def test_a_choice_is_picked_from_the_list(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    workspace.selection.set([conv])
+    editor = begin(qtbot, panel, "attributes", "auto_pad")
+    editor.drop_down()
+    assert editor.is_dropped_down
+    shown = [editor.completer().popup().model().index(i, 0).data(Qt.ItemDataRole.EditRole) for i in range(4)]
+    assert shown == ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
+    popup = editor.completer().popup()
+    qtbot.mouseClick(
+        popup.viewport(), Qt.MouseButton.LeftButton, pos=popup.visualRect(popup.model().index(3, 0)).center()
+    )
+    qtbot.waitUntil(lambda: "auto_pad" in conv.attributes)
+    assert conv.attributes["auto_pad"].value == "VALID"
+    assert panel.tree.editor is None
+
+
+def test_attributes_are_added_renamed_converted_and_removed(qtbot, panel, workspace):
+    node, document = relu(workspace), workspace.document
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "+", text="extra = [1, 2]")
+    assert node.attributes["extra"] == make_attribute("extra", (1, 2))
+    write(qtbot, panel, "attributes", "extra", text="more", column=0)
+    assert "extra" not in node.attributes
+    choose(panel, "attributes", "more", titles=["Change kind", "floats"])
+    assert node.attributes["more"] == make_attribute("more", (1.0, 2.0))
+    press(qtbot, panel, "attributes", "more", title="Remove")
+    assert "more" not in node.attributes
+    for _ in range(4):
+        document.undo()
+    assert list(node.attributes) == ["alpha"]
+    assert not document.modified
+
+
+def test_a_new_attribute_needs_a_value_and_a_free_name(qtbot, panel, workspace):
+    workspace.selection.set([relu(workspace)])
+    write(qtbot, panel, "attributes", "+", text="beta")
+    assert "needs a value" in panel.tree.fields.error_text
+    editor = panel.tree.editor
+    editor.selectAll()
+    qtbot.keyClicks(editor, "alpha = 1")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert "already" in panel.tree.fields.error_text
+
+
+def test_delete_puts_a_default_back(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    workspace.selection.set([conv])
+    panel.activate()
+    panel.tree._set_current(index(panel, "attributes", "strides"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
+    assert "strides" not in conv.attributes
+    assert row(panel, "attributes", "strides").style == "muted"
+
+
+def test_a_type_attribute_is_written_as_a_type(qtbot, workspace):
+    node = relu(workspace)
+    node._attributes["kind"] = make_attribute("kind", TensorType(ElementType.FLOAT))
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "kind", text="seq(int64[N])")
+    assert str(node.attributes["kind"].value) == "seq(int64[N])"
+    write(qtbot, panel, "attributes", "kind", text="sq(int64)")
+    assert panel.tree.fields.error_text
+
+
+def test_a_tensor_shows_its_first_values(qtbot, workspace):
+    node = relu(workspace)
+    node._attributes["value"] = make_attribute("value", ArrayTensor(np.array([1, 2, 3], np.int64)))
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    assert row(panel, "attributes", "value").text == "int64 3 · 24 B"
+    panel.tree.expand(panel.tree.rows.find("attributes", "value").siblingAtColumn(0))
+    row(panel, "attributes", "value", "values")
+    qtbot.waitUntil(lambda: row(panel, "attributes", "value", "values").text == "1, 2, 3")
+
+
+def test_a_body_is_gone_into(qtbot, panel, workspace):
+    branch = workspace.model.graph.nodes[2]
+    workspace.selection.set([branch])
+    press(qtbot, panel, "attributes", "then_branch", title="Open then_branch")
+    assert workspace.graph is branch.attributes["then_branch"].value
+
+
+def test_attributes_of_functions_are_referred_to(qtbot, workspace):
+    function = workspace.model.functions[0]
+    with workspace.document.edit("Signature") as edit:
+        edit.do(SetField(function, "attributes", ("where",)))
+    node = function.body.nodes.first
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "axis", text="0")
+    choose(panel, "attributes", "axis", titles=["Take from function attribute", "where"])
+    assert node.attributes["axis"].reference == "where"
+    assert row(panel, "attributes", "axis").text == "= where of the function"
+    write(qtbot, panel, "attributes", "axis", text="nowhere")
+    assert "no attribute nowhere" in panel.tree.fields.error_text
+
+
+def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
+    node = relu(workspace)
+    node._attributes["long"] = Attribute("long", AttributeKind.INTS, tuple(range(100_000)))
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    assert row(panel, "attributes", "long").text.startswith("100,000: [0, 1, 2")
+    panel.activate()
+    panel.tree._set_current(index(panel, "attributes", "long"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Return)
+    window = panel.findChild(ListWindow)
+    assert window.elements.rowCount() == 100_000
+    window.table.setCurrentIndex(window.elements.index(7, 0))
+    window.table.edit(window.elements.index(7, 0))
+    editor = window.table.viewport().findChild(QLineEdit)
+    editor.selectAll()
+    qtbot.keyClicks(editor, "-5")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: node.attributes["long"].value[6:9] == (6, -5, 8))
+    window.elements.setData(window.elements.index(7, 0), "five")
+    assert "not a whole number" in window.status.text()
+    window.add()
+    window.remove()
+    QApplication.clipboard().setText("[3, 4]")
+    window.paste()
+    assert node.attributes["long"].value == (3, 4)
+    workspace.document.undo()
+    assert len(window.elements.values) >= 100_000
+    window.close()

@@ -1,0 +1,106 @@
+"""Typing in the inspector: what is typed is neither lost nor given to another object."""
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QApplication
+
+from model.attributes import make_attribute
+from model.steps import SetAttribute
+from tests.viewer.panels.inspector.hands import begin, index, relu, row
+
+
+def test_what_is_typed_survives_changes_elsewhere(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    editor = begin(qtbot, panel, "attributes", "alpha")
+    editor.selectAll()
+    qtbot.keyClicks(editor, "0.7")
+    with workspace.document.edit("Elsewhere") as edit:
+        edit.do(SetAttribute(node, "aaa", make_attribute("aaa", 1)))
+    workspace.document.undo()
+    assert panel.tree.editor is editor
+    assert (editor.text(), editor.cursorPosition()) == ("0.7", 3)
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert node.attributes["alpha"].value == pytest.approx(0.7)
+
+
+def test_the_current_row_survives_undo_and_another_node(qtbot, panel, workspace):
+    first, second = relu(workspace), workspace.model.graph.nodes[1]
+    workspace.selection.set([first])
+    panel.tree._set_current(index(panel, "inputs", "input 0"))
+    with workspace.document.edit("Elsewhere") as edit:
+        edit.do(SetAttribute(first, "aaa", make_attribute("aaa", 1)))
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 0")
+    workspace.selection.set([second])
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 0")
+
+
+def test_selecting_something_else_takes_what_was_typed(qtbot, panel, workspace):
+    first, second = relu(workspace), workspace.model.graph.nodes[1]
+    workspace.selection.set([first])
+    editor = begin(qtbot, panel, "attributes", "alpha")
+    editor.selectAll()
+    qtbot.keyClicks(editor, "0.75")
+    workspace.selection.set([second])
+    assert first.attributes["alpha"].value == 0.75
+    assert panel.tree.editor is None
+    assert row(panel, "op_type").text == "Neg"
+
+
+def test_leaving_the_field_takes_what_was_typed(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    editor = begin(qtbot, panel, "attributes", "alpha")
+    editor.selectAll()
+    qtbot.keyClicks(editor, "2.5")
+    panel.head.model.setFocus()
+    QApplication.processEvents()
+    assert node.attributes["alpha"].value == 2.5
+
+
+def test_tab_goes_on_to_the_next_field(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    editor = begin(qtbot, panel, "op_type")
+    qtbot.keyClick(editor, Qt.Key.Key_Tab)
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("name",)
+    assert panel.tree.editor is not None
+    assert panel.tree.editor.text() == "Relu_0"
+
+
+def test_labels_get_more_room_by_dragging(qtbot, panel):
+    tree = panel.tree
+    before = tree.columnWidth(0)
+    start = QPoint(before, 30)
+    qtbot.mousePress(tree.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mouseMove(tree.viewport(), start + QPoint(40, 0))
+    qtbot.mouseRelease(tree.viewport(), Qt.MouseButton.LeftButton, pos=start + QPoint(40, 0))
+    assert abs(tree.columnWidth(0) - before - 40) <= 2
+
+
+def test_its_keys_win_over_the_windows_shortcuts(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    fired = []
+    for keys in ("Del", "F2", "Ctrl+C"):
+        shortcut = QShortcut(QKeySequence(keys), panel)
+        shortcut.activated.connect(lambda keys=keys: fired.append(keys))
+    panel.activate()
+    panel.tree._set_current(index(panel, "attributes", "alpha"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
+    assert fired == []
+    assert QApplication.clipboard().text() == "0.5"
+    assert "alpha" not in node.attributes
+
+
+def test_what_was_collapsed_stays_so(panel, workspace):
+    first, second = relu(workspace), workspace.model.graph.nodes[1]
+    workspace.selection.set([first])
+    inputs = panel.tree.rows.find("inputs").siblingAtColumn(0)
+    panel.tree.collapse(inputs)
+    workspace.selection.set([second])
+    assert not panel.tree.isExpanded(panel.tree.rows.find("inputs").siblingAtColumn(0))

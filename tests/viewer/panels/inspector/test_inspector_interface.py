@@ -1,0 +1,139 @@
+"""Values, graphs, functions and the model through the inspector's widgets."""
+
+from PySide6.QtCore import Qt
+
+from model.attributes import make_attribute
+from model.types import ElementType, Shape, TensorType
+from tests.viewer.panels.inspector.hands import index, press, relu, row, write
+from viewer.text import type_text
+
+
+def test_a_value_is_renamed_typed_and_made_an_output(qtbot, panel, workspace):
+    value = relu(workspace).outputs[0]
+    workspace.selection.set([value])
+    write(qtbot, panel, "name", text="hidden")
+    write(qtbot, panel, "type", text="float[batch,3]")
+    assert (value.name, type_text(value.type)) == ("hidden", "float batch×3")
+    write(qtbot, panel, "type", text="float[batch,-3]")
+    assert "cannot be a dimension" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    press(qtbot, panel, "role", title="Make it an output")
+    assert value in workspace.model.graph.outputs
+    press(qtbot, panel, "role", title="Remove from outputs")
+    assert value not in workspace.model.graph.outputs
+    press(qtbot, panel, "uses", "use 0", title="Go there")
+    assert workspace.selection.items == (workspace.model.graph.nodes[1],)
+
+
+def test_denotations_are_set_and_outlive_a_new_type(qtbot, panel, workspace):
+    value = workspace.model.graph.inputs[0]
+    workspace.selection.set([value])
+    write(qtbot, panel, "denotation", text="IMAGE")
+    write(qtbot, panel, "denotations", text="DATA_BATCH")
+    assert "1 denotations for 2" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "denotations", text="DATA_BATCH, DATA_CHANNEL")
+    write(qtbot, panel, "type", text="float16[8, 4]")
+    assert value.type == TensorType(
+        ElementType.FLOAT16, Shape((8, 4), ("DATA_BATCH", "DATA_CHANNEL")), denotation="IMAGE"
+    )
+
+
+def test_a_name_that_is_taken_is_refused(qtbot, panel, workspace):
+    value = relu(workspace).outputs[0]
+    workspace.selection.set([value])
+    write(qtbot, panel, "name", text="x")
+    assert "value named x already" in panel.tree.fields.error_text
+
+
+def test_an_initializer_tells_statistics_and_histogram(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    workspace.selection.set([conv.inputs[1]])
+    assert row(panel, "initializer").text == "float 2×3×2×2 · 96 B"
+    qtbot.waitUntil(lambda: panel.tree.rows.find("initializer", "histogram 0").isValid())
+    assert row(panel, "initializer", "range").text == "-4 … 19"
+    assert row(panel, "initializer", "zeros").text == "1"
+    assert sum(row(panel, "initializer", "histogram 0").bars) == 24
+    assert row(panel, "initializer", "values").text.startswith("-4, -3, -2")
+    panel.grab()
+
+
+# -- graph, function, model -----------------------------------------------------------------------------------
+
+
+def test_graph_inputs_are_added_typed_moved_renamed_and_removed(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    workspace.selection.set([graph])
+    write(qtbot, panel, "inputs", "+", text="z: int64[N]")
+    assert [v.name for v in graph.inputs] == ["x", "flag", "z"]
+    assert type_text(graph.inputs[2].type) == "int64 N"
+    panel.activate()
+    panel.tree._set_current(index(panel, "inputs", "input 2 z"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert [v.name for v in graph.inputs] == ["x", "z", "flag"]
+    write(qtbot, panel, "inputs", "input 1 z", text="zed", column=0)
+    write(qtbot, panel, "inputs", "input 1 zed", text="float")
+    press(qtbot, panel, "inputs", "input 1 zed", title="Remove input")
+    assert [v.name for v in graph.inputs] == ["x", "flag"]
+
+
+def test_a_used_input_stays_and_says_why(qtbot, panel, workspace, heard):
+    messages = heard(workspace.messaged)
+    workspace.selection.set([workspace.model.graph])
+    press(qtbot, panel, "inputs", "input 0 x", title="Remove input")
+    assert "is used" in messages[0].title
+    assert len(workspace.model.graph.inputs) == 2
+
+
+def test_graph_outputs_are_chosen_among_the_values(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    workspace.selection.set([graph])
+    write(qtbot, panel, "outputs", "+", text="chosen")
+    assert [v.name for v in graph.outputs] == ["y", "chosen"]
+    write(qtbot, panel, "outputs", "+", text="chosen")
+    assert "output already" in panel.tree.fields.error_text
+
+
+def test_a_functions_signature_and_its_calls(qtbot, panel, workspace):
+    function = workspace.model.functions[0]
+    call = workspace.model.graph.nodes.last
+    workspace.selection.set([function])
+    write(qtbot, panel, "inputs", "+", text="bias")
+    assert [v.name for v in function.body.inputs] == ["x", "bias"]
+    assert len(call.inputs) == 2
+    write(qtbot, panel, "name", text="Double")
+    assert (function.name, call.op_type) == ("Double", "Double")
+    write(qtbot, panel, "attributes", "+", text="alpha = 0.5")
+    write(qtbot, panel, "attributes", "+", text="beta")
+    assert function.attributes == ("beta",)
+    assert function.attribute_defaults == (make_attribute("alpha", 0.5),)
+    write(qtbot, panel, "attributes", "attribute alpha", text="2.0")
+    assert function.attribute_defaults[0].value == 2.0
+    press(qtbot, panel, "attributes", "attribute beta", title="Remove")
+    assert function.attributes == ()
+    write(qtbot, panel, "opsets", "+", text="ai.onnx = 18")
+    assert function.opset_imports[""] == 18
+
+
+def test_a_models_fields(qtbot, panel, workspace):
+    model = workspace.model
+    workspace.selection.set([model])
+    write(qtbot, panel, "ir_version", text="11")
+    write(qtbot, panel, "producer_name", text="me")
+    write(qtbot, panel, "model_version", text="-3")
+    assert (model.ir_version, model.producer_name, model.model_version) == (11, "me", -3)
+    write(qtbot, panel, "ir_version", text="0")
+    assert "not an IR version" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "opsets", "opset ", text="19")
+    write(qtbot, panel, "opsets", "+", text="com.microsoft")
+    assert model.opset_imports == {"": 19, "com.microsoft": 1}
+    press(qtbot, panel, "opsets", "opset com.microsoft", title="Remove")
+    write(qtbot, panel, "functions", "+", text="mine::New")
+    assert model.functions[1].key == ("mine", "New", "")
+    press(qtbot, panel, "functions", "function 1", title="Remove")
+    assert len(model.functions) == 1
+    write(qtbot, panel, "configurations", "+", text="pair = cpu:0, cpu:1")
+    assert model.configurations[0].devices == ("cpu:0", "cpu:1")
+    write(qtbot, panel, "training", "training 0", "update", text="w = y")
+    assert "No initializer" in panel.tree.fields.error_text

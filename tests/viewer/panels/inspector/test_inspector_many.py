@@ -1,0 +1,41 @@
+"""Several objects at once in the inspector."""
+
+from model.edits import attributes, nodes
+from tests.viewer.panels.inspector.hands import press, relu, row, write
+
+
+def test_several_nodes_are_edited_as_one(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    with workspace.document.edit("More") as edit:
+        copies = nodes.duplicate(edit, [conv])
+    with workspace.document.edit("Differ") as edit:
+        attributes.set_attribute(edit, conv, "group", 3)
+    everyone = [conv, *copies]
+    workspace.selection.set(everyone)
+    assert row(panel, "selected").text == "2 nodes"
+    assert row(panel, "attributes", "strides").text == "[1, 1]"
+    assert row(panel, "attributes", "group").text == "2 different"
+    assert not panel.tree.rows.find("name").isValid()
+    before = workspace.document.current
+    write(qtbot, panel, "attributes", "strides", text="2, 2")
+    write(qtbot, panel, "attributes", "group", text="1")
+    assert [n.attributes["strides"].value for n in everyone] == [(2, 2)] * 2
+    assert [n.attributes["group"].value for n in everyone] == [1, 1]
+    press(qtbot, panel, "attributes", "group", title="Back to the default")
+    assert not any("group" in n.attributes for n in everyone)
+    assert workspace.document.current.parent.parent.parent is before
+
+
+def test_a_wrong_text_for_several_changes_none(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    with workspace.document.edit("More") as edit:
+        copies = nodes.duplicate(edit, [conv])
+    workspace.selection.set([conv, *copies])
+    write(qtbot, panel, "attributes", "strides", text="x")
+    assert panel.tree.fields.error_text
+    assert all(n.attributes["strides"].value == (1, 1) for n in (conv, *copies))
+
+
+def test_nodes_and_values_together_are_counted(panel, workspace):
+    workspace.selection.set([relu(workspace), *workspace.model.graph.inputs])
+    assert row(panel, "selected").text == "1 node, 2 values"

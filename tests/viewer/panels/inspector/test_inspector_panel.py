@@ -1,0 +1,120 @@
+"""The inspector shows what is selected, says what is wrong with it, and keeps its place while things change."""
+
+from PySide6.QtCore import Qt
+
+from model.attributes import make_attribute
+from model.document import Document
+from model.edits import attributes
+from model.graph import Graph, Model, Node, Value
+from model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
+from model.types import ElementType
+from tests.viewer.panels.inspector.hands import begin, index, press, relu, row, shown, write
+from viewer.text import type_text
+from viewer.workspace import Workspace
+
+
+def test_it_shows_the_selection_and_the_graph_without_one(panel, workspace):
+    assert row(panel, "owner").text == "main graph"
+    workspace.selection.set([relu(workspace)])
+    assert row(panel, "op_type").text == "Relu"
+    assert row(panel, "inputs", "input 0").text == "x"
+    assert row(panel, "inputs", "input 0").label == "X"
+    assert row(panel, "inputs", "input 0").note == "float batch×3"
+    workspace.selection.set([workspace.model])
+    assert row(panel, "ir_version").text == "10"
+    workspace.selection.clear()
+    assert row(panel, "owner").text == "main graph"
+
+
+def test_the_way_back_leads_to_what_was_shown(qtbot, panel, workspace):
+    workspace.selection.set([relu(workspace)])
+    workspace.selection.set([workspace.model])
+    qtbot.mouseClick(panel.head.back, Qt.MouseButton.LeftButton)
+    assert workspace.selection.items == (relu(workspace),)
+    qtbot.mouseClick(panel.head.model, Qt.MouseButton.LeftButton)
+    assert workspace.selection.items == (workspace.model,)
+
+
+def test_defaults_are_greyed_and_missing_ones_named(net):
+    panel, workspace, conv, cast, _ = net
+    workspace.selection.set([conv])
+    group = row(panel, "attributes", "group")
+    assert (group.text, group.style, group.note) == ("1", "muted", "default")
+    with workspace.document.edit("Remove") as edit:
+        attributes.remove_attribute(edit, cast, "to")
+    workspace.selection.set([cast])
+    assert (row(panel, "attributes", "to").text, row(panel, "attributes", "to").style) == ("required", "error")
+
+
+def test_element_types_are_shown_and_set_by_name(qtbot, net):
+    panel, workspace, _, cast, _ = net
+    workspace.selection.set([cast])
+    assert row(panel, "attributes", "to").text == "float16"
+    write(qtbot, panel, "attributes", "to", text="int8")
+    assert cast.attributes["to"].value == ElementType.INT8
+    write(qtbot, panel, "attributes", "to", text="7")
+    assert row(panel, "attributes", "to").text == "int64"
+
+
+def test_documentation_is_that_of_the_opset_and_holds_no_html(net):
+    panel, workspace, conv, _, _ = net
+    workspace.selection.set([conv])
+    assert "Conv" in panel.help.title.text()
+    assert "convolution" in panel.help.text.toPlainText().lower()
+    panel.tree._set_current(index(panel, "attributes", "auto_pad"))
+    assert panel.help.title.text().startswith("Conv.auto_pad")
+
+
+def test_texts_of_files_stay_plain_text(qtbot):
+    graph = Graph("<b>g</b>")
+    node = Node("<i>Op</i>", name="<img src=x>\u202e", domain="odd")
+    InsertNode(graph, node).apply()
+    workspace = Workspace(Document(Model(graph, opset=18)), title="hostile")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    assert row(panel, "name").text == "<img src=x>\\u202e"
+    assert not panel.tree.rows.find("op_type").data(Qt.ItemDataRole.ToolTipRole)
+    workspace.close()
+
+
+def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
+    workspace.problems.start()
+    node = relu(workspace)
+    workspace.selection.set([node])
+    qtbot.waitUntil(lambda: panel.tree.rows.find("problems").isValid())
+    first = panel.tree.rows.row(panel.tree.rows.index(0, 1, panel.tree.rows.find("problems").siblingAtColumn(0)))
+    assert first.text == "Relu_0 has an attribute alpha"
+    press(qtbot, panel, "problems", first.key, title=first.actions[0].title)
+    assert not node.attributes
+    qtbot.waitUntil(lambda: not panel.tree.rows.find("problems").isValid())
+
+
+def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
+    graph = Graph("wide")
+    SetGraphInputs(graph, tuple(Value(f"i{n}") for n in range(10_000))).apply()
+    workspace = Workspace(Document(Model(graph, opset=18)), title="wide")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([graph])
+    assert row(panel, "inputs").text == "10000"
+    inputs = panel.tree.rows.find("inputs").siblingAtColumn(0)
+    panel.tree.expand(inputs)
+    assert panel.tree.rows.rowCount(inputs) == 10_001
+    write(qtbot, panel, "inputs", "input 9999 i9999", text="float")
+    assert type_text(graph.inputs[-1].type) == "float"
+    workspace.close()
+
+
+def test_a_megabyte_of_text_is_elided(qtbot, panel, workspace):
+    node = relu(workspace)
+    with workspace.document.edit("Long") as edit:
+        edit.do(SetAttribute(node, "text", make_attribute("text", "x" * 1_000_000)))
+        edit.do(SetField(node, "doc_string", "y" * 1_000_000))
+    workspace.selection.set([node])
+    assert len(row(panel, "attributes", "text").text) <= 300
+    assert len(row(panel, "doc_string").text) <= 300
+    panel.grab()
+    editor = begin(qtbot, panel, "doc_string")
+    qtbot.keyClick(editor, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClicks(editor, "z")
+    qtbot.keyClick(editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert node.doc_string == "y" * 1_000_000 + "z"
