@@ -11,16 +11,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from model.attributes import Attribute
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
-from model.tensors import SparseTensor, Tensor
+from model.queries.labels import leaf_label, node_label
 
 T = TypeVar("T")
 
 _ROUNDS = 4  # how far around a node its neighbourhood is looked at
 _MOST_PAIRS = 4_000  # of leftover nodes of one operator that are held against each other one by one
-_INLINE = 64  # elements of a tensor attribute that tell nodes apart
 
 
 @dataclass(slots=True)
@@ -77,7 +75,7 @@ class _Side:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.nodes = list(graph.nodes)
-        self.labels = {node: hash(_label(node)) for node in self.nodes}
+        self.labels = {node: hash(node_label(node)) for node in self.nodes}
         produced = {v for n in self.nodes for v in n.outputs}
         self.leaves = [v for v in graph.values() if v not in produced]
         self.leaf_names = {v.name for v in self.leaves}
@@ -95,7 +93,7 @@ class _Side:
         wider = {}
         for node in self.nodes:
             before = tuple(
-                None if v is None else (v.index, hashes.get(v.producer, 1)) if v.producer else _leaf_label(v)
+                None if v is None else (v.index, hashes.get(v.producer, 1)) if v.producer else leaf_label(v)
                 for v in node.inputs
             )
             after = tuple(
@@ -107,29 +105,6 @@ class _Side:
             )
             wider[node] = hash((hashes[node], before, after))
         return wider
-
-
-def _label(node: Node) -> Hashable:
-    return node.domain, node.op_type, node.overload, frozenset(map(_attribute_label, node.attributes.values()))
-
-
-def _attribute_label(attribute: Attribute) -> Hashable:
-    value = attribute.value
-    if attribute.graphs:
-        content: Hashable = tuple(len(graph.nodes) for graph in attribute.graphs)
-    elif isinstance(value, Tensor):
-        small = value.size <= _INLINE and not value.problem
-        content = (value.element_type, value.shape, str(value.numpy().tolist()) if small else "")
-    elif isinstance(value, SparseTensor):
-        content = (value.element_type, value.shape)
-    else:
-        content = repr(value)
-    return attribute.name, int(attribute.kind), content, attribute.reference
-
-
-def _leaf_label(value: Value) -> Hashable:
-    tensor = value.initializer
-    return None if tensor is None else (int(tensor.element_type), tuple(tensor.shape))
 
 
 class _Attempt:
@@ -285,7 +260,7 @@ class _Attempt:
             free = a.producer not in self.found.new_of and b.producer not in self.found.old_of
             if free and a.index == b.index and alike(a.producer, b.producer):
                 self._pair_nodes(a.producer, b.producer)
-        elif a.producer is None and b.producer is None and _leaf_label(a) == _leaf_label(b):
+        elif a.producer is None and b.producer is None and leaf_label(a) == leaf_label(b):
             renamed = a.name not in self.new.leaf_names and b.name not in self.old.leaf_names
             if a.name == b.name or renamed or not self._names_first:
                 self._pair_values(a, b)
@@ -373,7 +348,7 @@ class _Attempt:
 
 def _unused_label(value: Value) -> Hashable:
     """What an initializer that nothing uses is known by."""
-    return None if value.uses else _leaf_label(value)
+    return None if value.uses else leaf_label(value)
 
 
 def _same_operator(old: Node, new: Node) -> bool:

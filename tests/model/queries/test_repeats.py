@@ -1,0 +1,164 @@
+"""Repeated blocks: found wherever they stand, alike in all but weights and names, and each fit to become one node."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.graph import Graph, Node, Value
+from model.queries.repeats import Repeat, repeated_blocks
+from model.queries.scope import run_order
+from model.steps import InsertNode, SetGraphInputs
+from tests.model.builders import model
+
+
+def titles(block: Repeat) -> list[list[str]]:
+    return [[node.title for node in occurrence] for occurrence in block.occurrences]
+
+
+def test_a_block_is_found_wherever_its_nodes_stand_and_whatever_it_is_called():
+    graph = model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[4, 4] x) => (float[4, 4] y)
+        <float[4, 4] w0, float[4, 4] w1, float[4, 4] w2>
+        {
+            [m2] a2 = MatMul (s1, w2)
+            [m0] a0 = MatMul (x, w0)
+            [r0] b0 = Relu (a0)
+            [s0] s0 = Add (x, b0)
+            [m1] a1 = MatMul (s0, w1)
+            [r1] b1 = Relu (a1)
+            [s1] s1 = Add (s0, b1)
+            [r2] b2 = Relu (a2)
+            [s2] s2 = Add (s1, b2)
+            [end] y = Softmax (s2)
+        }
+    """).graph
+    (block,) = repeated_blocks(graph)
+    assert titles(block) == [["m0", "r0", "s0"], ["m1", "r1", "s1"], ["m2", "r2", "s2"]]
+    assert (block.size, block.saved) == (3, 4)
+
+
+def test_other_attributes_or_wires_are_another_block():
+    graph = model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[4, 4] x) => (float[4, 4] y)
+        {
+            [t0] a = Transpose <perm = [1, 0]> (x)
+            [e0] b = Exp (a)
+            [t1] c = Transpose <perm = [0, 1]> (b)
+            [e1] d = Exp (c)
+            [p] f = Sub (d, x)
+            [n0] h = Neg (f)
+            [q] i = Sub (x, h)
+            [n1] y = Neg (i)
+        }
+    """).graph
+    assert [titles(b) for b in repeated_blocks(graph)] == [[["p", "n0"], ["q", "n1"]]]
+    graph = model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[4] x) => (float[4] y)
+        { [n0] a = Neg (x) [p] b = Sub (a, x) [n1] c = Neg (b) [q] y = Sub (x, c) }
+    """).graph
+    assert not any(["n0", "p"] in titles(b) for b in repeated_blocks(graph))
+
+
+def test_nodes_with_bodies_and_nodes_outside_the_choice_are_left_out():
+    graph = model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[4] x, bool f) => (float[4] y)
+        {
+            [e0] a = Exp (x)
+            [i0] b = If (f) < then_branch = t0 () => (tb) { tb = Neg (a) },
+                else_branch = e0 () => (eb) { eb = Abs (a) } >
+            [e1] c = Exp (b)
+            [i1] d = If (f) < then_branch = t1 () => (tc) { tc = Abs (c) },
+                else_branch = e1 () => (ec) { ec = Abs (c) } >
+            [l0] g0 = Log (d)
+            [s0] h = Sin (g0)
+            [l1] i = Log (h)
+            [s1] y = Sin (i)
+        }
+    """).graph
+    (block,) = repeated_blocks(graph)
+    assert titles(block) == [["l0", "s0"], ["l1", "s1"]]
+    assert repeated_blocks(graph, among=[n for n in graph.nodes if n.name != "s1"]) == []
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_a_part_that_depends_on_itself_through_others_is_cut_off(count):
+    """The end of each block needs its beginning by way of a node that is not repeated."""
+    lines, value = [], "x"
+    for i in range(count):
+        different = f"<axis = {i}>" if i else ""
+        lines.append(f"[a{i}] a{i} = Exp ({value}) [b{i}] b{i} = Neg (a{i}) [c{i}] c{i} = Sin (b{i})")
+        lines.append(f"[o{i}] o{i} = Flatten {different} (c{i})")
+        lines.append(f"[d{i}] d{i} = Sub (c{i}, o{i})")
+        value = f"d{i}"
+    graph = model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float ' + value + ") {" + "\n".join(lines) + "}"
+    ).graph
+    (block,) = repeated_blocks(graph)
+    assert titles(block) == [[f"a{i}", f"b{i}", f"c{i}"] for i in range(count)]
+
+
+OPERATORS = ("Add", "Mul", "Neg", "Exp", "Sub")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Graphs of few kinds of nodes, so that much repeats by chance, and some whole blocks on purpose."""
+    graph = Graph("g")
+    made = [Value("x"), Value("z")]
+    SetGraphInputs(graph, tuple(made)).apply()
+    for _ in range(draw(st.integers(1, 5))):
+        block = draw(st.lists(st.tuples(st.sampled_from(OPERATORS), st.integers(1, 4), st.integers(1, 4)), max_size=5))
+        for _ in range(draw(st.integers(1, 4))):
+            for op_type, first, second in block:
+                inputs = (made[-min(first, len(made))], made[-min(second, len(made))])
+                output = Value(f"v{len(made)}")
+                InsertNode(graph, Node(op_type, inputs[: 1 if op_type in ("Neg", "Exp") else 2], (output,))).apply()
+                made.append(output)
+    return graph
+
+
+def shape_of(occurrence: tuple[Node, ...]) -> list[object]:
+    """What the nodes of a block do and how they hang together, by their places in it."""
+    place = {node: index for index, node in enumerate(occurrence)}
+    return [
+        (n.op_type, [(place.get(v.producer), v.index) if v and v.producer in place else None for v in n.inputs])
+        for n in occurrence
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs())
+def test_occurrences_are_alike_disjoint_and_can_each_become_one_node(graph):
+    blocks = repeated_blocks(graph)
+    every = [node for block in blocks for occurrence in block.occurrences for node in occurrence]
+    assert len(every) == len(set(every))
+    for block in blocks:
+        assert len(block.occurrences) > 1 < block.size
+        assert all(shape_of(o) == shape_of(block.occurrences[0]) for o in block.occurrences)
+    assert repeated_blocks(graph) == blocks
+
+    whole = Graph("folded")
+    units = {n: o for b in blocks for o in b.occurrences for n in o}
+    folded: dict[object, Node] = {}
+    results: dict[Value, Value] = {}
+    for node in graph.nodes:
+        unit = folded.setdefault(units.get(node, node), Node("Unit"))
+        for output in node.outputs:
+            assert output is not None
+            results[output] = Value(output.name)
+            unit.outputs = (*unit.outputs, results[output])
+    for node in graph.nodes:
+        unit = folded[units.get(node, node)]
+        unit.inputs += tuple(results[v] for v in node.inputs if v in results and v.producer not in units.get(node, ()))
+    for unit in folded.values():
+        InsertNode(whole, unit).apply()
+    done: set[Value] = set()
+    for unit in run_order(whole):
+        assert all(v in done for v in unit.inputs), "an occurrence waits for itself"
+        done.update(v for v in unit.outputs if v is not None)
