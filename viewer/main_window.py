@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QPaintEvent
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QMouseEvent,
+    QPaintEvent,
+)
 from PySide6.QtWidgets import (
     QMainWindow,
     QStackedWidget,
@@ -39,6 +47,7 @@ from viewer.widgets.status_line import StatusLine
 from viewer.workspace import Message, Workspace
 
 _FIRST_SIZE = QSize(1280, 800)
+_MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
 
 
 class MainWindow(QMainWindow):
@@ -152,7 +161,7 @@ class MainWindow(QMainWindow):
         refresh = self.actions_binding.refresh_soon
         for signal in (
             workspace.selection.changed, workspace.changes.state_changed, workspace.graph_shown,
-            workspace.places_changed, workspace.run_state_changed,
+            workspace.visits.changed, workspace.run_state_changed,
         ):  # fmt: skip
             signal.connect(refresh)
         workspace.changes.state_changed.connect(self._show_titles)
@@ -300,6 +309,14 @@ class MainWindow(QMainWindow):
         """Esc, where nothing inside the window had a use for it, closes the newest message."""
         if event.key() != Qt.Key.Key_Escape or not self.close_message():
             super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """The mouse's own buttons go back and forward, wherever in the window nothing else wants them."""
+        action_id = _MOUSE_BUTTONS.get(event.button())
+        if action_id is None:
+            super().mousePressEvent(event)
+        else:
+            self.actions_binding.run(action_id)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept files."""

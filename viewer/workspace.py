@@ -18,6 +18,7 @@ from viewer.problems import Problems
 from viewer.selection import Item, Selection
 from viewer.settings import Settings
 from viewer.types import Types
+from viewer.visits import Visit, Visits
 
 if TYPE_CHECKING:
     from viewer.pairing import Comparing
@@ -49,7 +50,7 @@ class Workspace(QObject):
 
     graph_shown = Signal(object)  # Graph
     reveal_requested = Signal(object)  # Item: centre it; its graph is shown and it is selected
-    places_changed = Signal()  # back and forward became possible or impossible
+    returned = Signal(object)  # the spot of a Visit: bring that part of the graph into view again
     messaged = Signal(object)  # Message
     run_state_changed = Signal()
     action_requested = Signal(str)  # the id of an Action
@@ -79,8 +80,7 @@ class Workspace(QObject):
         self.comparing: Comparing | None = None  # with another open document
         self.run_state = ""  # for the status line; see set_run_state
         self._graph = document.model.graph
-        self._back: list[Graph] = []
-        self._forward: list[Graph] = []
+        self.visits = Visits(self._here, self)
         self.changes.removed.connect(self._leave_removed)
         self.jobs.failed.connect(self._on_job_failed)
 
@@ -121,33 +121,29 @@ class Workspace(QObject):
         return self._graph
 
     def show(self, graph: Graph) -> None:
-        """Show another graph; the one left can be gone back to."""
+        """Show another graph; the place left can be gone back to."""
         if graph is not self._graph:
-            self._back.append(self._graph)
-            self._forward.clear()
-            self._go(graph)
+            with self.visits.jump():
+                self._go(graph)
 
-    @property
-    def can_go_back(self) -> bool:
-        """Whether a graph was shown before this one."""
-        return bool(self._back)
-
-    @property
-    def can_go_forward(self) -> bool:
-        """Whether `go_back` was used since."""
-        return bool(self._forward)
+    def _here(self) -> Visit:
+        return Visit(self._graph, self.selection.items, self.spot())
 
     def go_back(self) -> None:
-        """Show the graph that was shown before."""
-        if self._back:
-            self._forward.append(self._graph)
-            self._go(self._back.pop())
+        """Return to the place left by the last jump: its graph, what was selected, and the part in view."""
+        self._return_to(self.visits.back())
 
     def go_forward(self) -> None:
-        """Show again what `go_back` left."""
-        if self._forward:
-            self._back.append(self._graph)
-            self._go(self._forward.pop())
+        """Return to the place that `go_back` left."""
+        self._return_to(self.visits.forward())
+
+    def _return_to(self, visit: Visit | None) -> None:
+        if visit is None:
+            return
+        if visit.graph is not self._graph:
+            self._go(visit.graph)
+        self.selection.set(visit.items)
+        self.returned.emit(visit.spot)
 
     def go_up(self) -> None:
         """From a body to the graph around it, from a function to the main graph; the way back is selected."""
@@ -160,16 +156,13 @@ class Workspace(QObject):
     def _go(self, graph: Graph) -> None:
         self._graph = graph
         self.graph_shown.emit(graph)
-        self.places_changed.emit()
 
     def _leave_removed(self, _removed: object) -> None:
         self.selection.prune(is_in_model)
-        self._back = [graph for graph in self._back if is_in_model(graph)]
-        self._forward = [graph for graph in self._forward if is_in_model(graph)]
+        self.visits.prune(is_in_model)
         if not is_in_model(self._graph):
-            self._go(self._back.pop() if self._back else self.model.graph)
-        else:
-            self.places_changed.emit()
+            self._return_to(self.visits.back() or Visit(self.model.graph))
+            self.visits.prune(is_in_model)  # the graph that is gone is not gone forward to
 
     def reveal(self, item: Item) -> None:
         """Show the graph an object lies in, select the object and bring it into view."""
@@ -180,11 +173,12 @@ class Workspace(QObject):
         chosen = list(items)
         if not chosen:
             return
-        graph = graph_of(chosen[-1])
-        if graph is not None:
-            self.show(graph)
-        self.selection.set(chosen)
-        self.reveal_requested.emit(chosen[-1])
+        with self.visits.jump():
+            graph = graph_of(chosen[-1])
+            if graph is not None:
+                self.show(graph)
+            self.selection.set(chosen)
+            self.reveal_requested.emit(chosen[-1])
 
     # -- messages --------------------------------------------------------------------------------------------
 

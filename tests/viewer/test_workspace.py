@@ -17,20 +17,20 @@ def test_showing_graphs_keeps_the_way_back_and_forward(workspace, heard):
     workspace.show(body)
     workspace.go_back()
     assert workspace.graph is function
-    assert workspace.can_go_forward
+    assert workspace.visits.can_go_forward
     workspace.go_forward()
     workspace.go_back()
     workspace.go_back()
     assert workspace.graph is main
-    assert not workspace.can_go_back
+    assert not workspace.visits.can_go_back
     workspace.show(body)
-    assert not workspace.can_go_forward, "a new place ends what could be gone forward to"
+    assert not workspace.visits.can_go_forward, "a new place ends what could be gone forward to"
     assert shown == [function, body, function, body, function, main, body]
 
 
 def test_showing_the_graph_shown_adds_no_place(workspace):
     workspace.show(workspace.graph)
-    assert not workspace.can_go_back
+    assert not workspace.visits.can_go_back
 
 
 def test_up_goes_from_a_body_to_its_node_and_from_a_function_to_the_main_graph(workspace):
@@ -42,9 +42,9 @@ def test_up_goes_from_a_body_to_its_node_and_from_a_function_to_the_main_graph(w
     workspace.show(workspace.model.functions[0].body)
     workspace.go_up()
     assert workspace.graph is workspace.model.graph
-    before = workspace.can_go_forward
+    before = workspace.visits.can_go_forward
     workspace.go_up()
-    assert (workspace.graph, workspace.can_go_forward) == (workspace.model.graph, before)
+    assert (workspace.graph, workspace.visits.can_go_forward) == (workspace.model.graph, before)
 
 
 def test_reveal_shows_the_graph_selects_and_asks_for_the_view(workspace, heard):
@@ -67,7 +67,7 @@ def test_a_place_that_leaves_the_model_is_left(workspace):
         edit.do(RemoveNode(branch))
     assert workspace.graph is workspace.model.graph
     assert workspace.selection.items == ()
-    assert not workspace.can_go_forward
+    assert not workspace.visits.can_go_forward
     workspace.document.undo()
     workspace.show(branch.bodies[0])
     assert workspace.graph is branch.bodies[0]

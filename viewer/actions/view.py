@@ -116,7 +116,7 @@ ACTIONS = (
     Action(
         id="view.fit",
         title="Zoom to &Fit",
-        run=lambda context: _view(context).fit(),
+        run=lambda context: _view(context).travel.to_whole(),
         menu=Menu.VIEW,
         section=1,
         shortcut=("Space",),
@@ -129,7 +129,7 @@ ACTIONS = (
     Action(
         id="view.fit_selection",
         title="Zoom to &Selection",
-        run=lambda context: _view(context).fit_selection(),
+        run=lambda context: _view(context).travel.to_selection(),
         menu=Menu.VIEW,
         section=1,
         shortcut=("F",),
@@ -176,7 +176,7 @@ ACTIONS = (
     Action(
         id="view.beginning",
         title="&Beginning of the Graph",
-        run=lambda context: _view(context).show_beginning(),
+        run=lambda context: _view(context).travel.to_beginning(),
         menu=Menu.VIEW,
         section=1,
         shortcut=("Home",),

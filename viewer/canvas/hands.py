@@ -84,9 +84,9 @@ class Hands:
         if hit is None or event.button() != Qt.MouseButton.LeftButton:
             return
         if hit.button is not None:
-            self._view.push(hit)
+            self._view.travel.push(hit)
         elif not self._view.is_ground(hit):
-            self._view.open(hit)
+            self._view.travel.open(hit)
 
     def wheel(self, event: QWheelEvent) -> None:
         """Scroll; with Ctrl or Shift, or as set, zoom at the pointer."""
@@ -109,7 +109,7 @@ class Hands:
             case Qt.NativeGestureType.ZoomNativeGesture:
                 self._view.zoom_at(1.0 + event.value(), position.x(), position.y())
             case Qt.NativeGestureType.SmartZoomNativeGesture:
-                self._view.fit()
+                self._view.travel.to_whole()
             case _:
                 return False
         return True
@@ -192,17 +192,17 @@ def _menu_kind(items: Iterable[object]) -> str:
 _NONE = Qt.KeyboardModifier.NoModifier
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
 _KEYS: Mapping[tuple[int, Qt.KeyboardModifier], Callable[[GraphView], object]] = {
-    (Qt.Key.Key_Space, _NONE): lambda view: view.fit(),
-    (Qt.Key.Key_F, _NONE): lambda view: view.fit_selection(),
+    (Qt.Key.Key_Space, _NONE): lambda view: view.travel.to_whole(),
+    (Qt.Key.Key_F, _NONE): lambda view: view.travel.to_selection(),
     (Qt.Key.Key_Backspace, _SHIFT): lambda view: view.zoom_to(1.0),
     (Qt.Key.Key_Up, _SHIFT): lambda view: view.zoom_in(),
     (Qt.Key.Key_Down, _SHIFT): lambda view: view.zoom_out(),
-    (Qt.Key.Key_Up, _NONE): lambda view: view.walk("up"),
-    (Qt.Key.Key_Down, _NONE): lambda view: view.walk("down"),
-    (Qt.Key.Key_Left, _NONE): lambda view: view.walk("left"),
-    (Qt.Key.Key_Right, _NONE): lambda view: view.walk("right"),
+    (Qt.Key.Key_Up, _NONE): lambda view: view.travel.walk("up"),
+    (Qt.Key.Key_Down, _NONE): lambda view: view.travel.walk("down"),
+    (Qt.Key.Key_Left, _NONE): lambda view: view.travel.walk("left"),
+    (Qt.Key.Key_Right, _NONE): lambda view: view.travel.walk("right"),
     (Qt.Key.Key_Backspace, _NONE): lambda view: view.workspace.go_up(),
     (Qt.Key.Key_Return, _NONE): lambda view: view.toggle(),
     (Qt.Key.Key_L, _NONE): lambda view: view.relayout(),
-    (Qt.Key.Key_Home, _NONE): lambda view: view.show_beginning(),
+    (Qt.Key.Key_Home, _NONE): lambda view: view.travel.to_beginning(),
 }

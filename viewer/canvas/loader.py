@@ -19,7 +19,7 @@ from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
 from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Drawing, Options, TypeOf
+from viewer.canvas.drawing import Drawing, Kind, Options, TypeOf
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped
@@ -221,4 +221,5 @@ def nearest_box(scene: Scene, x: float, y: float) -> int:
         return -1
     middle = scene.rects[:, :2] + scene.rects[:, 2:] / 2
     distance = (middle[:, 0] - x) ** 2 + (middle[:, 1] - y) ** 2
+    distance[scene.kinds == Kind.CONTAINER] = np.inf  # moves and grows with what lies in it
     return int(np.argmin(distance))

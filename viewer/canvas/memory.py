@@ -35,6 +35,19 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """The part of a graph in view: a point of the scene in the middle. `offset` is how far that lies from a box.
+
+    The box finds the spot again when the graph was laid out anew meanwhile.
+    """
+
+    scale: float
+    centre: tuple[float, float]
+    key: Hashable = None
+    offset: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
 class Anchor:
     """A box the middle of whose upper side stays at a point of the widget."""
 
@@ -50,4 +63,5 @@ class Pending:
     anchor: Anchor | None = None
     reveal: list[Item] = field(default_factory=list)
     fit: bool = False
+    spot: Spot | None = None
     types: bool = False  # write the types anew, they changed meanwhile

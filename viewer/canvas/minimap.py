@@ -149,18 +149,18 @@ class Minimap(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""
-        self._go(event.position())
+        self._surface.go_to(*self._meant(event.position()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Follow while pressed."""
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self._go(event.position())
+            self._surface.centre_on(*self._meant(event.position()))
 
-    def _go(self, position: QPointF) -> None:
-        if self._surface.scene is not None:
-            sx, sy = self._scale()
-            ox, oy = self._offset()
-            self._surface.centre_on((position.x() - ox) / sx, (position.y() - oy) / sy)
+    def _meant(self, position: QPointF) -> tuple[float, float]:
+        """The point of the scene that a point of the map stands for."""
+        sx, sy = self._scale()
+        ox, oy = self._offset()
+        return (position.x() - ox) / sx, (position.y() - oy) / sy
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom the canvas around its middle."""

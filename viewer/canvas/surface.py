@@ -186,6 +186,10 @@ class Surface(QWidget):
         self.viewport.put(x, y, self.width() / 2, self.height() / 2)
         self._moved()
 
+    def go_to(self, x: float, y: float) -> None:
+        """Bring a far point of the scene into the middle: a jump, where `centre_on` may be a part of a drag."""
+        self.centre_on(x, y)
+
     def show_beginning(self) -> None:
         """Where the graph starts, in a readable size."""
         scene = self.scene

@@ -1,12 +1,13 @@
 """The graph in the middle of the window: shows the workspace's graph, and turns mouse and keys into what they mean.
 
 Listens to the workspace (graph shown, selection, changes, settings) and writes to its selection. Painting is
-`Surface`, drawing up and laying out is `Loader`, mouse interactions are `tools`.
+`Surface`, marks and colours are `MarkedSurface`, drawing up and laying out is `Loader`, going somewhere is `Travel`,
+mouse interactions are `tools`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
@@ -28,26 +29,25 @@ from model.document import Change
 from model.graph import Graph, Node, Value
 from model.queries import topology
 from model.types import Type
-from viewer.canvas import colouring, walking
-from viewer.canvas.build import initial_expansion, inner_graph
-from viewer.canvas.colouring import Colouring
+from viewer.canvas.build import initial_expansion
 from viewer.canvas.drawing import Kind, Options, TypeOf
 from viewer.canvas.hands import Hands
 from viewer.canvas.layout import Direction
 from viewer.canvas.loader import Loader, concerns, nearest_box
-from viewer.canvas.memory import Anchor, Pending, Place
+from viewer.canvas.marked import MarkedSurface
+from viewer.canvas.memory import Anchor, Pending, Place, Spot
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.painter import TITLES_FROM
 from viewer.canvas.patching import Patch, put_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
 from viewer.canvas.scopes import scope_tree
-from viewer.canvas.surface import READABLE, Surface
+from viewer.canvas.surface import READABLE
+from viewer.canvas.travel import Travel
 from viewer.changes import touched_by
 from viewer.places import place_text
 from viewer.selection import Item
 from viewer.settings import DIRECTION, FOLD_SHARED, GROUPS, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
 from viewer.text import plural
-from viewer.theme import theme, themes
 from viewer.workspace import Workspace
 
 #: Settings that change what is drawn.
@@ -55,7 +55,7 @@ _DRAWN = frozenset(o.key for o in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS
 _GROUPS = {"large": None, "always": True, "never": False}
 
 
-class GraphView(Surface):
+class GraphView(MarkedSurface):
     """The canvas. GUI thread only."""
 
     opened = Signal(object)  # Node or Value double-clicked that has nothing inside to go to
@@ -65,13 +65,11 @@ class GraphView(Surface):
         super().__init__(parent)
         self.workspace: Workspace = workspace
         self.hands = Hands(self)
+        self.travel: Travel = Travel(self)
         self._places: dict[Graph, Place] = {}
         self._graph = workspace.graph
         self._pending = Pending()
         self._types: TypeOf | None = None
-        self._shades: Callable[[Scene], Colouring] | None = None
-        self._shows_devices = False
-        self._marked: dict[str, list[object]] = {}
         self._current: Hashable = None  # key of the box that was clicked or walked to last
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
@@ -94,6 +92,8 @@ class GraphView(Surface):
         workspace = self.workspace
         workspace.graph_shown.connect(self._on_graph_shown)
         workspace.reveal_requested.connect(self.reveal)
+        workspace.returned.connect(self._on_returned)
+        workspace.spot = self.travel.spot
         workspace.marked.connect(self.set_marks)
         workspace.grouped.connect(self.set_groups)
         workspace.overlaid.connect(self.set_overlay)
@@ -103,7 +103,6 @@ class GraphView(Surface):
         workspace.changes.values_changed.connect(lambda values: self._loader.forget((), values))
         workspace.changes.changed.connect(self._on_change)
         workspace.settings.changed.connect(self._on_setting)
-        themes().themeChanged.connect(self._apply_shades)
 
     # -- loading ---------------------------------------------------------------------------------------------
 
@@ -178,9 +177,8 @@ class GraphView(Surface):
         is_first = self.scene is None
         pending, self._pending = self._pending, Pending()
         self.set_scene(scene)
-        if self._shades is not None:
-            self._apply_shades()
-        self._refresh_marks()
+        self._on_selection()
+        self._on_hover()
         if pending.types:
             self.set_types(self._types)
         if is_first:
@@ -189,6 +187,8 @@ class GraphView(Surface):
             self._show_whole_or_beginning()
         elif pending.anchor is not None:
             self._hold(pending.anchor)
+        if pending.spot is not None:
+            self.travel.to_spot(pending.spot)
         if pending.reveal:
             self.reveal(pending.reveal[-1])
         self._describe()
@@ -291,44 +291,6 @@ class GraphView(Surface):
     def is_grouped(self) -> bool:
         """Whether name scopes are drawn as groups."""
         return self.scene is not None and self.scene.drawing.grouped
-
-    def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
-        """Colour nodes by a number each (time, size, error), with a legend; None: by category again."""
-        if numbers is None:
-            self._set_shades(None)
-        else:
-            self._set_shades(lambda scene: colouring.by_heat(scene, theme(), numbers, title))
-
-    def set_groups(self, keys: Mapping[Node, str] | None, title: str = "", order: tuple[str, ...] = ()) -> None:
-        """Colour nodes by a word each, with a legend; words in `order` keep their colours. None: by category again."""
-        if keys is None:
-            self._set_shades(None)
-        else:
-            self._set_shades(lambda scene: colouring.by_key(scene, theme(), keys, title, order))
-
-    def set_devices(self, *, shown: bool) -> None:
-        """Colour nodes by the device or pipeline stage their configurations name."""
-
-        def by_device(scene: Scene) -> Colouring:
-            nodes = [box.subject for box in scene.boxes if isinstance(box.subject, Node)]
-            return colouring.by_key(scene, theme(), colouring.device_keys(nodes), "Device")
-
-        self._set_shades(by_device if shown else None)
-        self._shows_devices = shown
-
-    @property
-    def shows_devices(self) -> bool:
-        """Whether nodes have the colour of their device or pipeline stage."""
-        return self._shows_devices
-
-    def _set_shades(self, shades: Callable[[Scene], Colouring] | None) -> None:
-        self._shades = shades
-        self._shows_devices = False
-        self._apply_shades()
-
-    def _apply_shades(self) -> None:
-        if self.scene is not None:
-            self.set_colouring(self._shades(self.scene) if self._shades is not None else None)
 
     # -- groups, bodies, functions ---------------------------------------------------------------------------
 
@@ -436,6 +398,12 @@ class GraphView(Surface):
             self.marks.set("selected", self.workspace.selection.items)
             self.update()
 
+    def select_box(self, box: int) -> None:
+        """Select what a box stands for; the arrow keys go on from there."""
+        assert self.scene is not None
+        self.workspace.selection.set(self.items_of(Hit(box=box)))
+        self._current = self.scene.boxes[box].key
+
     def _on_hover(self) -> None:
         if self.marks is not None:
             hover = self.workspace.selection.hover
@@ -447,61 +415,25 @@ class GraphView(Surface):
         chosen = [item for item in self.workspace.selection.items if isinstance(item, (Node, Value))]
         self.set_marks("traced", topology.upstream(chosen) if upstream else topology.downstream(chosen))
 
-    @property
-    def is_traced(self) -> bool:
-        """Whether all but a trace is dimmed."""
-        return bool(self._marked.get("traced"))
+    # -- going somewhere: see Travel -------------------------------------------------------------------------
 
-    def set_marks(self, kind: str, items: Iterable[object]) -> None:
-        """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
-        self._marked[kind] = list(items)
-        if self.marks is not None:
-            self.marks.set(kind, self._marked[kind])
-        self.update()
-
-    def _refresh_marks(self) -> None:
-        if self.marks is not None:
-            for kind, items in self._marked.items():
-                self.marks.set(kind, items)
-        self._on_selection()
-        self._on_hover()
-
-    # -- going somewhere -------------------------------------------------------------------------------------
-
-    def fit_selection(self) -> None:
-        """Show what is selected as large as it fits."""
-        area = self._selected_area()
-        if area is not None:
-            self.fit_area(area, 96.0)
-
-    def _selected_area(self) -> tuple[float, float, float, float] | None:
-        scene = self.scene
-        if scene is None:
-            return None
-        boxes = [box for item in self.workspace.selection.items for box in scene.drawing.boxes_for(item)]
-        return scene.bounds_of(boxes)
+    def go_to(self, x: float, y: float) -> None:
+        """Bring a far point of the scene into the middle."""
+        with self.workspace.visits.jump():
+            super().go_to(x, y)
 
     def reveal(self, item: Item) -> None:
-        """Bring an object into view, opening the groups around it."""
-        scene = self.scene
-        if scene is None or self.is_busy:
+        """Bring an object into view, opening the groups around it; as soon as there is a scene to see it in."""
+        if self.scene is None or self.is_busy:
             self._pending.reveal.append(item)
-            return
-        if self._open_groups_of(item):
+        elif self._open_groups_of(item):
             self._pending.reveal.append(item)
             self._load()
-            return
-        boxes = scene.drawing.boxes_for(item)[:1]
-        area = scene.bounds_of(boxes)
-        if area is not None:
-            if self.viewport.scale < READABLE:
-                self.viewport.scale = 1.0
-                self.centre_on((area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
-                self.zoom_changed.emit(1.0)
-            self.show_area(area, 96.0)
+        else:
+            self.travel.to_object(item)
 
     def _open_groups_of(self, item: Item) -> bool:
-        """Open the closed groups an object lies in; whether there were any."""
+        """Open the closed groups an object lies in; whether there were any, so that a new scene is wanted."""
         scene = self.scene
         node = item.producer if isinstance(item, Value) else item
         if scene is None or not isinstance(node, Node) or node.graph is not self._graph:
@@ -515,52 +447,12 @@ class GraphView(Surface):
             scope = scope.parent
         return True
 
-    def walk(self, way: walking.Way) -> None:
-        """Select the box an arrow key leads to."""
-        scene = self.scene
-        if scene is None:
-            return
-        box = self.current_box()
-        box = walking.step(scene, box, way) if box >= 0 else walking.first_box(scene)
-        if box < 0:
-            return
-        self.workspace.selection.set(self.items_of(Hit(box=box)))
-        self._current = scene.boxes[box].key
-        area = scene.bounds_of([box])
-        if area is not None:
-            self.show_area(area, 64.0)
-
-    def push(self, hit: Hit) -> None:
-        """Do what a header's button says."""
-        match hit.button:
-            case "+":
-                self.expand(hit.box)
-            case "−":
-                self.collapse(hit.box)
-            case "ƒ" | "○" if self.scene is not None:
-                self._enter(self.scene.boxes[hit.box].subject)
-            case _:
-                return
-
-    def open(self, hit: Hit) -> None:
-        """What a double-click does: into bodies, functions and groups; values and plain nodes go to `opened`."""
-        if self.scene is None:
-            return
-        value = self.scene.value_at(hit)
-        if value is not None:
-            self.opened.emit(value)
-        elif hit.box >= 0:
-            box = self.scene.boxes[hit.box]
-            if box.kind is Kind.GROUP:
-                self.expand(hit.box)
-            elif not self._enter(box.subject) and isinstance(box.subject, Node):
-                self.opened.emit(box.subject)
-
-    def _enter(self, subject: object) -> bool:
-        inner = inner_graph(subject, self.workspace.model)
-        if inner is not None:
-            self.workspace.show(inner)
-        return inner is not None
+    def _on_returned(self, spot: object) -> None:
+        self._pending.reveal.clear()
+        if isinstance(spot, Spot) and self.scene is not None:
+            self.travel.to_spot(spot)
+        elif isinstance(spot, Spot):
+            self._pending.spot = spot
 
     # -- state kept between starts ---------------------------------------------------------------------------
 
@@ -606,8 +498,11 @@ class GraphView(Surface):
         return self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= TITLES_FROM)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Start the tool that wants the press."""
-        self.hands.press(event)
+        """Start the tool that wants the press; the buttons for back and forward are the window's."""
+        if event.button() in (Qt.MouseButton.BackButton, Qt.MouseButton.ForwardButton):
+            event.ignore()
+        else:
+            self.hands.press(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Go on with the tool, or hover."""

@@ -291,8 +291,8 @@ def test_the_graph_cannot_be_lost(show, small):
 def test_an_empty_graph_is_shown(show):
     view = show(Graphs().model())
     view.fit()
-    view.walk("down")
-    view.fit_selection()
+    view.travel.walk("down")
+    view.travel.to_selection()
     settle(view)
     assert view.scene.boxes == []
 

@@ -1,0 +1,88 @@
+"""A surface whose marks and colours belong to model objects, and so outlive the scene they are shown in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from PySide6.QtWidgets import QWidget
+
+from model.graph import Node
+from viewer.canvas import colouring
+from viewer.canvas.colouring import Colouring
+from viewer.canvas.scene import Scene
+from viewer.canvas.surface import Surface
+from viewer.theme import theme, themes
+
+
+class MarkedSurface(Surface):
+    """Marks objects and colours nodes, now and in every scene that follows."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shades: Callable[[Scene], Colouring] | None = None
+        self._shows_devices = False
+        self._marked: dict[str, list[object]] = {}
+        themes().themeChanged.connect(self._apply_shades)
+
+    def set_scene(self, scene: Scene | None) -> None:
+        """Show a scene, marked and coloured as the one before."""
+        super().set_scene(scene)
+        if self._shades is not None:
+            self._apply_shades()
+        if self.marks is not None:
+            for kind, items in self._marked.items():
+                self.marks.set(kind, items)
+
+    # -- colours ---------------------------------------------------------------------------------------------
+
+    def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
+        """Colour nodes by a number each (time, size, error), with a legend; None: by category again."""
+        if numbers is None:
+            self._set_shades(None)
+        else:
+            self._set_shades(lambda scene: colouring.by_heat(scene, theme(), numbers, title))
+
+    def set_groups(self, keys: Mapping[Node, str] | None, title: str = "", order: tuple[str, ...] = ()) -> None:
+        """Colour nodes by a word each, with a legend; words in `order` keep their colours. None: by category again."""
+        if keys is None:
+            self._set_shades(None)
+        else:
+            self._set_shades(lambda scene: colouring.by_key(scene, theme(), keys, title, order))
+
+    def set_devices(self, *, shown: bool) -> None:
+        """Colour nodes by the device or pipeline stage their configurations name."""
+
+        def by_device(scene: Scene) -> Colouring:
+            nodes = [box.subject for box in scene.boxes if isinstance(box.subject, Node)]
+            return colouring.by_key(scene, theme(), colouring.device_keys(nodes), "Device")
+
+        self._set_shades(by_device if shown else None)
+        self._shows_devices = shown
+
+    @property
+    def shows_devices(self) -> bool:
+        """Whether nodes have the colour of their device or pipeline stage."""
+        return self._shows_devices
+
+    def _set_shades(self, shades: Callable[[Scene], Colouring] | None) -> None:
+        self._shades = shades
+        self._shows_devices = False
+        self._apply_shades()
+
+    def _apply_shades(self) -> None:
+        if self.scene is not None:
+            self.set_colouring(self._shades(self.scene) if self._shades is not None else None)
+
+    # -- marks -----------------------------------------------------------------------------------------------
+
+    def set_marks(self, kind: str, items: Iterable[object]) -> None:
+        """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
+        self._marked[kind] = list(items)
+        if self.marks is not None:
+            self.marks.set(kind, self._marked[kind])
+        self.update()
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether all but a trace is dimmed."""
+        return bool(self._marked.get("traced"))

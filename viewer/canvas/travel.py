@@ -1,0 +1,148 @@
+"""Ways through the graph of one view: to objects, to the whole, from box to box, inside, and back to a spot.
+
+A jump is noted among the places visited; a step to a neighbour is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from model.graph import Node
+from viewer.canvas import walking
+from viewer.canvas.build import inner_graph
+from viewer.canvas.drawing import Kind
+from viewer.canvas.loader import nearest_box
+from viewer.canvas.memory import Spot
+from viewer.canvas.painter import Area
+from viewer.canvas.scene import Hit
+from viewer.canvas.surface import READABLE
+from viewer.selection import Item
+
+if TYPE_CHECKING:
+    from viewer.canvas.view import GraphView
+
+
+class Travel:
+    """Brings one view somewhere."""
+
+    def __init__(self, view: GraphView) -> None:
+        self._view = view
+
+    # -- to the whole, a part, or an object ------------------------------------------------------------------
+
+    def to_whole(self) -> None:
+        """Show everything."""
+        self._jump(self._view.fit)
+
+    def to_beginning(self) -> None:
+        """Show where the graph starts, in a readable size."""
+        self._jump(self._view.show_beginning)
+
+    def to_selection(self) -> None:
+        """Show what is selected as large as it fits."""
+        area = self._selected_area()
+        if area is not None:
+            self._jump(lambda: self._view.fit_area(area, 96.0))
+
+    def _jump(self, move: Callable[[], object]) -> None:
+        with self._view.workspace.visits.jump():
+            move()
+
+    def _selected_area(self) -> Area | None:
+        scene = self._view.scene
+        if scene is None:
+            return None
+        boxes = [box for item in self._view.workspace.selection.items for box in scene.drawing.boxes_for(item)]
+        return scene.bounds_of(boxes)
+
+    def to_object(self, item: Item) -> None:
+        """Bring an object into view, in a readable size."""
+        view, scene = self._view, self._view.scene
+        area = scene.bounds_of(scene.drawing.boxes_for(item)[:1]) if scene is not None else None
+        if area is None:
+            return
+        if view.viewport.scale < READABLE:
+            view.viewport.scale = 1.0
+            view.centre_on((area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
+            view.zoom_changed.emit(1.0)
+        view.show_area(area, 96.0)
+
+    def walk(self, way: walking.Way) -> None:
+        """Select the box an arrow key leads to."""
+        view, scene = self._view, self._view.scene
+        if scene is None:
+            return
+        box = view.current_box()
+        box = walking.step(scene, box, way) if box >= 0 else walking.first_box(scene)
+        if box < 0:
+            return
+        view.select_box(box)
+        area = scene.bounds_of([box])
+        if area is not None:
+            view.show_area(area, 64.0)
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def push(self, hit: Hit) -> None:
+        """Do what a header's button says."""
+        view = self._view
+        match hit.button:
+            case "+":
+                view.expand(hit.box)
+            case "−":
+                view.collapse(hit.box)
+            case "ƒ" | "○" if view.scene is not None:
+                self._enter(view.scene.boxes[hit.box].subject)
+            case _:
+                return
+
+    def open(self, hit: Hit) -> None:
+        """What a double-click does: into bodies, functions and groups; values and plain nodes go to `opened`."""
+        view, scene = self._view, self._view.scene
+        if scene is None:
+            return
+        value = scene.value_at(hit)
+        if value is not None:
+            view.opened.emit(value)
+        elif hit.box >= 0:
+            box = scene.boxes[hit.box]
+            if box.kind is Kind.GROUP:
+                view.expand(hit.box)
+            elif not self._enter(box.subject) and isinstance(box.subject, Node):
+                view.opened.emit(box.subject)
+
+    def _enter(self, subject: object) -> bool:
+        workspace = self._view.workspace
+        inner = inner_graph(subject, workspace.model)
+        if inner is not None:
+            workspace.show(inner)
+        return inner is not None
+
+    # -- spots -----------------------------------------------------------------------------------------------
+
+    def spot(self) -> Spot | None:
+        """The part of the graph in view; None while nothing is shown."""
+        view, scene = self._view, self._view.scene
+        if scene is None:
+            return None
+        x, y = view.viewport.to_scene(view.width() / 2, view.height() / 2)
+        box = nearest_box(scene, x, y)
+        if box < 0:
+            return Spot(view.zoom, (x, y))
+        left, top, width, _ = scene.rect(box)
+        return Spot(view.zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
+
+    def to_spot(self, spot: Spot) -> None:
+        """Bring a part of the graph into view again, also where the graph was laid out anew meanwhile."""
+        view, scene = self._view, self._view.scene
+        if scene is None:
+            return
+        x, y = spot.centre
+        box = scene.drawing.box_with(spot.key)
+        if box >= 0:
+            left, top, width, _ = scene.rect(box)
+            x, y = left + width / 2 + spot.offset[0], top + spot.offset[1]
+        view.viewport.scale = spot.scale
+        view.centre_on(x, y)
+        view.zoom_changed.emit(spot.scale)
