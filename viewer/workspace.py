@@ -79,6 +79,8 @@ class Workspace(QObject):
         self.problems = Problems(document, self.types, self.jobs, self)
         self.comparing: Comparing | None = None  # with another open document
         self.run_state = ""  # for the status line; see set_run_state
+        #: Which part of the graph is in view, comparable by ==; set by the view.
+        self.spot: Callable[[], object] = lambda: None
         self._graph = document.model.graph
         self.visits = Visits(self._here, self)
         self.changes.removed.connect(self._leave_removed)

@@ -87,10 +87,10 @@ def _peak_memory() -> float:
     return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 
-def compare(name: str, nodes: int) -> dict[str, Any]:
-    """Crossings and seconds of the other programs."""
+def compare(name: str, nodes: int) -> dict[str, int]:
+    """Crossings of the other programs, as far as they come to an end on this graph."""
     sizes, edges, _, _ = cases()[name]().arrays()
-    found: dict[str, Any] = {}
+    found: dict[str, int] = {}
     if nodes <= 1_100:
         drawn = oracles.dot(sizes, edges)
         if drawn is not None:
@@ -98,7 +98,7 @@ def compare(name: str, nodes: int) -> dict[str, Any]:
     if 200 <= nodes <= 12_000:
         drawn = oracles.fast_sugiyama(np.unique(edges, axis=0))
         if drawn is not None:
-            found["fast"], found["fast seconds"] = metrics.crossings(*drawn[:3]), drawn[3]
+            found["fast"] = metrics.crossings(*drawn[:3])
     return found
 
 
@@ -145,31 +145,30 @@ def main() -> None:
     """Print the table."""
     quick = "quick" in sys.argv
     print(
-        f"{'graph':16}{'nodes':>7}{'CPU s':>7}{'MB':>5}{'crossings':>10}{'(ports)':>8}{'dot':>7}{'ratio':>6}"
-        f"{'fast-s.':>8}{'ratio':>6}{'overlaps':>9}{'over %':>7}  size"
+        f"{'graph':16}{'nodes':>7}{'CPU s':>7}{'(ports)':>8}{'MB':>5}{'crossings':>10}{'(ports)':>8}"
+        f"{'dot':>7}{'ratios':>12}{'fast-s.':>8}{'ratios':>12}{'overlaps':>9}{'over %':>7}  size"
     )
-    for name in cases():
-        row = _apart(name, ports=False)
-        if quick and row["nodes"] > 2_000:
-            continue
-        with_ports = _apart(name, ports=True)
-        other = compare(name, row["nodes"])
-        crossings = row["crossings"]
-        ratios = [f"{other[k]:7}{_ratio(crossings, other[k])}" if k in other else " " * 13 for k in ("dot", "fast")]
-        print(
-            f"{name:16}{row['nodes']:7}{row['seconds']:7.2f}{row['MB']:5.0f}{_text(crossings):>10}"
-            f"{_text(with_ports['crossings']):>8}{ratios[0]}{ratios[1]:>14}{row['overlaps'] + with_ports['overlaps']:9}"
-            f"{max(row['over'], with_ports['over']):7.3f}  {row['size']}",
-            flush=True,
-        )
+    for name, make in cases().items():
+        if not quick or len(make().sizes) <= 2_000:
+            _print_row(name)
     insert("transformer-1k", 20)
     if not quick:
         insert("mixed-10k", 20)
         insert("mixed-100k", 3)
 
 
-def _ratio(mine: int, theirs: int) -> str:
-    return f"{(mine + 1) / (theirs + 1):6.2f}"
+def _print_row(name: str) -> None:
+    """Free ends and given ports, each with its ratio to the other programs."""
+    rows = [_apart(name, ports=False), _apart(name, ports=True)]
+    free, given = rows
+    line = f"{name:16}{free['nodes']:7}{free['seconds']:7.2f}{given['seconds']:8.2f}{free['MB']:5.0f}"
+    print(f"{line}{_text(free['crossings']):>10}{_text(given['crossings']):>8}", end="", flush=True)
+    other = compare(name, free["nodes"])
+    for program, width in (("dot", 7), ("fast", 8)):
+        theirs = other.get(program)
+        ratios = [] if theirs is None else [f"{(row['crossings'] + 1) / (theirs + 1):.2f}" for row in rows]
+        print(f"{_text(theirs):>{width}}{' / '.join(ratios):>12}", end="")
+    print(f"{sum(r['overlaps'] for r in rows):9}{max(r['over'] for r in rows):7.3f}  {free['size']}", flush=True)
 
 
 def _text(value: int | None) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from viewer.canvas.drawing import COMMUTATIVE
+
 
 @dataclass
 class Sketch:
@@ -17,12 +19,14 @@ class Sketch:
     sizes: list[tuple[float, float]] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    free: list[bool] = field(default_factory=list)  # per node: inputs that may change places
 
     def add(self, name: str, *inputs: int | tuple[int, int]) -> int:
         """Add a node that takes these nodes' outputs; a pair names the output."""
         node = len(self.sizes)
         rows = len(name) * 7 % 4
         self.sizes.append((40.0 + 9.0 * len(name), 30.0 + 18.0 * rows))
+        self.free.append(name in COMMUTATIVE and len(inputs) > 1)
         for given in inputs:
             source, output = given if isinstance(given, tuple) else (given, 0)
             self.edges.append((source, node))
@@ -36,7 +40,10 @@ class Sketch:
         return start
 
     def arrays(self) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
-        """Sizes, edges, source ports and target ports: inputs and outputs spread over the node's width."""
+        """Sizes, edges, source ports and target ports: inputs and outputs spread over the node's width.
+
+        As the canvas asks for them: inputs that may change places have none.
+        """
         sizes = np.array(self.sizes, np.float32).reshape(-1, 2)
         edges = np.array(self.edges, np.int32).reshape(-1, 2)
         outputs = np.array(self.outputs, np.float32)
@@ -50,6 +57,7 @@ class Sketch:
             seen[target] = seen.get(target, 0) + 1
         arity = np.bincount(edges[:, 1], minlength=len(sizes)).astype(np.float32)
         target = sizes[edges[:, 1], 0] * (place + 1) / (arity[edges[:, 1]] + 1)
+        target[np.array(self.free, bool)[edges[:, 1]]] = np.nan
         return sizes, edges, source.astype(np.float32), target.astype(np.float32)
 
 
@@ -160,6 +168,7 @@ def mixed(nodes: int) -> Sketch:
     for part in (transformer(nodes // 3), inception(nodes // 3), unet(nodes // 3)):
         base = len(s.sizes)
         s.sizes += part.sizes
+        s.free += part.free
         s.edges += [(last, base)] + [(a + base, b + base) for a, b in part.edges]
         s.outputs += [0, *part.outputs]
         last = len(s.sizes) - 1

@@ -17,7 +17,7 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.queries.topology import outer_values
 from model.types import Type
 from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Box, Button, Drawing, Kind, Measure, Options, TypeOf
+from viewer.canvas.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options, TypeOf
 from viewer.canvas.scopes import Scope, ScopeTree, scope_tree
 from viewer.places import name_of
 
@@ -74,7 +74,9 @@ class Builder:
         self._multiplicity: list[int] = []
         self._dashed: list[bool] = []
         self._outputs: list[tuple[int, int]] = []  # of each edge's source: (output, number of outputs)
-        self._inputs: list[tuple[int, int]] = []  # of each edge's target: (input, number of wired inputs)
+        self._inputs: list[
+            tuple[int, int]
+        ] = []  # of each edge's target: (input, number of inputs; 0: any place)
         self._merged: dict[tuple[int, int], int] = {}
         self._also: list[tuple[Value, int]] = []
         self._folded: dict[Node, int] = {}
@@ -230,8 +232,9 @@ class Builder:
                 if value is not None and value.initializer is None and (found := self._source(level, value)) is not None
                 for source, dashed in (found,)
             ]
+            places = 0 if _takes_any_order(node) else len(wired)
             for position, (source, value, dashed) in enumerate(wired):
-                self._connect(source, target, value, dashed=dashed, at=(position, len(wired)))
+                self._connect(source, target, value, dashed=dashed, at=(position, places))
             if node.bodies and self._boxes[target].kind is not Kind.CONTAINER:
                 for value in outer_values(node):
                     found = self._source(level, value) if value.initializer is None else None
@@ -356,6 +359,14 @@ def _main_scope(scope: Scope) -> Scope | None:
     """The inner scope that holds nearly all there is; None where there are several, or it has none inside."""
     largest = max(scope.children, key=lambda child: child.count, default=None)
     return largest if largest is not None and largest.children and largest.count * 10 >= scope.count * 9 else None
+
+
+def _takes_any_order(node: Node) -> bool:
+    """Whether a node's edges may arrive in any order: then none of them has a place of its own."""
+    if node.op_type not in COMMUTATIVE or node.domain:
+        return False
+    wired = [value for value in node.inputs if value is not None and value.initializer is None]
+    return len(set(wired)) == len(wired) > 1  # a value that arrives twice needs two places
 
 
 def _node_buttons(bodies: tuple[Graph, ...], function: Function | None) -> tuple[Button, ...]:

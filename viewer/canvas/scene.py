@@ -312,7 +312,25 @@ class Scene:
         if not isinstance(node, Node):
             return []
         wired = [i for i, value in enumerate(node.inputs) if value is not None and self._is_wired(value)]
-        return self._ports(box, wired, start=True)
+        return self._arrivals(box, node, wired) or self._ports(box, wired, start=True)
+
+    def _arrivals(self, box: int, node: Node, wired: list[int]) -> list[tuple[int, tuple[float, float]]]:
+        """Where the layout let the edges of a node arrive whose inputs may change places; none for others."""
+        order, starts = self._into
+        into = order[starts[box] : starts[box + 1]].tolist()
+        if len(into) < 2 or len(into) != len(wired) or not np.isnan(self.drawing.target_ports[into]).all():
+            return []
+        layout = self.layout
+        ends = {self.drawing.values[edge]: layout.route_points[layout.route_starts[edge + 1] - 1] for edge in into}
+        points = [(index, ends.get(node.inputs[index])) for index in wired]
+        return [(index, (float(end[0]), float(end[1]))) for index, end in points if end is not None]
+
+    @cached_property
+    def _into(self) -> tuple[Ids, Ids]:
+        """Edges by the box they arrive at, and where each box's begin."""
+        target = self.drawing.edges[:, 1]
+        counts = np.bincount(target, minlength=len(self.boxes))
+        return np.argsort(target, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
 
     def _is_wired(self, value: Value) -> bool:
         """Whether an edge brings it, and not a row."""

@@ -110,14 +110,26 @@ def test_an_undefined_input_is_shown_as_not_defined():
     assert (pill.kind, pill.title, pill.note) == (Kind.OUTER, "nowhere", "not defined")
 
 
+def edges_into(drawing: Drawing, title: str) -> list[int]:
+    return [index for index, (_, target) in enumerate(drawing.edges.tolist()) if drawing.boxes[target].title == title]
+
+
 def test_ports_follow_the_order_of_inputs(small):
+    small.node("Sub", ["r", "c"], ["difference"])
     drawing = build(small.model().graph)
-    into_add = [
-        index for index, (_, target) in enumerate(drawing.edges.tolist()) if drawing.boxes[target].title == "Add"
-    ]
-    assert [drawing.values[index].name for index in into_add] == ["r", "c"]
-    ports = drawing.target_ports[into_add]
-    assert 0 < ports[0] < ports[1] < drawing.boxes[3].width
+    into = edges_into(drawing, "Sub")
+    assert [drawing.values[index].name for index in into] == ["r", "c"]
+    ports = drawing.target_ports[into]
+    assert 0 < ports[0] < ports[1] < drawing.boxes[4].width
+
+
+def test_inputs_that_may_change_places_have_no_ports(small):
+    small.node("Mul", ["r", "r"], ["square"])
+    small.node("Add", ["r", "c"], ["other"], domain="custom")
+    drawing = build(small.model().graph)
+    given = {box: not np.isnan(drawing.target_ports[drawing.edges[:, 1] == box]).any() for box in (3, 4, 5)}
+    assert [drawing.boxes[box].title for box in (3, 4, 5)] == ["Add", "Mul", "Add"]
+    assert given == {3: False, 4: True, 5: True}  # a value that arrives twice needs two places
 
 
 def test_bodies_are_closed_at_first_and_show_what_they_capture(branching_model):

@@ -62,13 +62,17 @@ def test_ports_are_where_edges_end(small):
     for direction in ("down", "right"):
         scene = scene_of(small.model().graph, Options(direction=direction))
         add = box(scene, "Add")
-        ends = [
-            scene.layout.route(edge)[-1].tolist()
+        ends = {
+            scene.drawing.values[edge]: scene.layout.route(edge)[-1].tolist()
             for edge, (_, target) in enumerate(scene.drawing.edges.tolist())
             if target == add
-        ]
-        ports = [point for _, point in scene.inputs(add)]
-        assert np.allclose(sorted(ends), sorted(ports), atol=1.0)
+        }
+        ports = scene.inputs(add)
+        assert [index for index, _ in ports] == [0, 1]
+        for index, point in ports:
+            value = scene.boxes[add].subject.inputs[index]
+            assert np.allclose(ends[value], point, atol=1.0)
+            assert scene.value_at(scene.hit(*point)) is value
 
 
 def test_edges_are_hit_on_their_way_and_boxes_come_first(small):

@@ -10,10 +10,10 @@ Both are deterministic, may run on any thread, never call into Qt and stop with 
 Without ports, edges arrive in the order in which they come and the main line keeps the middle of its nodes: chains
 stand upright and cross least. Given ports are kept exactly, at the price of crossings and bends; give them where
 it matters which input an edge enters. Edges of one value (same source and port) share their way as far as they go
-together, so drawing all of them draws one line.
+together, so drawing all of them draws one line, or two where many side by side are reached from both sides.
 
-The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings) → coordinates → lanes, routes;
-flat runs them for one nesting level, compound for all, packing puts unconnected parts on a sheet, window works
+The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fans → coordinates → lanes,
+routes; flat runs them for one nesting level, compound for all, packing puts unconnected parts on a sheet, window works
 edits in.
 """
 

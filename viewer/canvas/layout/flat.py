@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.progress import Progress
-from viewer.canvas.layout import coordinates, lanes, layered, ordering, ranks, routes
+from viewer.canvas.layout import coordinates, fans, lanes, layered, ordering, ranks, routes
 from viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, offsets, spans
 from viewer.canvas.layout.request import Spacing
 
@@ -72,10 +72,7 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     progress.report(2, 10)
 
     ports = layered.fixed_ports(problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports)
-    backwards = stacked[unique.target] <= stacked[unique.source]
-    graph = layered.build(stacked, total, unique.source, unique.target, unique.value, ports, backwards, problem.first)
-    known = np.arange(n, dtype=np.float64) if problem.seed is None else problem.seed
-    order = ordering.arrange(graph, known, progress, keep=problem.seed is not None)
+    graph, order = _ordered(problem, unique, stacked, total, ports, progress)
     progress.report(6, 10)
 
     looped = np.zeros(n, bool)
@@ -88,6 +85,26 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     progress.report(9, 10)
     drawing = _Drawing(problem, unique, graph, ports, x, stacked, side, loop, part, base, heights)
     return drawing.solution(rank, progress)
+
+
+def _ordered(
+    problem: Problem, unique: _Unique, stacked: Index, total: int, ports: layered.Ports, progress: Progress
+) -> tuple[layered.Layered, Index]:
+    """Dummies, and the order along the ranks; values get a second line where that saves crossings."""
+    source, target = unique.source, unique.target
+    backwards = stacked[target] <= stacked[source]
+    graph = layered.build(stacked, total, source, target, unique.value, ports, backwards, problem.first)
+    known = np.arange(len(stacked), dtype=np.float64) if problem.seed is None else problem.seed
+    order, crossings = ordering.arrange(graph, known, progress, keep=problem.seed is not None)
+    halves = fans.split(graph, order, source, target, unique.value) if crossings else None
+    if halves is not None:
+        two = layered.build(stacked, total, source, target, halves.line, ports, backwards, problem.first)
+        keys = fans.keys(two, fans.places(graph, order), target, halves.line)
+        other, fewer = ordering.arrange_from(two, keys, progress)
+        if fewer < crossings:
+            unique.value, unique.owner = halves.line, halves.owner
+            return two, other
+    return graph, order
 
 
 class _Unique:
@@ -183,16 +200,12 @@ def _narrowed(problem: Problem, part: Index, rank: Index, source: Index, target:
 
 def _lane_sides(graph: layered.Layered, unique: _Unique, order: Index) -> Mask:
     """[values] whether the value's lane runs on the left: where its ends are nearer."""
-    n = graph.nodes
-    starts = offsets(graph.rank, graph.ranks)
-    where = np.empty(graph.vertices)
-    at = np.arange(graph.vertices) - starts[:-1][graph.rank[order]]
-    where[order] = (at + 0.5) / np.diff(starts)[graph.rank[order]]
+    where = fans.places(graph, order)
     values = len(unique.owner)
     lane = graph.lane
-    total = np.bincount(unique.value[lane], where[:n][unique.target[lane]], values)
+    total = np.bincount(unique.value[lane], where[unique.target[lane]], values)
     count = np.maximum(np.bincount(unique.value[lane], minlength=values), 1)
-    return np.asarray(total / count + where[:n][unique.owner] < 1.0)
+    return np.asarray(total / count + where[unique.owner] < 1.0)
 
 
 def _spread(

@@ -20,6 +20,7 @@ _BLOCK = 96  # ranks; graphs with fewer are swept in one go
 _STRETCHES = 2  # rounds of swapping whole stretches after each sweep
 _SMALL = 4000  # vertices up to which time is no matter
 _MEDIUM = 25_000  # vertices up to which it takes a fraction of a second anyway
+_LARGE = 40_000  # vertices up to which it stays well below a second
 _PATIENCE = 3  # rounds without gain
 _SHARED = 4  # consumers that make a line worth leading outside
 _PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
@@ -303,23 +304,22 @@ def _side(v: int, own: Index, other: Index, own_port: Index, other_port: Index, 
     return _Side(offsets(own, v), other[by_own], other_port[by_own], own_port[by_own], weight[by_own].astype(float))
 
 
-def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False) -> Index:
-    """Vertices sorted by rank and place, with few crossings.
+def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False) -> tuple[Index, int]:
+    """Vertices sorted by rank and place, with few crossings; and how many crossings these are.
 
     `nodes` [N] are keys of an order to start from. `keep` only mends that order: what an earlier layout showed
     stays recognisable. Otherwise several starts are tried for a moment and the best is pursued.
     """
-    small = graph.vertices <= _SMALL
     few, many = (1, _SHARED - 1), (_SHARED, graph.vertices)
     starts = [_first_order(graph, nodes, 1, 0)]
     if not keep:
         starts += [_first_order(graph, nodes, *consumers) for consumers in (many, few, (1, graph.vertices))]
-    trial, rounds = (4, 24) if small else (2, 8) if graph.vertices <= _MEDIUM else (1, 4)
+    trial, rounds = _efforts(graph)
     runs: list[_Run] = []
     for seed in starts:
         order = Order(graph, seed, runs[0].order if runs else None)
         run = _Run(order, progress)
-        for first_down in (True, False) if small else (True,):
+        for first_down in (True, False) if graph.vertices <= _SMALL else (True,):
             run.improve(trial, first_down)
         runs.append(run)
         if run.fewest == 0:
@@ -328,7 +328,23 @@ def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False)
     for run in runs[1:]:
         best.take(run.best, run.gaps)
     best.improve(rounds, first_down=True)
-    return best.best
+    return best.best, best.fewest
+
+
+def arrange_from(graph: Layered, keys: Real, progress: Progress) -> tuple[Index, int]:
+    """The same from one order alone, given by `keys` [V] along the ranks, and following consumers first."""
+    run = _Run(Order(graph, keys), progress)
+    run.improve(_efforts(graph)[1], first_down=False)
+    return run.best, run.fewest
+
+
+def _efforts(graph: Layered) -> tuple[int, int]:
+    """Rounds to try each start with, and rounds to pursue the best: what is affordable for the size."""
+    if graph.vertices <= _SMALL:
+        return 4, 24
+    if graph.vertices <= _MEDIUM:
+        return 2, 8
+    return (3, 3) if graph.vertices <= _LARGE else (1, 4)
 
 
 class _Run:

@@ -266,6 +266,17 @@ def test_three_hundred_branches_stay_compact() -> None:
     assert result.bounds[2] < 20_000
 
 
+def test_what_many_side_by_side_take_reaches_them_from_both_sides() -> None:
+    width = 16
+    asked = of_sketch(graphs.experts(2, width))
+    result = layout(asked)
+    assert_sound(result, asked)
+    assert over_nodes(result, asked) == 0
+    half = width // 2
+    for_each_fan = half * (half - 1)  # from the middle, or from both sides; from one side it would be twice as much
+    assert metrics.crossings(*metrics.segments(result)) <= 2 * 3 * for_each_fan
+
+
 def test_a_long_chain_needs_no_recursion() -> None:
     n = 20_000
     result = layout(request(n, [(i, i + 1) for i in range(n - 1)]))
