@@ -16,7 +16,7 @@ _MOST_DIGITS = 400
 _LARGEST = 3.4028235677973366e38  # rounds to no float of 32 bits any more
 _TEXT_KINDS = frozenset({
     AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.STRING, AttributeKind.FLOATS, AttributeKind.INTS,
-    AttributeKind.STRINGS, AttributeKind.TYPE_PROTO,
+    AttributeKind.STRINGS, AttributeKind.TYPE_PROTO, AttributeKind.TYPE_PROTOS,
 })  # fmt: skip
 
 
@@ -36,6 +36,8 @@ def attribute_source(attribute: Attribute, limit: int | None = None) -> str:
         case AttributeKind.INTS | AttributeKind.FLOATS:
             element = attribute.kind.element
             texts = [number_source(v, element) for v in (value if limit is None else value[:limit])]
+        case AttributeKind.TYPE_PROTOS:
+            texts = [type_source(v) for v in (value if limit is None else value[:limit])]
         case AttributeKind.TYPE_PROTO:
             return type_source(value)
         case AttributeKind.STRING:
@@ -82,6 +84,8 @@ def parse_attribute(text: str, kind: AttributeKind) -> Any:
             return tuple(_strings(text))
         case AttributeKind.TYPE_PROTO:
             return parse_type(text)
+        case AttributeKind.TYPE_PROTOS:
+            return tuple(map(parse_type, _types(text)))
         case _:
             raise ModelError(f"{kind.name} is not written as text", "Open it to change it.")
 
@@ -146,12 +150,14 @@ def plainest(kind: AttributeKind) -> Any:
             return Graph("body")
         case AttributeKind.TYPE_PROTO:
             return TensorType(ElementType.FLOAT)
-        case AttributeKind.TENSOR:
+        case AttributeKind.TENSOR | AttributeKind.SPARSE_TENSOR:
             import numpy as np
 
-            from model.tensors import ArrayTensor
+            from model.tensors import ArrayTensor, SparseTensor
 
-            return ArrayTensor(np.zeros((), np.float32))
+            if kind is AttributeKind.TENSOR:
+                return ArrayTensor(np.zeros((), np.float32))
+            return SparseTensor(ArrayTensor(np.zeros(0, np.float32)), ArrayTensor(np.zeros(0, np.int64)), (1,))
         case _:
             raise ModelError(f"A {kind.name.lower()} cannot be made from nothing", "Choose another kind.")
 
@@ -202,6 +208,20 @@ def _inside(text: str) -> str:
         if text.startswith(opening) or text.endswith(closing):
             raise ModelError(f"A bracket is missing in {_short(text)}", "Write 1, 2, 3 or [1, 2, 3].")
     return text
+
+
+def _types(text: str) -> list[str]:
+    """The types of a list, brackets around it taken off; a comma inside of brackets belongs to a type."""
+    text = text.strip()
+    if text.startswith("["):
+        text = _inside(text)
+    found, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character in "[(") - (character in "])")
+        if character in ",;\n" and depth == 0:
+            found.append(text[start:position])
+            start = position + 1
+    return [part for part in (*found, text[start:]) if part.strip()]
 
 
 _QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')\s*(,|$)')

@@ -32,6 +32,7 @@ from model.errors import ModelError
 from model.graph import Value
 from viewer.actions.binding import ActionBinding
 from viewer.app_icon import app_icon
+from viewer.beside import Beside
 from viewer.docks import Docks
 from viewer.document_tab import DocumentTab
 from viewer.files import Files
@@ -123,8 +124,9 @@ class MainWindow(QMainWindow):
 
     @property
     def tab(self) -> DocumentTab | None:
-        """The tab in front, or None on the start page."""
-        return cast("DocumentTab | None", self._tabs.currentWidget())
+        """The tab in front, of two side by side the one that was clicked last, or None on the start page."""
+        page = cast("DocumentTab | None", self._tabs.currentWidget())
+        return None if page is None else page.front
 
     @property
     def workspace(self) -> Workspace | None:
@@ -142,6 +144,13 @@ class MainWindow(QMainWindow):
     def activate(self, tab: DocumentTab) -> None:
         """Bring a document to the front."""
         self._tabs.setCurrentWidget(tab)
+
+    def show_beside(self, beside: Beside) -> None:
+        """Show two compared documents in one tab."""
+        beside.front_changed.connect(self._show_front)
+        self._tabs.setCurrentWidget(beside.right)
+        beside.move_to(beside.right)
+        self._show_front()
 
     def add_tab(self, tab: DocumentTab) -> None:
         """Put a new document in front."""
@@ -165,7 +174,7 @@ class MainWindow(QMainWindow):
         ):  # fmt: skip
             signal.connect(refresh)
         workspace.changes.state_changed.connect(self._show_titles)
-        workspace.action_requested.connect(self.actions_binding.run)
+        workspace.action_requested.connect(self._trigger)
         workspace.menu_requested.connect(self._open_context_menu)
         tab.view.zoom_changed.connect(partial(self._show_zoom, tab))
         tab.view.opened.connect(self._open_panel_of)
@@ -243,6 +252,14 @@ class MainWindow(QMainWindow):
         self.start_page.show_waiting(f"Opening {display(names[0], 80)}…" if names else "Opening…" if waiting else "")
         if self.tab is None:
             self.docks.set_shown(shown=waiting)
+
+    def _trigger(self, action_id: str) -> None:
+        """What a panel asks for. A panel it asks for comes up; only the person's own choice in the menu closes one."""
+        panel = action_id.removeprefix("panel.")
+        if panel != action_id and self.docks.has(panel):
+            self.docks.open(panel)
+        else:
+            self.actions_binding.run(action_id)
 
     def _open_panel_of(self, item: object) -> None:
         """A double-click on something without an inside: its values, or its fields."""

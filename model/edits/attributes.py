@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from model import schemas
@@ -80,7 +81,12 @@ def rename_attribute(edit: Transaction, node: Node, old: str, new: str) -> None:
         raise ModelError(f"{new or 'An empty name'} cannot be the new name", "The name is taken or empty.", node)
     index = list(node.attributes).index(old)
     edit.do(SetAttribute(node, old, None))
-    edit.do(SetAttribute(node, new, Attribute(new, attribute.kind, attribute.value, attribute.doc_string), index))
+    edit.do(SetAttribute(node, new, replace(attribute, name=new), index))
+
+
+def describe_attribute(edit: Transaction, node: Node, name: str, text: str) -> None:
+    """Set the doc_string of an attribute."""
+    edit.do(SetAttribute(node, name, replace(node.attributes[name], doc_string=text)))
 
 
 def refer_to_function_attribute(edit: Transaction, node: Node, name: str, reference: str) -> None:
@@ -94,4 +100,6 @@ def refer_to_function_attribute(edit: Transaction, node: Node, name: str, refere
         have = ", ".join((*owner.attributes, *defaults)) or "none"
         raise ModelError(f"{owner.name} has no attribute {reference}", f"It has: {have}.", node)
     kind = kind or defaults.get(reference, AttributeKind.UNDEFINED)
-    edit.do(SetAttribute(node, name, Attribute(name, kind, None, reference=reference)))
+    old = node.attributes.get(name)
+    described = "" if old is None else old.doc_string
+    edit.do(SetAttribute(node, name, Attribute(name, kind, None, described, reference)))

@@ -16,7 +16,7 @@ from model.attributetext import (
     plainest,
 )
 from model.errors import ModelError
-from model.types import ElementType, Shape, TensorType
+from model.types import ElementType, MapType, SequenceType, Shape, TensorType
 
 K = AttributeKind
 
@@ -141,3 +141,17 @@ def test_kinds_are_changed_keeping_what_can_be_kept():
 def test_single_numbers():
     assert parse_int("+5") == 5
     assert parse_float("∞") == math.inf
+
+
+def test_a_list_of_types_is_written_with_commas_of_its_own():
+    types = (
+        TensorType(ElementType.FLOAT, Shape((1, "N", None))),
+        MapType(ElementType.INT64, SequenceType(TensorType(ElementType.STRING, Shape(())))),
+    )
+    attribute = Attribute("types", AttributeKind.TYPE_PROTOS, types)
+    text = attribute_source(attribute)
+    assert parse_attribute(text, AttributeKind.TYPE_PROTOS) == types
+    assert parse_attribute(f"[{text}]", AttributeKind.TYPE_PROTOS) == types
+    assert parse_attribute("", AttributeKind.TYPE_PROTOS) == ()
+    with pytest.raises(ModelError, match="not an element type"):
+        parse_attribute("float[1], flaot[2]", AttributeKind.TYPE_PROTOS)

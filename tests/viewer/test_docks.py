@@ -121,3 +121,13 @@ def test_what_was_open_is_remembered_between_starts(qtbot, tmp_path):
         qtbot.wait(0)
     assert before[1] == changed
     assert before[0] != changed
+
+
+def test_a_panel_asks_for_another_one_and_never_closes_it(window, qtbot, tmp_path):
+    open_copies(window, qtbot, tmp_path, "a.onnx")
+    workspace = window.workspace
+    for _ in range(2):
+        workspace.trigger("panel.history")
+        assert window.docks.is_open("history")
+    window.actions_binding.run("panel.history")
+    assert not window.docks.is_open("history")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from model.attributes import Attribute, AttributeKind
 from model.attributetext import (
     attribute_source,
-    convert_value,
     has_text,
     number_source,
     parse_any,
@@ -20,13 +18,24 @@ from model.attributetext import (
 from model.document import Transaction
 from model.edits import attributes as edits
 from model.errors import ModelError
-from model.graph import Function, Node
+from model.graph import Graph, Node
 from model.schemas import AttributeSchema, Schema
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
 from model.typetext import parse_element_type
+from viewer.panels.inspector.attribute_parts import (
+    KINDS,
+    adding,
+    converter,
+    kind_text,
+    of_node,
+    parts,
+    reference_field,
+    referring,
+)
 from viewer.panels.inspector.common import act, add_row, name_of, one_line, section
-from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text
+from viewer.panels.inspector.tensors import Numbers, tensor_text
+from viewer.panels.inspector.types import suggest_types
 from viewer.text import display, plural
 from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Help, Row, RowAction, Suggestion
 from viewer.workspace import Workspace
@@ -36,14 +45,8 @@ _ELEMENT_TYPES = frozenset({
     "to", "dtype", "output_dtype", "output_datatype", "stash_type", "softmax_precision", "precision", "to_type",
 })  # fmt: skip
 _SHOWN = 40  # elements of a list
-_KINDS = tuple(k for k in AttributeKind if has_text(k) or k in (AttributeKind.TENSOR, AttributeKind.GRAPH))
 
 OpenList = Callable[[Node, Attribute], object]
-
-
-def kind_text(kind: AttributeKind) -> str:
-    """A kind as people say it: ``ints``, ``type``."""
-    return kind.name.lower().replace("_proto", "").replace("_", " ")
 
 
 def attributes_section(
@@ -89,12 +92,13 @@ def _present(
     row.field = _field(node, attribute, known, open_list)
     if known is None:
         row.label_field = Field(
-            f"Rename {one_line(name, 40)} of {name_of(node)}",
+            f"Rename {of_node(node, name)}",
             lambda: name,
             lambda edit, new: edits.rename_attribute(edit, node, name, new.strip()),
         )
     if not attribute.reference:
-        _open(workspace, row, attribute, numbers)
+        _open(workspace, row, attribute)
+    row.children = lambda: parts(workspace, node, attribute, known, numbers)
     row.actions = (*row.actions, *_actions(workspace, node, attribute, known))
     return row
 
@@ -139,7 +143,7 @@ def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Sc
     else:
         row.text, row.note = "not set", kind_text(known.kind)
     row.field = _field(node, known.default or Attribute(known.name, known.kind), known, None)
-    row.actions = _referring(workspace, node, known.name)
+    row.actions = referring(workspace, node, known.name)
     if row.field is None:
         row.note = kind_text(known.kind)
         row.actions = (*_beginning(workspace, node, known), *row.actions)
@@ -147,10 +151,8 @@ def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Sc
 
 
 def _beginning(workspace: Workspace, node: Node, known: AttributeSchema) -> tuple[RowAction, ...]:
-    """For what is not written as text: begin with an empty graph or a plain tensor."""
-    if known.kind not in (AttributeKind.GRAPH, AttributeKind.TENSOR):
-        return ()
-    title = f"Set {known.name} of {name_of(node)}"
+    """For what is not written as text: begin with an empty graph, a plain tensor or an empty list of them."""
+    title = f"Set {of_node(node, known.name)}"
 
     def change(edit: Transaction) -> None:
         edits.set_attribute(edit, node, known.name, plainest(known.kind), known.kind)
@@ -159,17 +161,9 @@ def _beginning(workspace: Workspace, node: Node, known: AttributeSchema) -> tupl
 
 
 def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open_list: OpenList | None) -> Field | None:
-    name, kind = attribute.name, attribute.kind
-    title = f"Set {one_line(name, 40)} of {name_of(node)}"
     if attribute.reference:
-        owner = _function_of(node)
-        names = () if owner is None else (*owner.attributes, *(a.name for a in owner.attribute_defaults))
-        return Field(
-            title,
-            lambda: attribute.reference,
-            lambda edit, text: edits.refer_to_function_attribute(edit, node, name, text.strip()),
-            choices=tuple(Suggestion(n) for n in names),
-        )
+        return reference_field(node, attribute, known)
+    name, kind = attribute.name, attribute.kind
     if not has_text(kind):
         return None
 
@@ -181,10 +175,11 @@ def _field(node: Node, attribute: Attribute, known: AttributeSchema | None, open
         LONGEST_TEXT // 8 if isinstance(attribute.value, tuple) else LONGEST_TEXT
     )
     return Field(
-        title,
+        f"Set {of_node(node, name)}",
         lambda: _source(attribute),
         apply,
         choices=choices,
+        suggest=suggest_types if kind is AttributeKind.TYPE_PROTO else None,
         step=None if choices else _step(kind),
         lines=kind is AttributeKind.STRING and isinstance(attribute.value, str) and "\n" in attribute.value,
         mono=kind not in (AttributeKind.STRING, AttributeKind.STRINGS),
@@ -261,19 +256,10 @@ def _help(known: AttributeSchema | None, schema: Schema | None) -> Help | None:
     return Help(f"{schema.name}.{known.name}", f"{', '.join(facts)}\n\n{known.doc}", markdown=schema.origin == "onnx")
 
 
-def _open(workspace: Workspace, row: Row, attribute: Attribute, numbers: Numbers) -> None:
-    """What is under a value that is more than a text."""
-    value = attribute.value
-    if isinstance(value, (Tensor, SparseTensor)):
-        row.children = lambda: tensor_rows(value, numbers)
-        if isinstance(value, Tensor):
-            row.actions = (RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"),)
-    elif attribute.kind in (AttributeKind.TENSORS, AttributeKind.SPARSE_TENSORS) and isinstance(value, tuple):
-        row.children = [
-            Row(f"element {i}", str(i), tensor_text(t), children=partial(tensor_rows, t, numbers))
-            for i, t in enumerate(value[:_SHOWN])
-            if isinstance(t, (Tensor, SparseTensor))
-        ]
+def _open(workspace: Workspace, row: Row, attribute: Attribute) -> None:
+    """The way into a value that is more than a text."""
+    if isinstance(attribute.value, (Tensor, SparseTensor)):
+        row.actions = (RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"),)
     elif attribute.graphs:
         first = attribute.graphs[0]
         row.target = first
@@ -283,15 +269,15 @@ def _open(workspace: Workspace, row: Row, attribute: Attribute, numbers: Numbers
         )
 
 
-def _shower(workspace: Workspace, graph: object) -> Callable[[], object]:
-    return lambda: workspace.show(graph)  # type: ignore[arg-type]  # only graphs are passed
+def _shower(workspace: Workspace, graph: Graph) -> Callable[[], object]:
+    return lambda: workspace.show(graph)
 
 
 def _actions(
     workspace: Workspace, node: Node, attribute: Attribute, known: AttributeSchema | None
 ) -> tuple[RowAction, ...]:
     name = attribute.name
-    of = f"{one_line(name, 40)} of {name_of(node)}"
+    of = of_node(node, name)
     title = "Back to the default" if known is not None and not known.required else "Remove"
     removing = RowAction(
         title, act(workspace, f"Remove {of}", lambda edit: edits.remove_attribute(edit, node, name)), "delete", "remove"
@@ -299,46 +285,17 @@ def _actions(
 
     def kinds() -> list[RowAction]:
         return [
-            RowAction(kind_text(k), act(workspace, f"Change kind of {of}", _converter(node, attribute, k)))
-            for k in _KINDS
+            RowAction(kind_text(k), act(workspace, f"Change kind of {of}", converter(node, attribute, k)))
+            for k in KINDS
             if k is not attribute.kind
         ]
 
-    return removing, RowAction("Change kind", lambda: None, inner=kinds), *_referring(workspace, node, name)
-
-
-def _referring(workspace: Workspace, node: Node, name: str) -> tuple[RowAction, ...]:
-    """Inside a function: take the value from one of its attributes."""
-    owner = _function_of(node)
-    names = () if owner is None else (*owner.attributes, *(a.name for a in owner.attribute_defaults))
-    if not names:
-        return ()
-    of = f"{one_line(name, 40)} of {name_of(node)}"
-
-    def inner() -> list[RowAction]:
-        return [
-            RowAction(display(n, 60), act(workspace, f"Let {of} follow {one_line(n, 40)}", _referrer(node, name, n)))
-            for n in names
-        ]
-
-    return (RowAction("Take from function attribute", lambda: None, inner=inner),)
-
-
-def _converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable[[Transaction], object]:
-    def change(edit: Transaction) -> None:
-        value = convert_value(attribute, kind)
-        edits.set_attribute(edit, node, attribute.name, value, kind)
-
-    return change
-
-
-def _referrer(node: Node, name: str, reference: str) -> Callable[[Transaction], object]:
-    return lambda edit: edits.refer_to_function_attribute(edit, node, name, reference)
-
-
-def _function_of(node: Node) -> Function | None:
-    owner = node.graph.root.owner if node.graph is not None else None
-    return owner if isinstance(owner, Function) else None
+    return (
+        removing,
+        *adding(workspace, node, attribute),
+        RowAction("Change kind", lambda: None, inner=kinds),
+        *referring(workspace, node, name),
+    )
 
 
 def _add(node: Node, schema: Schema | None) -> Row:

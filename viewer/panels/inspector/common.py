@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from model.document import Transaction
 from model.edits import properties, values
@@ -16,6 +18,7 @@ from viewer.workspace import Workspace
 
 Carrier = Model | Graph | Function | Node | Value
 Change = Callable[[Transaction], object]
+T = TypeVar("T")
 
 _MOST_SUGGESTED = 100
 _MANY = 60
@@ -157,6 +160,30 @@ def many(count: int, make: Callable[[int], Row], *last: Row) -> Sequence[Row]:
     if count <= _MANY * 4:
         return [*(make(i) for i in range(count)), *last]
     return LazyRows(count + len(last), lambda i: make(i) if i < count else last[i - count])
+
+
+def moved(items: Sequence[T], index: int, to: int) -> tuple[T, ...]:
+    """Items with one of them at another place."""
+    order = list(items)
+    order.insert(to, order.pop(index))
+    return tuple(order)
+
+
+def movable(
+    workspace: Workspace, row: Row, title: str, index: int, count: int, move: Callable[[Transaction, int], object]
+) -> None:
+    """Let a row of an ordered list be moved: dragged, by its buttons, or with Alt+Up and Alt+Down."""
+
+    def to(place: int) -> None:
+        with workspace.document.edit(title) as edit:
+            move(edit, place)
+
+    row.move = to
+    row.actions = (
+        *row.actions,
+        RowAction("Move up", partial(to, index - 1), "move-up", "up", index > 0),
+        RowAction("Move down", partial(to, index + 1), "move-down", "down", index + 1 < count),
+    )
 
 
 def type_note(workspace: Workspace, value: Value) -> str:

@@ -20,6 +20,8 @@ from viewer.panels.inspector.common import (
     go,
     many,
     metadata_section,
+    movable,
+    moved,
     name_of,
     rename_field,
     section,
@@ -92,39 +94,18 @@ def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Va
     if side == "input" and value.initializer is not None:
         row.note = "has a default"
     of = f"{side} {name_of(value)}"
+    movable(workspace, row, f"Move {of}", index, len(ports), lambda edit, to: move_port(edit, graph, side, index, to))
     row.actions = (
-        RowAction(
-            "Move up",
-            act(workspace, f"Move {of}", _mover(graph, side, index, -1)),
-            icon="move-up",
-            id="up",
-            enabled=index > 0,
-        ),
-        RowAction(
-            "Move down",
-            act(workspace, f"Move {of}", _mover(graph, side, index, 1)),
-            icon="move-down",
-            id="down",
-            enabled=index + 1 < len(ports),
-        ),
+        *row.actions,
         RowAction(f"Remove {side}", act(workspace, f"Remove {of}", _remover(graph, side, value)), "delete", "remove"),
         go(workspace, value),
     )
     return row
 
 
-def _mover(graph: Graph, side: Side, index: int, by: int) -> Callable[[Transaction], object]:
-    def change(edit: Transaction) -> None:
-        move_port(edit, graph, side, index, index + by)
-
-    return change
-
-
 def move_port(edit: Transaction, graph: Graph, side: Side, index: int, to: int) -> None:
     """Give an input or output another place in the list; calls of a function follow."""
-    order = list(_ports(graph, side))
-    order.insert(to, order.pop(index))
-    _set_ports(edit, graph, side, tuple(order))
+    _set_ports(edit, graph, side, moved(_ports(graph, side), index, to))
 
 
 def _set_ports(edit: Transaction, graph: Graph, side: Side, ports: tuple[Value, ...]) -> None:

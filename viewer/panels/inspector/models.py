@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from model import schemas
-from model.attributes import Attribute, AttributeKind, make_attribute
-from model.attributetext import attribute_source, has_text, parse_any, parse_attribute, parse_int
+from model.attributetext import parse_int
 from model.document import Transaction
 from model.edits import functions, properties
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, TrainingInfo
-from viewer.panels.inspector.attributes import attribute_text, kind_text
 from viewer.panels.inspector.common import (
     act,
     add_row,
@@ -25,6 +23,7 @@ from viewer.panels.inspector.common import (
     text_row,
 )
 from viewer.panels.inspector.devices import configurations_section
+from viewer.panels.inspector.formals import function_attributes
 from viewer.panels.inspector.graphs import ports_section
 from viewer.text import bytes_text, display, plural
 from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
@@ -192,86 +191,12 @@ def function_rows(workspace: Workspace, function: Function) -> list[Row]:
         text_row("overload", "Overload", function.overload, called("overload", function.overload)),
         ports_section(workspace, function.body, "input"),
         ports_section(workspace, function.body, "output"),
-        _function_attributes(workspace, function),
+        function_attributes(workspace, function),
         opsets_section(workspace, function),
         _graph_row(workspace, function.body, "Body"),
         description_row(function),
         metadata_section(workspace, function),
     ]
-
-
-def _function_attributes(workspace: Workspace, function: Function) -> Row:
-    count = len(function.attributes) + len(function.attribute_defaults)
-
-    def rows() -> Sequence[Row]:
-        found = [_required_row(workspace, function, name) for name in function.attributes]
-        found += [_default_row(workspace, function, default) for default in function.attribute_defaults]
-        field = Field(f"Add attribute to {name_of(function)}", str, lambda e, t: _add_attribute(e, function, t))
-        row = add_row("Add attribute", field)
-        row.text = "name, or name = default"
-        return [*found, row]
-
-    return section("attributes", "Attributes", count, rows, expanded=count <= 60, common=False)
-
-
-def _names(function: Function) -> tuple[str, ...]:
-    return (*function.attributes, *(a.name for a in function.attribute_defaults))
-
-
-def _add_attribute(edit: Transaction, function: Function, text: str) -> None:
-    name, equals, rest = text.partition("=")
-    name = name.strip()
-    if not name or name in _names(function):
-        raise ModelError(f"{display(name, 60) or 'An empty name'} cannot be added", "It is taken or empty.", function)
-    if equals:
-        value, kind = parse_any(rest)
-        default = make_attribute(name, value, kind)
-        functions.set_signature(edit, function, defaults=(*function.attribute_defaults, default))
-    else:
-        functions.set_signature(edit, function, attributes=(*function.attributes, name))
-
-
-def _required_row(workspace: Workspace, function: Function, name: str) -> Row:
-    row = Row(f"attribute {name}", display(name, 120), "required", style="muted")
-
-    def give_default(edit: Transaction, text: str) -> None:
-        value, kind = parse_any(text)
-        kept = tuple(n for n in function.attributes if n != name)
-        defaults = (*function.attribute_defaults, make_attribute(name, value, kind))
-        functions.set_signature(edit, function, attributes=kept, defaults=defaults)
-
-    row.field = Field(f"Set default of {display(name, 40)}", str, give_default, hint="a default value")
-
-    def remove(edit: Transaction) -> None:
-        functions.set_signature(edit, function, attributes=tuple(n for n in function.attributes if n != name))
-
-    title = f"Remove attribute {display(name, 40)} of {name_of(function)}"
-    row.actions = (RowAction("Remove", act(workspace, title, remove), "delete", "remove"),)
-    return row
-
-
-def _default_row(workspace: Workspace, function: Function, default: Attribute) -> Row:
-    row = Row(f"attribute {default.name}", display(default.name, 120), attribute_text(default), kind_text(default.kind))
-    index = function.attribute_defaults.index(default)
-
-    def put(edit: Transaction, *changed: Attribute) -> None:
-        have = function.attribute_defaults
-        functions.set_signature(edit, function, defaults=(*have[:index], *changed, *have[index + 1 :]))
-
-    def apply(edit: Transaction, text: str) -> None:
-        value = parse_attribute(text, default.kind)
-        put(edit, Attribute(default.name, default.kind, value, default.doc_string))
-
-    if has_text(default.kind):
-        row.field = Field(
-            f"Set default of {display(default.name, 40)}",
-            lambda: attribute_source(default),
-            apply,
-            mono=default.kind is not AttributeKind.STRING,
-        )
-    title = f"Remove attribute {display(default.name, 40)} of {name_of(function)}"
-    row.actions = (RowAction("Remove", act(workspace, title, put), "delete", "remove"),)
-    return row
 
 
 # -- training -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from viewer.panels.inspector.common import name_of, text_row
 from viewer.widgets.fields.rows import Field, Row, Suggestion
 
 
-def _suggest_types(typed: str) -> Sequence[Suggestion]:
+def suggest_types(typed: str) -> Sequence[Suggestion]:
     """Element types that begin like what was typed, with the dimensions typed so far."""
     head, bracket, rest = typed.partition("[")
     return [
@@ -35,7 +35,7 @@ def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, 
         title,
         lambda: "" if declared is None else type_source(declared),
         take,
-        suggest=_suggest_types,
+        suggest=suggest_types,
         mono=True,
         hint="float[batch,3,224,224]",
     )

@@ -20,6 +20,7 @@ from viewer.widgets.fields.editors import (
     is_own_shortcut,
     make_editor,
     needs_escapes,
+    takes_the_document,
     unescaped,
 )
 from viewer.widgets.fields.model import RowRole
@@ -258,7 +259,7 @@ class RowDelegate(QStyledItemDelegate):
         """Tab commits and goes on; so does leaving the field, except into its own list or another window."""
         if watched is not self.editor:
             return False
-        if is_own_shortcut(event):
+        if is_own_shortcut(event) or (takes_the_document(event) and not self.commit()):
             event.accept()
             return True
         if event.type() == QEvent.Type.KeyPress:

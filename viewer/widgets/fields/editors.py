@@ -19,7 +19,7 @@ from PySide6.QtCore import (
     QTimer,
     Signal,
 )
-from PySide6.QtGui import QAction, QKeyEvent, QPainter, QTextOption
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter, QTextOption
 from PySide6.QtWidgets import (
     QCompleter,
     QLineEdit,
@@ -215,6 +215,16 @@ def is_own_shortcut(event: QEvent) -> bool:
         event.type() == QEvent.Type.ShortcutOverride
         and isinstance(event, QKeyEvent)
         and event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+    )
+
+
+def takes_the_document(event: QEvent) -> bool:
+    """Whether a key saves or closes the document: what is being typed belongs to it."""
+    keys = QKeySequence.StandardKey
+    return (
+        event.type() == QEvent.Type.ShortcutOverride
+        and isinstance(event, QKeyEvent)
+        and any(event.matches(key) for key in (keys.Save, keys.SaveAs, keys.Close, keys.Quit))
     )
 
 

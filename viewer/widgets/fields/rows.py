@@ -87,6 +87,7 @@ class Row:
     common    whether it may be edited for several objects at once
     bars      heights of a histogram painted instead of the text; `part` says which of how many rows it spans this is
     expanded  whether its children show at first
+    move      for a row of an ordered list: puts it at another place among those of its siblings that can be moved
     """
 
     key: str
@@ -106,6 +107,7 @@ class Row:
     bars: tuple[int, ...] = ()
     part: tuple[int, int] = (0, 1)
     expanded: bool = False
+    move: Callable[[int], object] | None = None
     children: Sequence[Row] | Callable[[], Sequence[Row]] | None = None
 
     def rows(self) -> Sequence[Row]:

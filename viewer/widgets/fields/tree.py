@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, Signal
-from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
+from PySide6.QtGui import (
+    QAction,
+    QContextMenuEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStyleOptionViewItem, QTreeView, QWidget
 
 from model.document import Document
@@ -16,6 +25,7 @@ from viewer.theme import theme
 from viewer.widgets.fields.delegate import RowDelegate, button_rects
 from viewer.widgets.fields.editors import Editor
 from viewer.widgets.fields.model import RowModel
+from viewer.widgets.fields.reorder import Reorder
 from viewer.widgets.fields.rows import Row, RowAction
 
 _CHEVRON = 10
@@ -42,7 +52,8 @@ class RowTree(QTreeView):
     """Shows rows and edits their fields in the document given.
 
     F2 or Enter edits the value, Shift+F2 the label; Del, Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action
-    of that kind; the menu key lists all. `report` gets what an action was refused with.
+    of that kind; the menu key lists all. Rows of an ordered list are also dragged to another place. `report` gets
+    what an action was refused with.
     """
 
     current_row_changed = Signal(object)  # Row | None
@@ -58,6 +69,7 @@ class RowTree(QTreeView):
         self._updating = False
         self._split = 0.4  # how much of the width the labels take
         self._splitting = False
+        self._reorder = Reorder(self)
         self.setModel(self.rows)
         self.fields = RowDelegate(self)
         self.setItemDelegate(self.fields)
@@ -155,6 +167,14 @@ class RowTree(QTreeView):
         icon("chevron", theme().muted).paint(painter, left, top, _CHEVRON, _CHEVRON)
         painter.restore()
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The rows, and where a dragged one would go."""
+        super().paintEvent(event)
+        if self._reorder.is_dragging:
+            painter = QPainter(self.viewport())
+            self._reorder.paint(painter)
+            painter.end()
+
     # -- editing ---------------------------------------------------------------------------------------------
 
     @property
@@ -189,9 +209,19 @@ class RowTree(QTreeView):
                 return
 
     def finish(self) -> None:
-        """Take what is being typed, or drop it when it is refused: something else will be shown."""
-        if not self.fields.commit_and_close():
+        """Take what is being typed; when it is refused, say so and why, since something else will be shown."""
+        if not self.fields.commit_and_close() and self.editor is not None:
+            typed, reason = display(self.editor.text_now(), 60), self.fields.error_text
+            self.report(ModelError(f"{typed} was not taken: {self.editor.field.title}", reason))
             self.fields.cancel()
+
+    def _stays(self) -> bool:
+        """Whether an open field holds on to the focus: what is typed in it is refused, and must not get lost."""
+        if self.fields.commit_and_close():
+            return False
+        if self.editor is not None:
+            self.editor.setFocus()
+        return True
 
     def run(self, action: RowAction) -> None:
         """Do what a row offers."""
@@ -230,7 +260,10 @@ class RowTree(QTreeView):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """See the class."""
+        """See the class; Esc ends a drag."""
+        if event.key() == Qt.Key.Key_Escape and self._reorder.is_dragging:
+            self._reorder.cancel()
+            return
         index = self.currentIndex()
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         action_id = _KEYS.get((Qt.Key(event.key()), modifiers))
@@ -264,16 +297,22 @@ class RowTree(QTreeView):
         return abs(point.x() - self.columnWidth(0)) <= _SPLIT_REACH
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Between labels and values: move where they part."""
-        self._splitting = event.button() == Qt.MouseButton.LeftButton and self._is_on_split(event.position().toPoint())
-        if not self._splitting:
-            super().mousePressEvent(event)
+        """Between labels and values: move where they part. On a row of an ordered list: perhaps move that."""
+        point = event.position().toPoint()
+        self._splitting = event.button() == Qt.MouseButton.LeftButton and self._is_on_split(point)
+        if self._splitting or self._stays():
+            return
+        super().mousePressEvent(event)
+        if event.button() == Qt.MouseButton.LeftButton and self._button_at(point) is None:
+            self._reorder.press(self.indexAt(point), point)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Move where labels and values part, or show that it can be moved."""
         if self._splitting:
             self._split = min(0.8, max(0.15, event.position().x() / max(1, self.viewport().width())))
             self._place_split()
+            return
+        if event.buttons() & Qt.MouseButton.LeftButton and self._reorder.drag(event.position().toPoint()):
             return
         wanted = Qt.CursorShape.SplitHCursor if self._is_on_split(event.position().toPoint()) else None
         if wanted is not None:
@@ -288,7 +327,7 @@ class RowTree(QTreeView):
             self._splitting = False
             return
         super().mouseReleaseEvent(event)
-        if event.button() != Qt.MouseButton.LeftButton:
+        if event.button() != Qt.MouseButton.LeftButton or self._reorder.release() or self.editor is not None:
             return
         index = self.indexAt(event.position().toPoint())
         action = self._button_at(event.position().toPoint())
@@ -301,7 +340,7 @@ class RowTree(QTreeView):
         """Edit what was hit."""
         point = event.position().toPoint()
         index = self.indexAt(point)
-        if not index.isValid() or self._button_at(point) is not None:
+        if not index.isValid() or self._button_at(point) is not None or self._stays():
             return
         if not self.begin_edit(index):
             self._open_row(index)
@@ -331,7 +370,7 @@ class RowTree(QTreeView):
         """Everything that can be done with the row."""
         keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
         index = self.currentIndex() if keyboard else self.indexAt(event.pos())
-        if index.isValid():
+        if index.isValid() and not self._stays():
             self._set_current(index)
             position = self.visualRect(index).center() if keyboard else event.pos()
             self.menu(index).popup(self.viewport().mapToGlobal(position))

@@ -1,6 +1,7 @@
 """Attributes through the inspector's widgets: shown, typed, chosen, stepped, converted, refused."""
 
 import numpy as np
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLineEdit
 
@@ -216,3 +217,74 @@ def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
     workspace.document.undo()
     assert len(window.elements.values) >= 100_000
     window.close()
+
+
+def test_an_attribute_is_described_and_its_kind_chosen(qtbot, net):
+    panel, workspace, _, _, concat = net
+    workspace.selection.set([concat])
+    write(qtbot, panel, "attributes", "axis", "doc_string", text="which way")
+    assert concat.attributes["axis"].doc_string == "which way"
+    write(qtbot, panel, "attributes", "axis", text="2")
+    assert concat.attributes["axis"].doc_string == "which way"
+    write(qtbot, panel, "attributes", "axis", "kind", text="ints")
+    assert concat.attributes["axis"].value == (2,)
+    write(qtbot, panel, "attributes", "axis", "kind", text="number")
+    assert "no kind of attribute" in panel.tree.fields.error_text
+
+
+def test_a_list_of_types_is_written(qtbot, panel, workspace):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "+", text="types = 1")
+    write(qtbot, panel, "attributes", "types", "kind", text="types")
+    write(qtbot, panel, "attributes", "types", text="float[1,N], seq(int64)")
+    assert [str(t) for t in node.attributes["types"].value] == ["float[1,N]", "seq(int64)"]
+    write(qtbot, panel, "attributes", "types", text="float[1,N], sequence of numbers")
+    assert panel.tree.fields.error_text
+
+
+@pytest.mark.parametrize("kind", ["tensors", "sparse tensors", "graphs"])
+def test_lists_of_tensors_and_graphs_grow_move_and_shrink(qtbot, panel, workspace, kind):
+    node = relu(workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "+", text="many = 1")
+    write(qtbot, panel, "attributes", "many", "kind", text=kind)
+    for _ in range(2):
+        press(qtbot, panel, "attributes", "many", title=f"Add a {kind[:-1]}")
+    first, second = node.attributes["many"].value
+    press(qtbot, panel, "attributes", "many", "element 1", title="Move up")
+    assert node.attributes["many"].value == (second, first)
+    press(qtbot, panel, "attributes", "many", "element 0", title="Remove")
+    assert node.attributes["many"].value == (first,)
+    for _ in range(3):
+        workspace.document.undo()
+    assert node.attributes["many"].value == (first,)
+    assert all(graph.owner is node for graph in node.attributes["many"].graphs)
+
+
+def test_a_reference_becomes_a_value_again(qtbot, workspace):
+    function = workspace.model.functions[0]
+    with workspace.document.edit("Signature") as edit:
+        edit.do(SetField(function, "attributes", ("where",)))
+    node = function.body.nodes.first
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "axis", text="0")
+    write(qtbot, panel, "attributes", "axis", "doc_string", text="way")
+    write(qtbot, panel, "attributes", "axis", "reference", text="where")
+    assert (node.attributes["axis"].reference, node.attributes["axis"].doc_string) == ("where", "way")
+    write(qtbot, panel, "attributes", "axis", "reference", text="")
+    assert (node.attributes["axis"].reference, node.attributes["axis"].value) == ("", 1)
+
+
+def test_renaming_keeps_the_reference(qtbot, workspace):
+    function = workspace.model.functions[0]
+    with workspace.document.edit("Signature") as edit:
+        edit.do(SetField(function, "attributes", ("where",)))
+    node = function.body.nodes.first
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "+", text="odd = 1")
+    choose(panel, "attributes", "odd", titles=["Take from function attribute", "where"])
+    write(qtbot, panel, "attributes", "odd", text="even", column=0)
+    assert node.attributes["even"].reference == "where"

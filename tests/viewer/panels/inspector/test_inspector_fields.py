@@ -104,3 +104,46 @@ def test_what_was_collapsed_stays_so(panel, workspace):
     panel.tree.collapse(inputs)
     workspace.selection.set([second])
     assert not panel.tree.isExpanded(panel.tree.rows.find("inputs").siblingAtColumn(0))
+
+
+def test_a_refused_text_holds_on_when_another_row_is_clicked(qtbot, panel, workspace):
+    workspace.selection.set([workspace.model])
+    editor = begin(qtbot, panel, "ir_version")
+    editor.selectAll()
+    qtbot.keyClicks(editor, "ten")
+    elsewhere = panel.tree.visualRect(index(panel, "model_version")).center()
+    for click in (qtbot.mouseClick, qtbot.mouseDClick):
+        click(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=elsewhere)
+        assert panel.tree.editor is editor
+        assert (editor.text(), editor.hasFocus()) == ("ten", True)
+        assert "not a whole number" in panel.tree.fields.error_text
+    qtbot.keyClick(editor, Qt.Key.Key_Escape)
+    assert panel.tree.editor is None
+    qtbot.mouseDClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=elsewhere)
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("model_version",)
+
+
+def test_a_refused_text_is_told_when_something_else_is_shown(qtbot, panel, workspace, heard):
+    messages = heard(workspace.messaged)
+    workspace.selection.set([workspace.model])
+    editor = begin(qtbot, panel, "ir_version")
+    editor.selectAll()
+    qtbot.keyClicks(editor, "ten")
+    before = workspace.model.ir_version
+    workspace.selection.set([relu(workspace)])
+    assert "ten was not taken" in messages[0].title
+    assert "not a whole number" in messages[0].detail
+    assert (workspace.model.ir_version, panel.tree.editor) == (before, None)
+
+
+def test_saving_takes_what_is_being_typed_and_waits_for_what_is_refused(qtbot, panel, workspace):
+    saved = []
+    QShortcut(QKeySequence("Ctrl+S"), panel).activated.connect(lambda: saved.append(workspace.model.ir_version))
+    panel.activateWindow()
+    workspace.selection.set([workspace.model])
+    editor = begin(qtbot, panel, "ir_version")
+    for text, expected in (("ten", []), ("9", [9])):
+        editor.selectAll()
+        qtbot.keyClicks(editor, text)
+        qtbot.keyClick(editor, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+        assert saved == expected

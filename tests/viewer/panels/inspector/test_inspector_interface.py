@@ -1,10 +1,12 @@
 """Values, graphs, functions and the model through the inspector's widgets."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication
 
-from model.attributes import make_attribute
+from model.attributes import Attribute, AttributeKind, make_attribute
 from model.types import ElementType, Shape, TensorType
-from tests.viewer.panels.inspector.hands import index, press, relu, row, write
+from tests.viewer.panels.inspector.hands import choose, index, press, relu, row, write
 from viewer.text import type_text
 
 
@@ -137,3 +139,84 @@ def test_a_models_fields(qtbot, panel, workspace):
     assert model.configurations[0].devices == ("cpu:0", "cpu:1")
     write(qtbot, panel, "training", "training 0", "update", text="w = y")
     assert "No initializer" in panel.tree.fields.error_text
+
+
+def test_a_functions_attribute_goes_between_required_and_default(qtbot, panel, workspace):
+    function = workspace.model.functions[0]
+    call = workspace.model.graph.nodes.last
+    workspace.selection.set([function])
+    write(qtbot, panel, "attributes", "+", text="beta")
+    write(qtbot, panel, "attributes", "attribute beta", text="0.5")
+    assert (function.attributes, function.attribute_defaults) == ((), (make_attribute("beta", 0.5),))
+    write(qtbot, panel, "attributes", "attribute beta", "kind", text="int")
+    write(qtbot, panel, "attributes", "attribute beta", "doc_string", text="how much")
+    assert function.attribute_defaults == (Attribute("beta", AttributeKind.INT, 0, "how much"),)
+    workspace.selection.set([call])
+    write(qtbot, panel, "attributes", "beta", text="3")
+    workspace.selection.set([function])
+    write(qtbot, panel, "attributes", "attribute beta", text="gain", column=0)
+    assert call.attributes["gain"].value == 3
+    choose(panel, "attributes", "attribute gain", titles=["Make it required"])
+    assert (function.attributes, function.attribute_defaults) == (("gain",), ())
+    write(qtbot, panel, "attributes", "+", text="gain")
+    assert "attribute gain already" in panel.tree.fields.error_text
+
+
+def drag(qtbot, panel, path, onto, *, below=False, escape=False):
+    """Drag a row with the left button to before another one, or behind it."""
+    viewport = panel.tree.viewport()
+    start = panel.tree.visualRect(index(panel, *path).siblingAtColumn(0)).center()
+    area = panel.tree.visualRect(index(panel, *onto).siblingAtColumn(0))
+    end = QPoint(start.x(), area.bottom() - 1 if below else area.top() + 1)
+    qtbot.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start)
+    for step in (1, 2, 3):
+        position = start + (end - start) * step / 3
+        event = QMouseEvent(
+            QEvent.Type.MouseMove,
+            QPointF(position),
+            QPointF(viewport.mapToGlobal(position)),
+            Qt.MouseButton.NoButton,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+        QApplication.sendEvent(viewport, event)
+        viewport.grab()
+    if escape:
+        qtbot.keyClick(panel.tree, Qt.Key.Key_Escape)
+    qtbot.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=end)
+
+
+def test_inputs_and_outputs_are_dragged_to_another_place(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    workspace.selection.set([graph])
+    for text in ("a", "b"):
+        write(qtbot, panel, "inputs", "+", text=text)
+
+    def names():
+        return [v.name for v in graph.inputs]
+
+    drag(qtbot, panel, ("inputs", "input 3 b"), ("inputs", "input 0 x"))
+    assert names() == ["b", "x", "flag", "a"]
+    drag(qtbot, panel, ("inputs", "input 0 b"), ("inputs", "input 2 flag"), below=True)
+    assert names() == ["x", "flag", "b", "a"]
+    drag(qtbot, panel, ("inputs", "input 0 x"), ("inputs", "+"), below=True)
+    assert names() == ["flag", "b", "a", "x"]
+    before = workspace.document.current
+    drag(qtbot, panel, ("inputs", "input 0 flag"), ("inputs", "input 0 flag"), below=True)
+    drag(qtbot, panel, ("inputs", "input 0 flag"), ("inputs", "input 3 x"), below=True, escape=True)
+    assert workspace.document.current is before
+    workspace.document.undo()
+    assert names() == ["x", "flag", "b", "a"]
+    write(qtbot, panel, "outputs", "+", text="chosen")
+    drag(qtbot, panel, ("outputs", "output 1 chosen"), ("outputs", "output 0 y"))
+    assert [v.name for v in graph.outputs] == ["chosen", "y"]
+
+
+def test_a_functions_inputs_are_dragged_and_its_calls_follow(qtbot, panel, workspace):
+    function, call = workspace.model.functions[0], workspace.model.graph.nodes.last
+    passed = call.inputs[0]
+    workspace.selection.set([function])
+    write(qtbot, panel, "inputs", "+", text="bias")
+    drag(qtbot, panel, ("inputs", "input 1 bias"), ("inputs", "input 0 x"))
+    assert [v.name for v in function.body.inputs] == ["bias", "x"]
+    assert call.inputs == (None, passed)

@@ -1,0 +1,101 @@
+"""Device configurations: those of the model, and how the values of a node are spread over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from model.document import Transaction
+from model.edits.nodes import set_device_configurations
+from model.edits.properties import set_configurations
+from model.errors import ModelError
+from model.graph import DeviceConfiguration, Model, Node, NodeDeviceConfiguration, ShardingSpec
+from model.steps import SetField
+from model.types import TensorType
+
+
+def rename_configuration(edit: Transaction, configuration: DeviceConfiguration, name: str) -> None:
+    """Call a device configuration of the model something else; nodes that take part in it follow."""
+    if not name:
+        raise ModelError("A device configuration needs a name", "The name is empty.", edit.model)
+    old = configuration.name
+    renamed = (replace(c, name=name) if c is configuration else c for c in edit.model.configurations)
+    set_configurations(edit, tuple(renamed))
+    for node in _parts_of(edit.model, old):
+        mine = (
+            replace(c, configuration_id=name) if c.configuration_id == old else c for c in node.device_configurations
+        )
+        edit.do(SetField(node, "device_configurations", tuple(mine)))
+
+
+def remove_configuration(edit: Transaction, configuration: DeviceConfiguration) -> None:
+    """Take a device configuration out of the model, and every node's part in it."""
+    set_configurations(edit, tuple(c for c in edit.model.configurations if c is not configuration))
+    if any(c.name == configuration.name for c in edit.model.configurations):
+        return
+    for node in _parts_of(edit.model, configuration.name):
+        kept = tuple(c for c in node.device_configurations if c.configuration_id != configuration.name)
+        edit.do(SetField(node, "device_configurations", kept))
+
+
+def _parts_of(model: Model, name: str) -> Iterator[Node]:
+    """Nodes that take part in a configuration."""
+    for graph in model.graphs():
+        for node in graph.nodes:
+            if any(c.configuration_id == name for c in node.device_configurations):
+                yield node
+
+
+def put_device_configuration(
+    edit: Transaction, node: Node, index: int, configuration: NodeDeviceConfiguration | None
+) -> None:
+    """Replace or (None) remove one of a node's device configurations."""
+    mine = node.device_configurations
+    middle = () if configuration is None else (configuration,)
+    set_device_configurations(edit, node, (*mine[:index], *middle, *mine[index + 1 :]))
+
+
+def put_sharding(edit: Transaction, node: Node, index: int, place: int, spec: ShardingSpec | None) -> None:
+    """Replace, add (`place` past the end) or (None) remove how one value is spread in a node's configuration.
+
+    Refuses a value the node has no part in, one that is given already, devices the configuration has not, and axes
+    the value has not.
+    """
+    configuration = node.device_configurations[index]
+    others = (*configuration.sharding[:place], *configuration.sharding[place + 1 :])
+    if spec is not None:
+        if any(other.tensor_name == spec.tensor_name for other in others):
+            raise ModelError(f"{spec.tensor_name} is given already", "Edit it in its own row.", node)
+        _check_value(node, spec)
+        _check_devices(edit.model, node, configuration, spec)
+    middle = () if spec is None else (spec,)
+    sharding = (*configuration.sharding[:place], *middle, *configuration.sharding[place + 1 :])
+    put_device_configuration(edit, node, index, replace(configuration, sharding=sharding))
+
+
+def _check_value(node: Node, spec: ShardingSpec) -> None:
+    values = {v.name: v for v in (*node.inputs, *node.outputs) if v is not None}
+    value = values.get(spec.tensor_name)
+    if value is None:
+        raise ModelError(
+            f"{node.title} has no input or output {spec.tensor_name!r}", f"It has: {', '.join(values)}.", node
+        )
+    kind = value.type
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return
+    rank = kind.shape.rank
+    for dimension in spec.dimensions:
+        if not -rank <= dimension.axis < rank:
+            raise ModelError(f"{value.name} has no axis {dimension.axis}", f"Its shape is {kind.shape}.", node)
+
+
+def _check_devices(model: Model, node: Node, configuration: NodeDeviceConfiguration, spec: ShardingSpec) -> None:
+    groups = dict(spec.device_groups)
+    known = next((c for c in model.configurations if c.name == configuration.configuration_id), None)
+    if known is None:
+        return
+    single = (*(d for d in spec.devices if d not in groups), *(d for group in groups.values() for d in group))
+    for device in single:
+        if not 0 <= device < known.num_devices:
+            have = f"Its devices are 0 to {known.num_devices - 1}; a group is given its devices first."
+            raise ModelError(f"{known.name} has no device {device}", have, node)

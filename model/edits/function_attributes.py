@@ -1,0 +1,87 @@
+"""The formal attributes of a function: those a call must give, and those that have a default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from model.attributes import Attribute
+from model.document import Transaction
+from model.edits.attributes import rename_attribute
+from model.edits.functions import calls_of, set_signature
+from model.errors import ModelError
+from model.graph import Function, Node
+from model.steps import SetAttribute
+
+
+def formal_names(function: Function) -> tuple[str, ...]:
+    """Every attribute a call may give: first those it must."""
+    return (*function.attributes, *(default.name for default in function.attribute_defaults))
+
+
+def require(edit: Transaction, function: Function, name: str, place: int | None = None) -> None:
+    """Let calls have to give an attribute: a new one, or one whose default is dropped."""
+    if not name or name in function.attributes:
+        raise _taken(function, name)
+    names = list(function.attributes)
+    names.insert(len(names) if place is None else place, name)
+    kept = tuple(default for default in function.attribute_defaults if default.name != name)
+    set_signature(edit, function, attributes=tuple(names), defaults=kept)
+
+
+def set_default(edit: Transaction, function: Function, default: Attribute) -> None:
+    """Give an attribute a default, whether it is new, was required or had another one."""
+    if not default.name:
+        raise _taken(function, "")
+    have = function.attribute_defaults
+    index = next((i for i, old in enumerate(have) if old.name == default.name), len(have))
+    required = tuple(name for name in function.attributes if name != default.name)
+    set_signature(edit, function, attributes=required, defaults=(*have[:index], default, *have[index + 1 :]))
+
+
+def remove(edit: Transaction, function: Function, name: str) -> None:
+    """Take a formal attribute away; refused while the body takes a value from it. Calls no longer give it."""
+    reference = next(_references(function, name), None)
+    if reference is not None:
+        node, attribute = reference
+        raise ModelError(f"{name} is used", f"{attribute.name} of {node.title} takes its value from it.", node)
+    kept = tuple(default for default in function.attribute_defaults if default.name != name)
+    set_signature(edit, function, attributes=tuple(n for n in function.attributes if n != name), defaults=kept)
+    for call in calls_of(edit.model, function):
+        if name in call.attributes:
+            edit.do(SetAttribute(call, name, None))
+
+
+def rename(edit: Transaction, function: Function, old: str, new: str) -> None:
+    """Call a formal attribute something else; the body and all calls follow."""
+    if new == old:
+        return
+    if not new or new in formal_names(function):
+        raise _taken(function, new)
+    set_signature(
+        edit,
+        function,
+        attributes=tuple(new if name == old else name for name in function.attributes),
+        defaults=tuple(replace(d, name=new) if d.name == old else d for d in function.attribute_defaults),
+    )
+    for node, attribute in list(_references(function, old)):
+        edit.do(SetAttribute(node, attribute.name, replace(attribute, reference=new)))
+    for call in calls_of(edit.model, function):
+        if old in call.attributes:
+            rename_attribute(edit, call, old, new)
+
+
+def _references(function: Function, name: str) -> Iterator[tuple[Node, Attribute]]:
+    """Where the body takes a value from an attribute."""
+    for graph in function.body.walk():
+        for node in graph.nodes:
+            for attribute in node.attributes.values():
+                if attribute.reference == name:
+                    yield node, attribute
+
+
+def _taken(function: Function, name: str) -> ModelError:
+    if not name:
+        return ModelError("An attribute needs a name", "The name is empty.", function)
+    have = ", ".join(formal_names(function))
+    return ModelError(f"{function.name} has an attribute {name} already", f"It has: {have}.", function)
