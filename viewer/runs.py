@@ -26,6 +26,7 @@ from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
 from model.queries.topology import upstream
 from viewer.changes import is_in_model
+from viewer.edge_notes import EdgeNotes
 from viewer.jobs import Job
 from viewer.overlays import Overlays
 from viewer.results import Record
@@ -122,6 +123,7 @@ class RunControl(QObject):
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
         self.overlays = Overlays(workspace)
+        self.edge_notes = EdgeNotes(workspace)
         self.testing = Testing(workspace)
         self.nodes_finished.connect(self.marks.finished)
 

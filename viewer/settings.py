@@ -42,6 +42,10 @@ GROUPS = Option(
     help="In large graphs, in all, or in none.",
 )  # fmt: skip
 FOLD_SHARED = Option("graph/fold-shared-constants", True, "Show Constants that several nodes use inside each of them")
+EDGE_NOTES = Option(
+    "graph/edge-notes", "range", "Values on edges after a run",
+    choices=("none", "range", "mean", "zeros", "histogram"),
+)  # fmt: skip
 WHEEL_ZOOMS = Option("graph/wheel-zooms", False, "Mouse wheel zooms without Ctrl")
 RESTORE_VIEW = Option("graph/restore-view", True, "Return to where a file was left")
 RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified file that changed on disk")
@@ -53,7 +57,8 @@ LAST_FOLDER = Option("files/folder", "")
 
 #: What the preferences show, in order.
 PREFERENCES: tuple[Option[Any], ...] = (
-    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, WHEEL_ZOOMS,
+    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, EDGE_NOTES,
+    WHEEL_ZOOMS,
     RESTORE_VIEW, RELOAD_SILENTLY,
     RUN_IN_PROCESS,
 )  # fmt: skip

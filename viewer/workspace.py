@@ -21,6 +21,7 @@ from viewer.types import Types
 from viewer.visits import Visit, Visits
 
 if TYPE_CHECKING:
+    from viewer.canvas.notes import Note
     from viewer.pairing import Comparing
     from viewer.results import Results
     from viewer.runs import RunControl
@@ -58,6 +59,7 @@ class Workspace(QObject):
     grouped = Signal(object, str, object)  # Mapping[Node, str] or None, what the words are, their order; see `group`
     comparing_changed = Signal()
     overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
+    noted = Signal(object)  # set[Value]: what a run says beside their edges is another now; None: of any. See note_of
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
     def __init__(
@@ -81,6 +83,8 @@ class Workspace(QObject):
         self.run_state = ""  # for the status line; see set_run_state
         #: Which part of the graph is in view, comparable by ==; set by the view.
         self.spot: Callable[[], object] = lambda: None
+        #: What is written beside the edges of a value; set by whoever runs.
+        self.note_of: Callable[[Value], Note | None] = lambda _value: None
         self._graph = document.model.graph
         self.visits = Visits(self._here, self)
         self.changes.removed.connect(self._leave_removed)

@@ -78,6 +78,7 @@ class Action:
     title      as in the menu, with an & before its mnemonic and … when it asks more
     run        does it; called only while `enabled` is true. Errors of the person are ModelError
     menu       where it stands; None: only in the palette. `section` groups within the menu, by number
+    submenu    the title of a menu within the menu that holds it; those of one submenu stand together
     shortcut   Qt's portable key texts, first one shown: ("Ctrl+Shift+Z", "Ctrl+Y")
     on_graph   the shortcut works only while the graph has the focus (Space, arrows, Backspace, letters)
     enabled    whether it makes sense now; must be cheap, it is asked after every change of selection
@@ -95,6 +96,7 @@ class Action:
     run: Callable[[Context], object]
     menu: Menu | None = None
     section: int = 0
+    submenu: str = ""
     shortcut: tuple[str, ...] = ()
     on_graph: bool = False
     enabled: Callable[[Context], bool] = with_document

@@ -115,10 +115,14 @@ class ActionBinding(QObject):
     def _fill(self, menu: QMenu, mine: list[Action]) -> None:
         mine = sorted(mine, key=lambda one: (list(Menu).index(one.menu) if one.menu else -1, one.section))
         previous = None
+        submenus: dict[str, QMenu] = {}
         for one in mine:
             if previous is not None and (one.menu, one.section) != (previous.menu, previous.section):
                 menu.addSeparator()
-            menu.addAction(self._qactions[one.id])
+            if one.submenu and one.submenu not in submenus:
+                submenus[one.submenu] = menu.addMenu(one.submenu)
+                submenus[one.submenu].setToolTipsVisible(True)
+            submenus.get(one.submenu, menu).addAction(self._qactions[one.id])
             previous = one
 
     def add_graph_shortcuts(self, view: QWidget) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from PySide6.QtWidgets import QFileDialog
 
 from model.graph import Node, Value
-from viewer.actions.action import Action, Context, Menu
+from viewer.actions.action import Action, Context, Menu, always
 from viewer.dialogs.files import ask_save
+from viewer.settings import EDGE_NOTES
 
 
 def _run(context: Context) -> None:
@@ -143,11 +144,42 @@ def _overlay_file(context: Context) -> None:
         context.opened.runs.overlays.load(Path(name))
 
 
+_COLOURS = "Colo&ur Nodes"
+
+
+def _is_overlay(kind: str, context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and workspace.runs.overlays.kind == kind
+
+
+def _set_edge_notes(kind: str, context: Context) -> None:
+    context.window.settings.set(EDGE_NOTES, kind)
+
+
+def _edge_note(kind: str, title: str) -> Action:
+    return Action(
+        id=f"run.edges_{kind}",
+        title=title,
+        run=partial(_set_edge_notes, kind),
+        enabled=always,
+        checked=lambda context: context.window.settings.get(EDGE_NOTES) == kind,
+        menu=Menu.RUN,
+        section=8,
+        submenu="Values on &Edges",
+        tip="What stands beside each edge of the graph after a run.",
+        words="label statistic sparkline show",
+    )
+
+
 def _colour_by(kind: str, title: str) -> Action:
     return Action(
         id=f"run.colour_{kind}",
         title=f"Colour by {title}",
         run=partial(_overlay, kind),
+        checked=partial(_is_overlay, kind),
+        menu=Menu.RUN,
+        section=7,
+        submenu=_COLOURS,
         enabled=_has_results,
         words="overlay heat map legend statistic",
     )
@@ -167,14 +199,25 @@ _OVERLAYS = {
     "non_finite": "NaN and Infinities",
 }
 
+_EDGE_NOTES = {
+    "range": "Edges Show the Range",
+    "mean": "Edges Show Mean and Deviation",
+    "zeros": "Edges Show the Share of Zeros",
+    "histogram": "Edges Show a Histogram",
+    "none": "Edges Show Types Only",
+}
+
 ACTIONS = (
+    *(_edge_note(kind, title) for kind, title in _EDGE_NOTES.items()),
     *(_colour_by(kind, title) for kind, title in _OVERLAYS.items()),
     Action(
         id="run.colour_none",
         title="Colour by Operator Category",
         run=partial(_overlay, ""),
+        checked=partial(_is_overlay, ""),
         menu=Menu.RUN,
         section=7,
+        submenu=_COLOURS,
         words="overlay remove heat map",
     ),
     Action(
@@ -183,6 +226,7 @@ ACTIONS = (
         run=_overlay_file,
         menu=Menu.RUN,
         section=7,
+        submenu=_COLOURS,
         tip="JSON or CSV: names of nodes or values, and a number each.",
         words="overlay heat map import",
     ),

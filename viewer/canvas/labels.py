@@ -14,6 +14,7 @@ from model.types import TensorType, Type
 from viewer.canvas.captions import short_shape
 from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
 from viewer.canvas.grid import Grid, Ids
+from viewer.canvas.notes import SPACE, Note, NoteOf, no_note, note_width
 from viewer.canvas.scene import Real, Scene
 from viewer.text import element_text, type_text
 
@@ -29,13 +30,22 @@ _MOST_CONSUMERS = 50
 _TILE = 3000.0  # labels of more than this at once are compared tile by tile
 
 
+Rect = tuple[float, float, float, float]  # left, top, width, height
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text centred in a box [left, top, width, height]."""
+    """A text, and beside it or below it what a run found out, centred in a box.
+
+    `short` is what to show instead where there is no room for this.
+    """
 
     edge: int
     text: str
-    rect: tuple[float, float, float, float]
+    rect: Rect
+    note: Note | None = None
+    stacked: bool = False
+    short: Label | None = None
 
 
 def short_type(type_: Type | None) -> str:
@@ -65,13 +75,16 @@ class Labels:
     none comes or goes while panning.
     """
 
-    def __init__(self, scene: Scene, measure: Measure, type_of: TypeOf) -> None:
+    def __init__(self, scene: Scene, measure: Measure, type_of: TypeOf, note_of: NoteOf = no_note) -> None:
         self._scene = scene
         self._measure = measure
         self._type_of = type_of
+        self._note_of = note_of
         self._placed: dict[int, Label | None] = {}
-        self._free: dict[int, bool] = {}
+        self._decided: dict[int, Label | None] = {}  # as it is shown; None: there is no room
         model = scene.drawing.graph.model
+        self._is_down = scene.drawing.options.direction == "down"
+        self._has_notes = False
         self._is_spread = model is not None and bool(model.configurations)
         self._first = self._labelled_edges()
         starts = self._start_points()
@@ -97,12 +110,17 @@ class Labels:
         return layout.route_points[layout.route_starts[self._first]].astype(np.float64)
 
     def forget(self, edges: Iterable[int] | None = None) -> None:
-        """The types of these edges' values changed (None: any): place their labels anew."""
+        """The types or notes of these edges' values changed (None: any): place their labels anew."""
         if edges is None:
             self._placed.clear()
         for edge in edges or ():
             self._placed.pop(edge, None)
-        self._free.clear()
+        self._decided.clear()
+
+    @property
+    def reach(self) -> float:
+        """How far around an edge's start labels may change with its own: a longer one makes neighbours shorter."""
+        return 3 * MARGIN if self._has_notes else MARGIN
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
         """The labels that may reach into an area; a large one is gone through tile by tile."""
@@ -133,10 +151,10 @@ class Labels:
             and label.rect[1] <= bottom
             and label.rect[1] + label.rect[3] >= top
         ]
-        new = [label for label in inside if label.edge not in self._free]
+        new = [label for label in inside if label.edge not in self._decided]
         if new:
             self._decide(new, placed)
-        return [label for label in inside if self._free[label.edge]]
+        return [label for first in inside if (label := self._decided[first.edge]) is not None]
 
     def _text(self, edge: int) -> str:
         drawing = self._scene.drawing
@@ -154,33 +172,68 @@ class Labels:
 
     def _place(self, edge: int) -> Label | None:
         text = self._text(edge)
+        drawing = self._scene.drawing
+        note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
+        points = self._scene.pieces[self._scene.pieces_of(edge)]
+        if not (text or note) or not len(points):
+            return None
+        width = self._measure.width(text, Style.LABEL)
+        plain = Label(edge, text, self._box(points, width)) if text else None
+        if note is None:
+            return plain
+        self._has_notes = True
+        alone = note_width(note, self._measure)
+        short = Label(edge, "", self._box(points, alone), note, short=plain)
         if not text:
-            return None
-        scene = self._scene
-        points = scene.pieces[scene.pieces_of(edge)]
-        if not len(points):
-            return None
-        width = self._measure.width(text, Style.LABEL) + 2 * PADDING
-        down = scene.drawing.options.direction == "down"
-        away = _AWAY if down else width / 2 + 8.0
-        x, y = _point_after(points, away, axis=1 if down else 0)
-        return Label(edge, text, (round(x - width / 2), round(y - HEIGHT / 2), width, HEIGHT))
+            return short
+        if self._is_down:
+            return Label(edge, text, self._box(points, width + SPACE + alone), note, short=short)
+        return Label(edge, text, self._box(points, max(width, alone), lines=2), note, stacked=True, short=short)
+
+    def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
+        """Where a label with a text of this width lies on an edge with these pieces."""
+        width, height = width + 2 * PADDING, lines * HEIGHT
+        away = _AWAY if self._is_down else width / 2 + 8.0
+        x, y = _point_after(points, away, axis=1 if self._is_down else 0)
+        return round(x - width / 2), round(y - height / 2), width, height
 
     def _decide(self, new: list[Label], near: list[Label]) -> None:
-        """Whether each of some labels is free of boxes and of labels of earlier edges."""
+        """What is shown of some labels: what covers no box, and no label of an earlier edge."""
         scene = self._scene
+        low, high = _corners(near)
+        boxes = scene.box_grid.in_rect(*low.min(0).tolist(), *high.max(0).tolist())
+        boxes = boxes[scene.kinds[boxes] != Kind.CONTAINER]
+        near = self._shortened(near, boxes, among_each_other=True)
+        near = self._shortened(near, boxes)
+        edges = {label.edge for label in new}
+        new = [label for label in near if label.edge in edges]
         low, high = _corners(new)
         near_low, near_high = _corners(near)
         earlier = np.array([label.edge for label in near]) < np.array([[label.edge] for label in new])
         taken = _overlap(low, high, near_low - 2, near_high + 2) & earlier
-        free: NDArray[np.bool_] = np.logical_not(taken.any(axis=1))
-        boxes = scene.box_grid.in_rect(*low.min(0).tolist(), *high.max(0).tolist())
-        boxes = boxes[scene.kinds[boxes] != Kind.CONTAINER]
-        if len(boxes):
-            corners = scene.corners[boxes]
-            free &= np.logical_not(_overlap(low, high, corners[:, :2], corners[:, 2:]).any(axis=1))
+        free = np.logical_not(taken.any(axis=1)) & self._off_boxes(low, high, boxes)
         for label, is_free in zip(new, free, strict=True):
-            self._free[label.edge] = bool(is_free)
+            self._decided[label.edge] = label if is_free else None
+
+    def _shortened(self, labels: list[Label], boxes: Ids, *, among_each_other: bool = False) -> list[Label]:
+        """Labels in their short form where a box, or also where another label, is in the way of the long one."""
+        if all(label.short is None for label in labels):
+            return labels
+        low, high = _corners(labels)
+        crowded = np.logical_not(self._off_boxes(low, high, boxes))
+        if among_each_other:
+            touching = _overlap(low, high, low - 2, high + 2)
+            np.fill_diagonal(touching, False)
+            crowded |= touching.any(axis=1)
+        pairs = zip(labels, crowded.tolist(), strict=True)
+        return [label.short if label.short is not None and is_crowded else label for label, is_crowded in pairs]
+
+    def _off_boxes(self, low: Real, high: Real, boxes: Ids) -> NDArray[np.bool_]:
+        if not len(boxes):
+            return np.ones(len(low), np.bool_)
+        corners = self._scene.corners[boxes]
+        covered = _overlap(low, high, corners[:, :2], corners[:, 2:]).any(axis=1)
+        return np.asarray(np.logical_not(covered))
 
 
 def _corners(labels: list[Label]) -> tuple[Real, Real]:

@@ -15,11 +15,14 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF, QStaticText, QTextOption
 
 from model.progress import SILENT, Progress
+from viewer.canvas import notes
 from viewer.canvas.colouring import Colouring, by_category
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.grid import Ids
-from viewer.canvas.labels import Labels
+from viewer.canvas.labels import HEIGHT as LABEL_HEIGHT
+from viewer.canvas.labels import PADDING, Labels
+from viewer.canvas.notes import Note
 from viewer.canvas.scene import Real, Scene
 from viewer.theme import Theme
 
@@ -351,12 +354,39 @@ class ScenePainter:
     def _paint_labels(self, painter: QPainter, area: Area) -> None:
         assert self._labels is not None
         theme, fonts = self._theme, self._fonts
-        inset = (16.0 - fonts.height(Style.LABEL)) / 2
+        inset = (LABEL_HEIGHT - fonts.height(Style.LABEL)) / 2
         for label in self._labels.in_rect(*area):
             left, top, width, height = label.rect
             source = int(self.scene.drawing.edges[label.edge, 0])
             painter.fillRect(QRectF(left, top, width, height), self._ground(self.scene.boxes[source].parent))
-            self._text(painter, left + 3.0, top + inset, label.text, Style.LABEL, theme.muted)
+            x = left + PADDING
+            if label.text:
+                self._text(painter, x, top + inset, label.text, Style.LABEL, theme.muted)
+            if label.stacked:
+                top += LABEL_HEIGHT
+            elif label.text:
+                x += fonts.width(label.text, Style.LABEL) + notes.SPACE
+            if label.note is not None:
+                self._paint_note(painter, label.note, x, top, top + inset)
+
+    def _paint_note(self, painter: QPainter, note: Note, x: float, top: float, line: float) -> None:
+        """What a run says of a value: what is wrong, an outline, words; left to right from x."""
+        theme, fonts = self._theme, self._fonts
+        if note.alarm:
+            self._text(painter, x, line, note.alarm, Style.LABEL, theme.stale if note.stale else theme.error)
+            x += fonts.width(note.alarm, Style.LABEL) + notes.SPACE
+        if note.bars:
+            high = np.array(note.bars) * notes.HEIGHT
+            bars = np.empty((len(high), 4))
+            bars[:, 0] = x + np.arange(len(high)) * notes.BAR
+            bars[:, 1] = top + (LABEL_HEIGHT + notes.HEIGHT) / 2 - high
+            bars[:, 2], bars[:, 3] = notes.BAR, high
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.stale if note.stale else theme.accent)
+            draw_rects(painter, bars)
+            x += len(high) * notes.BAR + notes.SPACE
+        if note.text:
+            self._text(painter, x, line, note.text, Style.LABEL, theme.muted if note.stale else theme.text)
 
     def _text(self, painter: QPainter, x: float, y: float, text: str, style: Style, color: QColor) -> None:
         """Write one line; shaped once and kept."""

@@ -21,8 +21,9 @@ from viewer.canvas.colouring import Colouring
 from viewer.canvas.fonts import canvas_fonts
 from viewer.canvas.labels import MARGIN, Labels
 from viewer.canvas.marks import SceneMarks
+from viewer.canvas.notes import Note
 from viewer.canvas.overhead import paint_group_names, paint_legend, paint_notice
-from viewer.canvas.painter import Area, ScenePainter
+from viewer.canvas.painter import ROWS_FROM, Area, ScenePainter
 from viewer.canvas.picture import Picture
 from viewer.canvas.scene import Scene
 from viewer.canvas.viewport import LARGEST, Viewport
@@ -69,6 +70,10 @@ class Surface(QWidget):
         """The type written beside the edges of a value."""
         return value.type
 
+    def note_of(self, _value: Value) -> Note | None:
+        """What a run says beside the edges of a value."""
+        return None
+
     # -- what is shown ---------------------------------------------------------------------------------------
 
     def set_scene(self, scene: Scene | None) -> None:
@@ -91,7 +96,7 @@ class Surface(QWidget):
         scene = self.scene
         self._painter = self._labels = None
         if scene is not None:
-            self._labels = Labels(scene, self.fonts, self.type_of)
+            self._labels = Labels(scene, self.fonts, self.type_of, self.note_of)
             self._painter = ScenePainter(scene, self.fonts, theme(), self._labels, self._colouring)
         self._repaint_all()
 
@@ -106,15 +111,17 @@ class Surface(QWidget):
         if picture is not None:
             for left, top, right, bottom in scene.corners[list(boxes)].tolist():
                 picture.invalidate((left, top, right, bottom))
-            for x, y in starts.tolist():
-                picture.invalidate((x - MARGIN, y - MARGIN, x + MARGIN, y + MARGIN))
+            reach = self._labels.reach
+            for x, y in np.unique(starts, axis=0).tolist():
+                picture.invalidate((x - reach, y - MARGIN, x + reach, y + MARGIN))
         self.update()
 
     def repaint_labels(self) -> None:
-        """The types of any values changed: write all labels anew."""
+        """The types or notes of any values changed: write all labels anew."""
         if self._labels is not None:
             self._labels.forget()
-        self._repaint_all()
+        if self._picture is None or self._picture.scale >= ROWS_FROM:  # from afar none is written
+            self._repaint_all()
 
     def _repaint_all(self) -> None:
         if self._picture is not None and self._picture.share > 0.5:

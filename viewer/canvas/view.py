@@ -37,6 +37,7 @@ from viewer.canvas.loader import Loader, concerns, nearest_box
 from viewer.canvas.marked import MarkedSurface
 from viewer.canvas.memory import Anchor, Pending, Place, Spot
 from viewer.canvas.minimap import Minimap
+from viewer.canvas.notes import Note
 from viewer.canvas.painter import TITLES_FROM
 from viewer.canvas.patching import Patch, put_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
@@ -97,6 +98,7 @@ class GraphView(MarkedSurface):
         workspace.marked.connect(self.set_marks)
         workspace.grouped.connect(self.set_groups)
         workspace.overlaid.connect(self.set_overlay)
+        workspace.noted.connect(self._on_noted)
         workspace.selection.changed.connect(self._on_selection)
         workspace.selection.hover_changed.connect(self._on_hover)
         workspace.changes.nodes_changed.connect(self._loader.forget)
@@ -266,6 +268,18 @@ class GraphView(MarkedSurface):
         """The type shown for a value: what a provider knows, else what the file declares."""
         found = self._types(value) if self._types is not None else None
         return found if found is not None else value.type
+
+    def note_of(self, value: Value) -> Note | None:
+        """What a run says beside the edges of a value."""
+        return self.workspace.note_of(value)
+
+    def _on_noted(self, values: set[Value] | None) -> None:
+        """Write anew what a run says of some values, or of any."""
+        if values is None:
+            self.repaint_labels()
+        elif self.scene is not None and values:
+            edges_of = self.scene.drawing.edges_of
+            self.repaint_boxes((), {edge for value in values for edge in edges_of(value)})
 
     def set_types(self, type_of: TypeOf | None) -> None:
         """Show types from elsewhere too, such as shape inference or a run; call again when they changed."""

@@ -3,15 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.viewer.canvas.graphs import Graphs, long_chain
+from tests.viewer.canvas.graphs import Graphs
 from viewer.canvas import walking
 from viewer.canvas.build import build
-from viewer.canvas.drawing import HEADER, ROW, ROWS_PADDING, Kind, Options
-from viewer.canvas.fonts import canvas_fonts
-from viewer.canvas.labels import Labels, short_type
+from viewer.canvas.drawing import HEADER, ROW, ROWS_PADDING, Options
 from viewer.canvas.layout import layout
 from viewer.canvas.scene import Scene, request
-from viewer.text import shape_text
 
 
 @pytest.fixture(autouse=True)
@@ -155,55 +152,3 @@ def test_a_part_of_a_scene_keeps_places_and_inner_edges(small):
     edge = scene.drawing.edges_of(small.values["c"])[0]
     assert part.pieces.tolist() == scene.pieces[scene.pieces_of(edge)].tolist()
     assert part.bounds[0] >= 0
-
-
-# -- labels --------------------------------------------------------------------------------------------------
-
-
-def labels_of(scene: Scene) -> Labels:
-    return Labels(scene, canvas_fonts(), lambda value: value.type)
-
-
-def test_a_shape_is_written_beside_the_edge(small):
-    small.values["c"]._type = small.values["x"].type
-    scene = scene_of(small.model().graph)
-    found = labels_of(scene).in_rect(*scene.bounds)
-    assert [label.text for label in found] == [shape_text((1, 3, 8, 8))]
-    assert short_type(None) == ""
-
-
-@pytest.mark.parametrize("direction", ["down", "right"])
-def test_no_label_covers_a_box_or_another_label(direction):
-    g = Graphs()
-    g.input("x", 1, 64, 128, 128)
-    for index in range(30):
-        name = f"v{index}"
-        g.node("Relu", ["x"], [name])
-        g.values[name]._type = g.values["x"].type
-    g.node("Sum", [f"v{index}" for index in range(30)], ["y"])
-    g.values["y"]._type = g.values["x"].type
-    g.outputs("y")
-    scene = scene_of(g.model().graph, Options(direction=direction))
-    found = labels_of(scene).in_rect(*scene.bounds)
-    assert found
-    rects = [label.rect for label in found]
-    corners = [c for c, kind in zip(scene.corners.tolist(), scene.kinds, strict=True) if kind != Kind.CONTAINER]
-    for index, (left, top, width, height) in enumerate(rects):
-        for x0, y0, x1, y1 in corners:
-            assert not (left < x1 and left + width > x0 and top < y1 and top + height > y0)
-        for x, y, w, h in rects[:index]:
-            assert not (left < x + w and left + width > x and top < y + h and top + height > y)
-
-
-def test_labels_do_not_depend_on_the_area_looked_at():
-    g = long_chain(300)
-    for value in g.values.values():
-        value._type = g.values["x"].type
-    scene = scene_of(g.model().graph)
-    whole = {label.edge: label.rect for label in labels_of(scene).in_rect(*scene.bounds)}
-    pieces: dict[int, object] = {}
-    labels = labels_of(scene)
-    for top in range(0, int(scene.height), 37):
-        pieces.update((label.edge, label.rect) for label in labels.in_rect(0, top, scene.width, top + 37))
-    assert pieces == whole
-    assert len(whole) == 300

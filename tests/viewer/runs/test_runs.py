@@ -6,103 +6,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from shiboken6 import isValid
 
 from exec.inputs import Constant, File, Random, Range, make_feeds
 from exec.saved import load_run
 from exec.session import Breakpoint, Session
 from model import load
-from model.edits.attributes import set_attribute
 from model.edits.nodes import rename_node
 from model.types import Shape, TensorType
+from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer import comparing
-from viewer.main_window import MainWindow
 from viewer.results import info_of
 from viewer.run_inputs import as_json, from_json
-from viewer.settings import RUN_IN_PROCESS, Settings
-
-NET = """
-<ir_version: 9, opset_import: ["" : 17]>
-net (float[N, 3, 8, 8] x) => (float[N, 2] y)
-<float[N, 4, 7, 7] c>
-{
-    w = Constant <value = float[4, 3, 3, 3] {WEIGHTS}> ()
-    [conv] c = Conv <pads: ints = [1, 1, 1, 1]> (x, w)
-    [log] l = Log (c)
-    [relu] r = LeakyRelu <alpha: float = 0.5> (l)
-    [mean] m = ReduceMean <axes: ints = [2, 3], keepdims: int = 0> (r)
-    k = Constant <value = float[4, 2] {1, 2, 3, 4, 5, 6, 7, 8}> ()
-    [fc] y = MatMul (m, k)
-}
-""".replace("{WEIGHTS}", "{" + ", ".join(str(0.01 * (i % 7 + 1)) for i in range(108)) + "}")
-
-
-@pytest.fixture
-def window(qtbot):
-    """A window whose documents run in a thread of this process, which is quicker to start."""
-    settings = Settings()
-    settings.set(RUN_IN_PROCESS, False)
-    window = MainWindow(settings)
-    window.resize(1100, 700)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    if isValid(window):
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
-
-
-@pytest.fixture
-def net(tmp_path):
-    """The file of a small network, whose declared shape of c is wrong."""
-    path = tmp_path / "net.onnx"
-    onnx.save(onnx.parser.parse_model(NET), path)
-    return path
-
-
-def opened(window, qtbot, path):
-    """Open a file; its workspace."""
-    count = len(window.tabs())
-    window.files.open([path])
-    qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.is_busy, timeout=20_000)
-    return window.tabs()[-1].workspace
-
-
-def run(qtbot, workspace, action="run.run"):
-    """Start an action that runs, and wait for its end."""
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        workspace.trigger(action)
-    idle(qtbot, workspace)
-
-
-def idle(qtbot, workspace):
-    qtbot.waitUntil(lambda: not workspace.jobs.running and not workspace.runs.is_running, timeout=30_000)
-
-
-def value(workspace, name):
-    return next(v for v in workspace.model.graph.values() if v.name == name)
-
-
-def node(workspace, name):
-    return next(n for n in workspace.model.graph.nodes if n.name == name)
-
-
-def edit(workspace, name, attribute, to):
-    with workspace.document.edit(f"Set {attribute}") as transaction:
-        set_attribute(transaction, node(workspace, name), attribute, to)
-
-
-def make_finite(workspace):
-    """Inputs for which nothing overflows."""
-    workspace.runs.inputs.set_source("x", Constant(1.0))
-
-
-def make_bad(workspace):
-    """Inputs for which the logarithm is NaN."""
-    workspace.runs.inputs.set_source("x", Constant(-1.0))
-
+from viewer.settings import RUN_IN_PROCESS
 
 # -- values ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,117 @@
+"""Labels beside edges: what they say and that they cover nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.viewer.canvas.graphs import Graphs, long_chain
+from viewer.canvas.build import build
+from viewer.canvas.drawing import Kind, Options
+from viewer.canvas.fonts import canvas_fonts
+from viewer.canvas.labels import Labels, short_type
+from viewer.canvas.layout import layout
+from viewer.canvas.notes import Note
+from viewer.canvas.scene import Scene, request
+from viewer.text import shape_text
+
+NOTE = Note("−1.25 … 3.75")
+
+
+@pytest.fixture(autouse=True)
+def _application(qapp):
+    """Fonts need one."""
+
+
+def scene_of(graph, options=None) -> Scene:
+    drawing = build(graph, options or Options(), ())
+    return Scene(drawing, layout(request(drawing)))
+
+
+def labels_of(scene: Scene, note: Note | None = None) -> Labels:
+    return Labels(scene, canvas_fonts(), lambda value: value.type, lambda _value: note)
+
+
+def fan(count: int = 30) -> Graphs:
+    """Values that leave boxes side by side."""
+    g = Graphs()
+    g.input("x", 1, 64, 128, 128)
+    for index in range(count):
+        name = f"v{index}"
+        g.node("Relu", ["x"], [name])
+        g.values[name]._type = g.values["x"].type
+    g.node("Sum", [f"v{index}" for index in range(count)], ["y"])
+    g.values["y"]._type = g.values["x"].type
+    g.outputs("y")
+    return g
+
+
+def test_a_shape_is_written_beside_the_edge(small):
+    small.values["c"]._type = small.values["x"].type
+    scene = scene_of(small.model().graph)
+    found = labels_of(scene).in_rect(*scene.bounds)
+    assert [label.text for label in found] == [shape_text((1, 3, 8, 8))]
+    assert short_type(None) == ""
+
+
+@pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_no_label_covers_a_box_or_another_label(direction, note):
+    scene = scene_of(fan().model().graph, Options(direction=direction))
+    found = labels_of(scene, note).in_rect(*scene.bounds)
+    assert found
+    assert any(label.note == note for label in found)
+    rects = [label.rect for label in found]
+    corners = [c for c, kind in zip(scene.corners.tolist(), scene.kinds, strict=True) if kind != Kind.CONTAINER]
+    for index, (left, top, width, height) in enumerate(rects):
+        for x0, y0, x1, y1 in corners:
+            assert not (left < x1 and left + width > x0 and top < y1 and top + height > y0)
+        for x, y, w, h in rects[:index]:
+            assert not (left < x + w and left + width > x and top < y + h and top + height > y)
+
+
+def test_where_there_is_no_room_for_both_the_note_stays():
+    scene = scene_of(fan().model().graph)
+    short = Note("0 … 1")
+    found = labels_of(scene, short).in_rect(*scene.bounds)
+    by_value = {scene.drawing.values[label.edge].name: label for label in found}
+    assert by_value["y"].text
+    assert by_value["y"].note == short
+    assert len(found) == 31, "every one has room for the note"
+    assert not all(label.text for label in found)
+
+
+@pytest.mark.parametrize("note", [None, NOTE, Note("0 … 1")])
+def test_labels_are_the_same_tile_by_tile(note):
+    scene = scene_of(fan().model().graph)
+    whole = {label.edge: (label.text, label.rect) for label in labels_of(scene, note).in_rect(*scene.bounds)}
+    labels, pieces = labels_of(scene, note), {}
+    for left in range(0, int(scene.width), 61):
+        tile = labels.in_rect(left, 0, left + 61, scene.height)
+        pieces.update((label.edge, (label.text, label.rect)) for label in tile)
+    assert pieces == whole
+
+
+def test_a_forgotten_note_is_asked_for_again():
+    scene = scene_of(long_chain(3).model().graph)
+    said = ["0 … 1"]
+    labels = Labels(scene, canvas_fonts(), lambda value: value.type, lambda _value: Note(said[0]))
+    assert {label.note.text for label in labels.in_rect(*scene.bounds)} == {"0 … 1"}
+    said[0] = "= 7"
+    assert {label.note.text for label in labels.in_rect(*scene.bounds)} == {"0 … 1"}
+    edges = range(len(scene.drawing.values))
+    labels.forget(edges)
+    assert {label.note.text for label in labels.in_rect(*scene.bounds)} == {"= 7"}
+
+
+def test_labels_do_not_depend_on_the_area_looked_at():
+    g = long_chain(300)
+    for value in g.values.values():
+        value._type = g.values["x"].type
+    scene = scene_of(g.model().graph)
+    whole = {label.edge: label.rect for label in labels_of(scene).in_rect(*scene.bounds)}
+    pieces: dict[int, object] = {}
+    labels = labels_of(scene)
+    for top in range(0, int(scene.height), 37):
+        pieces.update((label.edge, label.rect) for label in labels.in_rect(0, top, scene.width, top + 37))
+    assert pieces == whole
+    assert len(whole) == 300

@@ -1,0 +1,46 @@
+"""What tests of runs do with a window."""
+
+from exec.inputs import Constant
+from model.edits.attributes import set_attribute
+
+
+def opened(window, qtbot, path):
+    """Open a file; its workspace."""
+    count = len(window.tabs())
+    window.files.open([path])
+    qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.is_busy, timeout=20_000)
+    return window.tabs()[-1].workspace
+
+
+def run(qtbot, workspace, action="run.run"):
+    """Start an action that runs, and wait for its end."""
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        workspace.trigger(action)
+    idle(qtbot, workspace)
+
+
+def idle(qtbot, workspace):
+    qtbot.waitUntil(lambda: not workspace.jobs.running and not workspace.runs.is_running, timeout=30_000)
+
+
+def value(workspace, name):
+    return next(v for v in workspace.model.graph.values() if v.name == name)
+
+
+def node(workspace, name):
+    return next(n for n in workspace.model.graph.nodes if n.name == name)
+
+
+def edit(workspace, name, attribute, to):
+    with workspace.document.edit(f"Set {attribute}") as transaction:
+        set_attribute(transaction, node(workspace, name), attribute, to)
+
+
+def make_finite(workspace):
+    """Inputs for which nothing overflows."""
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+
+
+def make_bad(workspace):
+    """Inputs for which the logarithm is NaN."""
+    workspace.runs.inputs.set_source("x", Constant(-1.0))

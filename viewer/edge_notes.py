@@ -1,0 +1,209 @@
+"""What stands beside the edges of the graph after a run: a statistic of each value, or the outline of its histogram.
+
+Only what is painted is looked at: the canvas asks `note_of` while it paints, what is not known yet is worked out
+where the values are, a few at a time, and then told by `Workspace.noted`. An answer is kept with its run, so undo
+shows it at once.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QObject, QTimer
+
+from exec.glimpse import Glimpse, glimpses
+from exec.plan import ValueKey
+from exec.results import RunResult
+from exec.statistics import Statistics
+from model.errors import ModelError
+from model.graph import Value
+from model.types import ElementType
+from viewer.canvas.notes import Note
+from viewer.results import Record
+from viewer.settings import EDGE_NOTES
+from viewer.text import number_text
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: Milliseconds in which what one frame asks for is gathered.
+_GATHER = 20
+#: Values looked at in one go, so that a newer run need not wait for long.
+_BATCH = 32
+#: With more notes than this out of date, all are painted anew instead of those that differ.
+_MOST_KEPT = 150
+
+_DIGITS = 3
+
+
+class EdgeNotes(QObject):
+    """The notes of one document; follows the runs. GUI thread only."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._results = workspace.results
+        self._known: WeakKeyDictionary[Record, dict[ValueKey, Glimpse | None]] = WeakKeyDictionary()
+        self._given: dict[Value, Note | None] = {}  # what was told last of each value that was painted
+        self._wanted: dict[Value, None] = {}  # the newest last
+        self._kind = workspace.settings.get(EDGE_NOTES)
+        self._seen: Record | None = None
+        self._is_asking = False
+        self._gather = QTimer(self, singleShot=True, interval=_GATHER)
+        self._gather.timeout.connect(self._ask)
+        workspace.note_of = self.note_of
+        workspace.results.changed.connect(self._on_results)
+        workspace.graph_shown.connect(self._forget)
+        workspace.settings.changed.connect(self._on_setting)
+
+    def note_of(self, value: Value) -> Note | None:
+        """What to write beside the edges of a value now; asks for what is not known. Cheap."""
+        if self._results.current is None or self._kind == "none":
+            return None
+        note = self._given[value] = self._note(value)
+        return note
+
+    def _note(self, value: Value) -> Note | None:
+        """From what is known of the last run; until that is worked out, what was told of the run before."""
+        record = self._results.current
+        key = None if record is None else record.key(value)
+        if record is None or key is None:
+            return None
+        known = self._known.setdefault(record, {})
+        if key not in known:
+            self._wanted.pop(value, None)
+            self._wanted[value] = None
+            if not self._is_asking:
+                self._gather.start()
+            return self._given.get(value)
+        found = known[key]
+        if found is None:
+            return None
+        info = record.result.info(key)
+        is_stale = self._results.is_stale(value) and not self._is_live
+        return note_text(self._kind, found, info.element_type if info is not None else None, is_stale=is_stale)
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether a run follows every edit: nothing is worth calling stale for a moment."""
+        return self._workspace.has_runs and self._workspace.runs.live
+
+    # -- what changes ----------------------------------------------------------------------------------------
+
+    def _on_results(self, values: object) -> None:
+        record, self._seen = self._seen, self._results.current
+        if values is not None or self._kind == "none" or (record is self._seen and self._is_live):
+            return
+        if self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
+            self._forget()
+            self._workspace.noted.emit(None)
+        else:
+            self._tell_differing(list(self._given))
+
+    def _on_setting(self, key: str) -> None:
+        if key == EDGE_NOTES.key:
+            self._kind = self._workspace.settings.get(EDGE_NOTES)
+            self._forget()
+            self._workspace.noted.emit(None)
+
+    def _forget(self, *_: object) -> None:
+        self._given.clear()
+        self._wanted.clear()
+
+    def _tell_differing(self, values: list[Value]) -> None:
+        differing = set()
+        for value in values:
+            before = self._given.get(value)
+            if self._note(value) != before:
+                differing.add(value)
+        if differing:
+            self._workspace.noted.emit(differing)
+
+    # -- looking at values -----------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        record = self._results.current
+        asked: dict[ValueKey, Value] = {}
+        while record is not None and self._wanted and len(asked) < _BATCH:
+            value, _ = self._wanted.popitem()
+            key = record.key(value)
+            if key is not None:
+                asked[key] = value
+        if record is None or not asked:
+            return
+        self._is_asking = True
+        result, keys = record.result, list(asked)
+
+        def done(found: list[Glimpse | None]) -> None:
+            self._known.setdefault(record, {}).update(zip(keys, found, strict=True))
+
+        def finished() -> None:
+            self._is_asking = False
+            if record is self._results.current:
+                self._tell_differing([value for value in asked.values() if value in self._given])
+            if self._wanted:
+                self._gather.start()
+
+        self._workspace.jobs.start(
+            "Look at values", lambda _progress: _glimpses(result, keys), done=done, finished=finished
+        )
+
+
+def _glimpses(result: RunResult, keys: list[ValueKey]) -> list[Glimpse | None]:
+    """Off the GUI thread; nothing of values that are gone with the worker."""
+    try:
+        return result.apply(glimpses, keys)
+    except (LookupError, ModelError):
+        return [None] * len(keys)
+
+
+def note_text(kind: str, found: Glimpse, element_type: ElementType | None, *, is_stale: bool = False) -> Note | None:
+    """A glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
+    facts = found.statistics
+    alarm = _alarm(facts)
+    text = ""
+    bars = outline(found.counts) if kind == "histogram" and facts.minimum != facts.maximum else ()
+    if not bars and facts.minimum is not None:
+        text = _text(kind, facts, is_boolean=element_type is ElementType.BOOL)
+    return Note(text, bars, alarm, is_stale) if text or bars or alarm else None
+
+
+def outline(counts: tuple[int, ...]) -> tuple[float, ...]:
+    """Heights of bars, 0 to 1: square roots, so that what is rare is seen beside what is common."""
+    most = max(counts, default=0)
+    return tuple(round(max(sqrt(count / most), 0.12 if count else 0.0), 2) for count in counts) if most else ()
+
+
+def _alarm(facts: Statistics) -> str:
+    parts = (("NaN", facts.nan), ("∞", facts.positive_infinity), ("−∞", facts.negative_infinity))
+    return " ".join(f"{count:,} {name}" for name, count in parts if count)
+
+
+def _text(kind: str, facts: Statistics, *, is_boolean: bool) -> str:
+    if is_boolean:
+        true = facts.size - facts.zeros
+        return "all true" if true == facts.size else "all false" if not true else f"{_share(true, facts.size)} true"
+    if facts.minimum == facts.maximum:
+        return f"= {_number(facts.minimum)}"
+    match kind:
+        case "mean":
+            return f"{_number(facts.mean)} ± {_number(facts.deviation)}"
+        case "zeros":
+            return f"{_share(facts.zeros, facts.size)} zeros"
+    return f"{_number(facts.minimum)} … {_number(facts.maximum)}"
+
+
+def _number(number: float | None) -> str:
+    return "?" if number is None else number_text(number, _DIGITS).replace("-", "−")
+
+
+def _share(count: int, size: int) -> str:
+    """A percentage that says 0 and 100 only where it is true."""
+    percent = 100 * count / size
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.3g} %"
