@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from model.errors import ModelError
@@ -14,29 +13,11 @@ from viewer.text import bytes_text, display, element_text, number_text, shape_te
 from viewer.widgets.fields.rows import Row
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from exec.distribution import Distribution
     from viewer.jobs import Jobs
 
 _FIRST = 24  # values shown
-_CHUNK = 1 << 18  # elements read at once
-_BINS = 48
 _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What streaming over the values of a tensor found; numbers are of the finite ones."""
-
-    count: int
-    minimum: float
-    maximum: float
-    mean: float
-    deviation: float
-    zeros: int
-    nans: int
-    infinities: int
-    bars: tuple[int, ...]
 
 
 class Numbers:
@@ -46,7 +27,7 @@ class Numbers:
         self._jobs = jobs
         self._arrived = arrived
         self._previews: dict[int, tuple[object, str | None]] = {}  # by identity, which the tensor kept beside it holds
-        self._statistics: dict[int, tuple[object, Statistics | str | None]] = {}
+        self._statistics: dict[int, tuple[object, Distribution | str | None]] = {}
 
     def forget(self) -> None:
         """Something else is shown now."""
@@ -70,21 +51,21 @@ class Numbers:
         )
         return None
 
-    def statistics(self, tensor: Tensor) -> Statistics | str | None:
+    def statistics(self, tensor: Tensor) -> Distribution | str | None:
         """The statistics, why there are none, or None while they are being worked out."""
         known = self._statistics.get(id(tensor))
         if known is not None:
             return known[1]
         self._statistics[id(tensor)] = (tensor, None)
 
-        def took(found: Statistics | str) -> None:
+        def took(found: Distribution | str) -> None:
             if id(tensor) in self._statistics:
                 self._statistics[id(tensor)] = (tensor, found)
                 self._arrived()
 
         self._jobs.start(
             "Reading statistics",
-            lambda progress: statistics(tensor, progress),
+            lambda progress: spread(tensor, progress),
             done=took,
             failed=lambda e: took(_reason(e)),
             supersede="inspector statistics",
@@ -124,7 +105,7 @@ def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statist
     first = numbers.preview(tensor)
     rows.append(Row("values", "Values", "…" if first is None else first, mono=True, tip=first or ""))
     if with_statistics and _has_numbers(tensor):
-        rows += _statistics_rows(numbers.statistics(tensor))
+        rows += statistics_rows(numbers.statistics(tensor))
     return rows
 
 
@@ -133,23 +114,27 @@ def _has_numbers(tensor: Tensor) -> bool:
     return isinstance(kind, ElementType) and kind.bits > 0 and not kind.is_complex
 
 
-def _statistics_rows(found: Statistics | str | None) -> list[Row]:
-    if not isinstance(found, Statistics):
+def statistics_rows(found: Distribution | str | None) -> list[Row]:
+    """Statistics with a histogram, why there are none, or (None) that they are on their way."""
+    if found is None or isinstance(found, str):
         text = "being worked out…" if found is None else display(found, 300)
         return [Row("statistics", "Statistics", text, style="muted" if found is None else "error")]
-    rows = [
-        Row("range", "Range", f"{number_text(found.minimum)} … {number_text(found.maximum)}", mono=True),
-        Row("mean", "Mean ± σ", f"{number_text(found.mean)} ± {number_text(found.deviation)}", mono=True),
-        Row("zeros", "Zeros", number_text(found.zeros), f"{found.zeros / found.count:.1%}", mono=True),
-    ]
-    if found.nans or found.infinities:
-        rows.append(
-            Row("odd", "Not finite", f"{found.nans:,} NaN, {found.infinities:,} infinite", style="warning", mono=True)
-        )
-    if len(found.bars) > 1:
-        tip = f"Histogram of {found.count:,} values from {found.minimum:.6g} to {found.maximum:.6g}"
+    known = found.statistics
+    rows = []
+    low, high = known.minimum, known.maximum
+    if low is not None and high is not None:
+        mean = f"{number_text(known.mean or 0.0)} ± {number_text(known.deviation or 0.0)}"
+        rows.append(Row("range", "Range", f"{number_text(low)} … {number_text(high)}", mono=True))
+        rows.append(Row("mean", "Mean ± σ", mean, mono=True))
+    rows.append(Row("zeros", "Zeros", number_text(known.zeros), f"{known.zeros / known.size:.1%}", mono=True))
+    if known.non_finite:
+        odd = f"{known.nan:,} NaN, {known.non_finite - known.nan:,} infinite"
+        rows.append(Row("odd", "Not finite", odd, style="warning", mono=True))
+    if found.counts and low != high:
+        of = f"{found.sampled:,} sampled of {known.size:,}" if found.sampled else f"{known.size:,}"
+        tip = f"Histogram of {of} values from {low:.6g} to {high:.6g}"
         for part in range(_BARS_ROWS):
-            row = Row(f"histogram {part}", "" if part else "Histogram", tip, bars=found.bars, tip=tip)
+            row = Row(f"histogram {part}", "" if part else "Histogram", tip, bars=found.counts, tip=tip)
             row.part = (part, _BARS_ROWS)
             rows.append(row)
     return rows
@@ -176,52 +161,8 @@ def one_value(value: Any) -> str:
     return number_text(float(value))
 
 
-def statistics(tensor: Tensor, progress: Progress) -> Statistics:
-    """Count, range, mean, deviation, zeros, NaN and histogram, in two passes over slices. Any thread but the GUI's."""
-    import numpy as np
+def spread(tensor: Tensor, progress: Progress) -> Distribution:
+    """How the elements are spread, read in slices. Any thread but the GUI's."""
+    from exec.distribution import distribution
 
-    count, total, squares, zeros, nans, infinities = 0, 0.0, 0.0, 0, 0, 0
-    low, high = float("inf"), float("-inf")
-    size = tensor.size
-    for start in range(0, size, _CHUNK):
-        progress.report(start, size * 2)
-        values = _floats(tensor, start, min(start + _CHUNK, size))
-        finite = values[np.isfinite(values)]
-        nans += int(np.count_nonzero(np.isnan(values)))
-        infinities += int(values.size - finite.size) - int(np.count_nonzero(np.isnan(values)))
-        zeros += int(np.count_nonzero(values == 0))
-        if finite.size:
-            mean = float(finite.mean())
-            part = float(np.square(finite - mean).sum())
-            delta = mean - (total / count if count else mean)
-            squares += part + delta * delta * count * finite.size / (count + finite.size)
-            total += float(finite.sum())
-            count += finite.size
-            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-    if not count:
-        nothing = float("nan")
-        return Statistics(size, nothing, nothing, nothing, nothing, zeros, nans, infinities, ())
-    bars = np.zeros(_BINS, np.int64)
-    if high > low:
-        for start in range(0, size, _CHUNK):
-            progress.report(size + start, size * 2)
-            values = _floats(tensor, start, min(start + _CHUNK, size))
-            bars += np.histogram(values[np.isfinite(values)], bins=_BINS, range=(low, high))[0]
-    deviation = float(np.sqrt(squares / count))
-    return Statistics(
-        size,
-        low,
-        high,
-        total / count,
-        deviation,
-        zeros,
-        nans,
-        infinities,
-        tuple(int(b) for b in bars) if high > low else (),
-    )
-
-
-def _floats(tensor: Tensor, start: int, stop: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    import numpy as np
-
-    return np.asarray(tensor.read(start, stop)).astype(np.float64)
+    return distribution(tensor.read, tuple(tensor.shape), tensor.size, progress)
