@@ -8,6 +8,7 @@ from typing import Any
 
 from model.attributes import Attribute, AttributeKind
 from model.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from model.progress import SILENT, Progress
 from model.steps import InsertNode, SetGraphOutputs
 
 
@@ -16,7 +17,7 @@ class Cloner:
 
     A value that is not in `values` and not defined inside what is copied stays the same object: it is captured
     from outside. `rename` gives names to copies of values and nodes; `substitute` replaces attributes that refer
-    to attributes of an enclosing function (inlining).
+    to attributes of an enclosing function (inlining). `progress` is checked at every value and node of a graph.
     """
 
     def __init__(
@@ -26,11 +27,13 @@ class Cloner:
         rename: Callable[[str], str] = str,
         rename_node: Callable[[str], str] = str,
         substitute: Callable[[Attribute], Attribute | None] | None = None,
+        progress: Progress = SILENT,
     ) -> None:
         self.values: dict[Value, Value | None] = {} if values is None else values
         self._rename = rename
         self._rename_node = rename_node
         self._substitute = substitute
+        self._progress = progress
 
     def value(self, value: Value) -> Value:
         """A copy of a value's name, type, texts and constant; not linked to anything."""
@@ -55,6 +58,7 @@ class Cloner:
         copy = Graph(graph.name)
         copy.doc_string, copy.metadata, copy._source = graph.doc_string, graph.metadata, graph._source
         for value in graph.values():
+            self._progress.check()
             if value not in self.values:
                 self.value(value)
         copy.inputs = tuple(self._known(v) for v in graph.inputs)
@@ -69,6 +73,7 @@ class Cloner:
             for a in graph.quantization_annotations
         )
         for node in graph.nodes:
+            self._progress.check()
             InsertNode(copy, self._node(node)).apply()
         SetGraphOutputs(copy, tuple(self._returned(v) for v in graph.outputs)).apply()
         return copy

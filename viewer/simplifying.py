@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from exec.agreement import Agreement, compare_models
 from exec.fold import evaluate
 from model.document import Document
-from model.graph import Model
+from model.graph import Value
 from model.passes.rehearsal import Rehearsal
-from model.passes.simplify.driver import Report, simplify
-from model.passes.simplify.framework import Options, Pass
+from model.passes.simplify.driver import Report, simplify, survey, trusted_types
+from model.passes.simplify.framework import Match, Options, Pass, Refusal
 from model.progress import SILENT, Progress
 from model.steps import Step
+from model.types import Type
 
 
 @dataclass(slots=True)
@@ -33,10 +34,20 @@ class Outcome:
 
 
 class Simplification:
-    """A model about to be simplified. Make it on the thread that owns the model; `run` it on any."""
+    """A copy of a model about to be simplified. Any thread, one at a time."""
 
-    def __init__(self, model: Model) -> None:
-        self.rehearsal = Rehearsal(model)
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.rehearsal = rehearsal
+        self._types: Mapping[Value, Type] | None = None
+
+    def survey(
+        self, *, options: Options | None = None, progress: Progress = SILENT
+    ) -> tuple[dict[str, list[Match]], list[Refusal]]:
+        """What each pass would find, and what it would refuse; the copy stays as it is."""
+        model = self.rehearsal.document.model
+        if self._types is None:
+            self._types = trusted_types(model, progress).types
+        return survey(model, evaluate=evaluate, options=options, types=self._types, progress=progress)
 
     def run(
         self,
@@ -49,7 +60,7 @@ class Simplification:
         """Simplify the copy and compare it with how it was, on so many random inputs. Once."""
         document = self.rehearsal.document
         untouched = Rehearsal(document.model).document.model if checks else document.model
-        report = simplify(document, passes, evaluate=evaluate, options=options, progress=progress)
+        report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
         if not report.applied:
             agreement = Agreement(None, reason="nothing was changed")
         elif not checks:

@@ -44,6 +44,7 @@ class Slices(QObject, Generic[T]):
         self._thread = threading.Thread(target=self._run, name="slices", daemon=True)
         self._timer = QTimer(self, interval=_PAUSE_MS)
         self._timer.timeout.connect(self._go_on)
+        self.destroyed.connect(self._progress.give_up)
         self._thread.start()
         self._timer.start()
 
@@ -94,6 +95,11 @@ class _Baton(Progress):
         self._resume = resume
         self._paused = paused
         self._end = 0.0
+
+    def give_up(self, *_: object) -> None:
+        """Nobody will let the work go on any more: end it where it waits."""
+        self.cancel()
+        self._resume.release()
 
     def start_slice(self) -> None:
         """The time of the work begins to count."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
 from tests.model import builders
@@ -10,6 +11,11 @@ from tests.model.snapshots import snapshot
 from viewer.dialogs.simplify import SimplifyDialog
 from viewer.workspace import Workspace
 
+CHOICES = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y, float[2] z)
+{ [one] a = Identity(x) [two] b = Identity(x) [three] c = Identity(b) [abs] y = Abs(a) [neg] z = Neg(c) }
+"""
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[2] x) => (float[2] y) <float k = {3.0}>
@@ -18,14 +24,27 @@ g (float[2] x) => (float[2] y) <float k = {3.0}>
 
 
 @pytest.fixture
-def dialog(qapp):
-    workspace = Workspace(builders.document(TEXT), title="chain")
-    dialog = SimplifyDialog(workspace)
-    dialog.show()
-    yield dialog
-    if isValid(dialog):
-        dialog.close()
-    workspace.close()
+def opened(qapp):
+    """Opens the dialog on a model, and closes both in the end."""
+    found = []
+
+    def start(text: str) -> SimplifyDialog:
+        workspace = Workspace(builders.document(text), title="chain")
+        dialog = SimplifyDialog(workspace)
+        dialog.show()
+        found.append((dialog, workspace))
+        return dialog
+
+    yield start
+    for dialog, workspace in found:
+        if isValid(dialog):
+            dialog.close()
+        workspace.close()
+
+
+@pytest.fixture
+def dialog(opened):
+    return opened(TEXT)
 
 
 def passes(dialog):
@@ -58,9 +77,101 @@ def test_preview_apply_report_undo(dialog, qtbot):
 
 def test_passes_that_are_not_chosen_do_nothing(dialog, qtbot):
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
-    from PySide6.QtCore import Qt
-
     passes(dialog)["Identity"].setCheckState(0, Qt.CheckState.Unchecked)
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
     assert [n.op_type for n in dialog._workspace.model.graph.nodes] == ["Identity", "Mul"]
+
+
+def lines(item):
+    return {item.child(row).text(0): item.child(row) for row in range(item.childCount())}
+
+
+def names(dialog):
+    return [n.name for n in dialog._workspace.model.graph.nodes]
+
+
+def click_box(dialog, item, qtbot):
+    """Click the check box of a line, as a person does."""
+    from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
+
+    tree = dialog.passes
+    if item.parent() is not None:
+        item.parent().setExpanded(True)
+    tree.scrollToItem(item)
+    option = QStyleOptionViewItem()
+    tree.initViewItemOption(option)
+    option.rect = tree.visualItemRect(item)
+    option.features |= QStyleOptionViewItem.ViewItemFeature.HasCheckIndicator
+    box = tree.style().subElementRect(QStyle.SubElement.SE_ItemViewItemCheckIndicator, option, tree)
+    qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=box.center())
+
+
+def test_single_matches_are_chosen(opened, qtbot):
+    dialog = opened(CHOICES)
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    identity = passes(dialog)["Identity"]
+    assert identity.text(1) == "3"
+    for text, line in lines(identity).items():
+        if "two" not in text:
+            click_box(dialog, line, qtbot)
+    assert identity.checkState(0) == Qt.CheckState.PartiallyChecked
+    assert identity.text(1) == "1 of 3"
+    for item in passes(dialog).values():
+        if item is not identity:
+            item.setCheckState(0, Qt.CheckState.Unchecked)
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    assert names(dialog) == ["one", "three", "abs", "neg"]
+
+
+def test_a_choice_outlives_an_edit_elsewhere(opened, qtbot):
+    dialog = opened(CHOICES)
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    identity = passes(dialog)["Identity"]
+    left_out = next(text for text in lines(identity) if "two" in text)
+    click_box(dialog, lines(identity)[left_out], qtbot)
+    document = dialog._workspace.document
+    with document.edit("Rename") as edit:
+        from model.edits import values
+
+        values.rename_value(edit, document.model.graph.inputs[0], "image")
+    assert not dialog.ok.isEnabled()
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    found = lines(passes(dialog)["Identity"])
+    checked = {text for text, line in found.items() if line.checkState(0) == Qt.CheckState.Checked}
+    assert checked == set(found) - {left_out}
+    assert len(found) == 3
+
+
+def test_only_the_selection_is_simplified(opened, qtbot):
+    dialog = opened(CHOICES)
+    workspace = dialog._workspace
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    workspace.selection.set([builders.node(workspace.document, name) for name in ("two", "neg")])
+    dialog.scope.setCurrentIndex(1)
+    assert dialog.scope.currentText() == "In the selection (2 nodes)"
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    identity = passes(dialog)["Identity"]
+    assert identity.text(1) == "1"
+    dialog.passes.setCurrentItem(identity.child(0))
+    assert workspace.selection.nodes == (builders.node(workspace.document, "two"),)
+    assert dialog.scope.currentText() == "In the selection (2 nodes)"
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    assert names(dialog) == ["one", "three", "abs", "neg"]
+
+
+def test_many_matches_have_one_line_for_the_rest(opened, qtbot):
+    count = 250
+    nodes = " ".join(f"n{i} = Neg(x)" for i in range(count)) + " y = Sum(" + ", ".join(f"n{i}" for i in range(count))
+    dialog = opened(f'<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) {{ {nodes}) }}')
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    same = next(item for item in passes(dialog).values() if item.childCount() > 200)
+    rest = same.child(same.childCount() - 1)
+    assert rest.text(0) == "… and 49 more"
+    click_box(dialog, rest, qtbot)
+    assert same.text(1) == "200 of 249"
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    assert len(dialog._workspace.model.graph.nodes) == 51

@@ -3,7 +3,8 @@
 import threading
 
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QObject, QTimer
+from shiboken6 import delete
 
 from model.progress import Cancelled
 from viewer.slices import Slices
@@ -63,3 +64,15 @@ def test_what_the_work_raises_is_handed_over(qtbot):
     qtbot.waitUntil(lambda: bool(failed), timeout=10_000)
     assert isinstance(failed[0], ValueError)
     assert not isinstance(failed[0], Cancelled)
+
+
+def test_work_whose_owner_goes_away_ends_too(qtbot):
+    seen, done = [], []
+    owner = QObject()
+    slices = Slices(count_to(5000, seen), done.append, pytest.fail, owner)
+    thread = slices._thread
+    qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
+    delete(owner)
+    thread.join(5)
+    assert not thread.is_alive()
+    assert done == []

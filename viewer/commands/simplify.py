@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 from model.errors import ModelError
 from model.graph import Node
+from model.passes.rehearsal import Rehearsal
 from model.passes.simplify.catalogue import DEFAULT_PASSES, PASSES
 from model.passes.simplify.driver import Figures, Report, chosen_passes
 from model.passes.simplify.framework import Options, Pass
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _passes(arguments)
     model = read_model(arguments.model)
     options = Options(tensor_limit=arguments.tensor_limit << 10, growth_limit=arguments.growth_limit << 10)
-    work = Simplification(model)
+    work = Simplification(Rehearsal(model))
     with progress("Simplifying") as running:
         outcome = work.run(chosen, options=options, checks=arguments.check, progress=running)
     differs = outcome.agreement.agrees is False

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
+    QComboBox,
     QDialog,
     QDialogButtonBox,
-    QHeaderView,
+    QHBoxLayout,
     QLabel,
     QProgressBar,
     QStackedWidget,
@@ -19,24 +20,21 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from exec.fold import evaluate
 from model.graph import Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.passes.simplify.catalogue import PASSES
-from model.passes.simplify.driver import chosen_passes, survey
-from model.passes.simplify.framework import Match, Refusal
+from model.passes.simplify.driver import chosen_passes
+from model.passes.simplify.framework import Match, Options, Refusal
 from viewer.commands.simplify import refusal_counts, table
 from viewer.dialogs.buttons import without_icons
+from viewer.dialogs.simplify_matches import MatchTree, make_tree
+from viewer.rehearsing import Rehearsing
 from viewer.simplifying import Outcome, Simplification
 from viewer.text import display, plural
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from model.progress import Progress
     from viewer.jobs import Job
-
-_MOST_SHOWN = 200  # matches listed below a pass
-_ItemRole = Qt.ItemDataRole.UserRole
 
 
 class SimplifyDialog(QDialog):
@@ -49,12 +47,31 @@ class SimplifyDialog(QDialog):
         self.resize(620, 640)
         self._workspace = workspace
         self._job: Job[Any] | None = None
-        self._revision = -1
+        self._work: Simplification | None = None  # on a copy of the model as it is, once it was searched
+        self._rehearsing = Rehearsing(workspace, self._search, self)
+        self._selected: tuple[Node, ...] = ()
+        self._is_showing = False
+        self._arrange()
+        self.buttons.accepted.connect(self.apply)
+        self.buttons.rejected.connect(self.reject)
+        self.passes.shown.connect(self._show_match)
+        self.passes.choice_changed.connect(self._enable)
+        self._take_selection()
+        self.scope.currentIndexChanged.connect(lambda _: self.look())
+        workspace.selection.changed.connect(self._take_selection)
+        workspace.changes.changed.connect(self._on_change)
+        self.look()
+
+    def _arrange(self) -> None:
+        self.scope = QComboBox()
+        self.scope.setAccessibleName("Where to simplify")
+        self.scope.addItems(["In the whole model", ""])
         self.state = QLabel()
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.state.setWordWrap(True)
-        self.passes = self._make_tree("Passes and their matches", ("Pass", "Matches"))
-        self.report = self._make_tree("What was done", ("", "Before", "After"))
+        self.passes = MatchTree()
+        self.report = QTreeWidget()
+        make_tree(self.report, "What was done", ("", "Before", "After"))
         self.pages = QStackedWidget()
         self.pages.addWidget(self.passes)
         self.pages.addWidget(self.report)
@@ -66,108 +83,102 @@ class SimplifyDialog(QDialog):
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         self.ok.setText("Simplify")
         without_icons(self.buttons.buttons())
+        above = QHBoxLayout()
+        above.addWidget(self.state, 1)
+        above.addWidget(self.scope, 0, Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
-        for part in (self.state, self.pages, self.bar, self.buttons):
+        layout.addLayout(above)
+        for part in (self.pages, self.bar, self.buttons):
             layout.addWidget(part)
-        self.buttons.accepted.connect(self.apply)
-        self.buttons.rejected.connect(self.reject)
-        self.passes.currentItemChanged.connect(self._show_match)
-        self.passes.itemChanged.connect(self._enable)
-        workspace.changes.changed.connect(self._on_change)
-        self.look()
 
-    def _make_tree(self, name: str, columns: tuple[str, ...]) -> QTreeWidget:
-        tree = QTreeWidget()
-        tree.setAccessibleName(name)
-        tree.setHeaderLabels(columns)
-        tree.setUniformRowHeights(True)
-        tree.header().setStretchLastSection(False)
-        tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in range(1, len(columns)):
-            tree.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-            tree.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
-        return tree
+    # -- where ---------------------------------------------------------------------------------------------------
+
+    def _take_selection(self) -> None:
+        """What was selected last, other than by looking at a match, is what the scope may be limited to."""
+        nodes = self._workspace.selection.nodes
+        if self._is_showing or (not nodes and self._selected):
+            return
+        inner = (n for node in nodes for body in node.bodies for graph in body.walk() for n in graph.nodes)
+        self._selected = (*nodes, *inner)
+        self.scope.setItemText(1, f"In the selection ({plural(len(nodes), 'node')})")
+        if self.scope.currentIndex() == 1:
+            self._on_change()
+
+    def _options(self, rehearsal: Rehearsal) -> Options:
+        if self.scope.currentIndex() == 0:
+            return Options(only=self.passes.choice().only)
+        chosen = set(self._selected)
+        copies = (n for g in rehearsal.document.model.graphs() for n in g.nodes if rehearsal.original(n) in chosen)
+        return Options(nodes=frozenset(copies), only=self.passes.choice().only)
 
     # -- what there is to do -------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Search for matches, off the GUI thread."""
-        rehearsal = Rehearsal(self._workspace.model)
-        self._revision = self._workspace.document.revision
-
-        def work(progress: Progress) -> tuple[dict[str, list[Match]], list[Refusal]]:
-            return survey(rehearsal.document.model, evaluate=evaluate, progress=progress)
-
+        """Search for matches in a copy of the model, off the GUI thread."""
+        self._work = None
+        self._lock(False)
         self._start("Looking for what can be simplified…")
+        self._rehearsing.start()
+
+    def _search(self, rehearsal: Rehearsal) -> None:
+        work, options = Simplification(rehearsal), self._options(rehearsal)
+        revision = self._workspace.document.revision
         self._job = self._workspace.jobs.start(
             "Look for simplifications",
-            work,
-            done=lambda found: self._list(rehearsal, *found) if isValid(self) else None,
+            lambda progress: work.survey(options=options, progress=progress),
+            done=lambda found: self._list(work, revision, *found) if isValid(self) else None,
+            failed=self._failed,
             finished=self._stopped,
             supersede="simplify",
         )
 
     def _start(self, text: str) -> None:
+        if self._job is not None:
+            self._job.cancel()
         self.state.setText(text)
         self.bar.setRange(0, 0)
         self.bar.setVisible(True)
         self.ok.setEnabled(False)
 
-    def _stopped(self) -> None:
-        if not isValid(self):
-            return  # closed while it worked
-        self.bar.setVisible(False)
-        self._enable()
+    def _lock(self, is_working: bool) -> None:
+        for part in (self.scope, self.passes):
+            part.setEnabled(not is_working)
 
-    def _list(self, rehearsal: Rehearsal, found: dict[str, list[Match]], refusals: list[Refusal]) -> None:
-        unchecked = {item.data(0, _ItemRole) for item in self._items() if item.checkState(0) == Qt.CheckState.Unchecked}
-        self.passes.blockSignals(True)
-        self.passes.clear()
-        total = 0
-        for one in sorted(PASSES, key=lambda p: not found.get(p.id)):
-            matches = found.get(one.id, [])
-            total += len(matches)
-            item = QTreeWidgetItem([one.title, str(len(matches) or "")])
-            item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight)
-            item.setToolTip(0, f"{one.doc}\n{one.id}")
-            item.setData(0, _ItemRole, one.id)
-            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
-            chosen = one.is_default and one.id not in unchecked
-            item.setCheckState(0, Qt.CheckState.Checked if chosen else Qt.CheckState.Unchecked)
-            for match in matches[:_MOST_SHOWN]:
-                child = QTreeWidgetItem([display(match.description, 160)])
-                things = [rehearsal.original(t) for t in (match.nodes or match.values)]
-                child.setData(0, _ItemRole, things)
-                item.addChild(child)
-            if len(matches) > _MOST_SHOWN:
-                item.addChild(QTreeWidgetItem([f"… and {len(matches) - _MOST_SHOWN:,} more"]))
-            self.passes.addTopLevelItem(item)
-        self.passes.blockSignals(False)
+    def _failed(self, error: BaseException) -> None:
+        if isValid(self):
+            self._lock(False)
+            self.state.setText(display(str(error), 500))
+
+    def _stopped(self) -> None:
+        if isValid(self) and not self._rehearsing.running and (self._job is None or self._job.finished):
+            self.bar.setVisible(False)
+            self._enable()
+
+    def _list(
+        self, work: Simplification, revision: int, found: dict[str, list[Match]], refusals: list[Refusal]
+    ) -> None:
+        if revision != self._workspace.document.revision:
+            return  # it is being searched again
+        self._work = work
+        self.passes.fill(PASSES, found, work.rehearsal.original)
+        total = sum(map(len, found.values()))
         held = f" {plural(len(refusals), 'place')} must stay as it is." if refusals else ""
         self.state.setText(
             f"{plural(total, 'match', 'matches')} now; passes make work for each other, so it may become more.{held}"
             if total
             else f"Nothing matches at first sight.{held}"
         )
-        self._enable()
 
-    def _enable(self, *_: object) -> None:
+    def _enable(self) -> None:
         told = self.pages.currentWidget() is self.report
-        self.ok.setEnabled(told or (bool(self._chosen()) and self.bar.isHidden()))
+        self.ok.setEnabled(told or (bool(self.passes.choice().passes) and self._work is not None))
 
-    def _chosen(self) -> list[str]:
-        return [item.data(0, _ItemRole) for item in self._items() if item.checkState(0) == Qt.CheckState.Checked]
-
-    def _items(self) -> list[QTreeWidgetItem]:
-        rows = range(self.passes.topLevelItemCount())
-        return [item for row in rows if (item := self.passes.topLevelItem(row)) is not None]
-
-    def _show_match(self, item: QTreeWidgetItem | None, *_: object) -> None:
-        things = None if item is None else item.data(0, _ItemRole)
-        shown = [t for t in things if isinstance(t, (Node, Value))] if isinstance(things, list) else []
-        self._workspace.mark("matches", shown)
-        if shown and self._revision == self._workspace.document.revision:
-            self._workspace.reveal_all(shown)
+    def _show_match(self, things: tuple[Node | Value, ...]) -> None:
+        self._workspace.mark("matches", things)
+        if things and self._work is not None:
+            self._is_showing = True
+            self._workspace.reveal_all(things)
+            self._is_showing = False
 
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes:
@@ -176,19 +187,22 @@ class SimplifyDialog(QDialog):
     # -- doing it ------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
-        """Simplify a copy, compare, and carry it over; after that, the button closes the dialog."""
+        """Simplify the copy, compare, and carry it over; after that, the button closes the dialog."""
         if self.pages.currentWidget() is self.report:
             self.accept()
             return
-        work = Simplification(self._workspace.model)
-        passes = chosen_passes(self._chosen())
+        work, self._work = self._work, None
+        if work is None:
+            return
+        passes, options = chosen_passes(self.passes.choice().passes), self._options(work.rehearsal)
         revision = self._workspace.document.revision
+        self._lock(True)
         self._start("Simplifying and comparing outputs…")
         self._job = self._workspace.jobs.start(
             "Simplify",
-            lambda progress: work.run(passes, progress=progress),
+            lambda progress: work.run(passes, options=options, progress=progress),
             done=lambda outcome: self._carry_over(outcome, revision) if isValid(self) else None,
-            failed=lambda error: self.state.setText(display(str(error), 500)) if isValid(self) else None,
+            failed=self._failed,
             finished=self._stopped,
             lane="mutate",
             supersede="simplify",
@@ -196,9 +210,9 @@ class SimplifyDialog(QDialog):
 
     def _carry_over(self, outcome: Outcome, revision: int) -> None:
         if revision != self._workspace.document.revision:
-            self.state.setText("The model was changed in the meantime; nothing was done.")
-            return
+            return  # it was changed in the meantime, and is being searched again
         self.pages.setCurrentWidget(self.report)
+        self.scope.setVisible(False)
         self._workspace.mark("matches", [])
         if outcome.agreement.agrees is not False:
             outcome.apply(self._workspace.document)
@@ -241,6 +255,8 @@ class SimplifyDialog(QDialog):
         """Closing stops what is running and takes the marks away."""
         if self._job is not None:
             self._job.cancel()
+        self._rehearsing.cancel()
         self._workspace.mark("matches", [])
+        self._workspace.selection.changed.disconnect(self._take_selection)
         self._workspace.changes.changed.disconnect(self._on_change)
         super().done(result)

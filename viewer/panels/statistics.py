@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from PySide6.QtWidgets import (
 
 from model.errors import ModelError
 from model.graph import Node, Value
+from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
 from model.queries.polynomial import Polynomial
 from model.queries.statistics import NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
@@ -35,6 +37,7 @@ from model.types import Type
 from viewer.commands.convert import sizes
 from viewer.dialogs.files import ask_save
 from viewer.panels import Panel
+from viewer.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.workspace import Workspace
@@ -164,6 +167,8 @@ class StatisticsPanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.found: Statistics | None = None
+        self._bound: Mapping[str, int] = {}
+        self._rehearsing = Rehearsing(workspace, self._count, self)
         self._is_colouring = False
         self.model = StatisticsModel(self)
         self.summary = QLabel("", self)
@@ -235,28 +240,24 @@ class StatisticsPanel(Panel):
 
     def refresh(self) -> None:
         """Count anew, on a copy, in the background."""
-        from model.passes.rehearsal import Rehearsal
-
-        text = self.bindings.text().strip()
         try:
-            bound = sizes([part.strip() for part in text.split(",") if part.strip()])
+            self._bound = sizes([part.strip() for part in self.bindings.text().split(",") if part.strip()])
         except ModelError as error:
             self.workspace.report(error)
             return
-        workspace = self.workspace
-        types = self._types()
-        rehearsal = Rehearsal(workspace.model)
+        self._rehearsing.start()
+
+    def _count(self, rehearsal: Rehearsal) -> None:
+        types, bound = self._types(), self._bound
 
         def work(progress: Progress) -> Statistics:
-            from dataclasses import replace
-
             found = statistics(
                 rehearsal.document.model, lambda v: types.get(rehearsal.original(v), v.type), bound, progress
             )
             found.nodes = [replace(n, node=rehearsal.original(n.node)) for n in found.nodes]
             return found
 
-        workspace.jobs.start("", work, done=self._set, supersede="statistics")
+        self.workspace.jobs.start("", work, done=self._set, supersede="statistics")
 
     def _types(self) -> dict[Value, Type]:
         inferred = self.workspace.types.inferred

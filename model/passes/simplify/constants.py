@@ -112,7 +112,7 @@ def _is_foldable(context: Context, node: Node) -> bool:
         return False
     if not node.outputs or len(node.outputs) > _MOST_OUTPUTS or node.device_configurations:
         return False
-    if any(a.reference for a in node.attributes.values()) or not _may_fold_here(context, node):
+    if any(a.reference for a in node.attributes.values()) or not context.is_chosen(node):
         return False
     if not all(v is None or context.constant(v) is not None for v in node.inputs):
         return False
@@ -123,11 +123,6 @@ def _is_foldable(context: Context, node: Node) -> bool:
             context.refuse(FOLD, node, "it is random, or nobody here knows the operator")
         return False
     return _keeps_precision(context, node)
-
-
-def _may_fold_here(context: Context, node: Node) -> bool:
-    chosen = context.options.nodes
-    return chosen is None or node in chosen or node in context.made
 
 
 def _is_returned_initializer(value: Value) -> bool:

@@ -10,7 +10,7 @@ from model.edits.initializers import constant_tensor
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.simplify.facts import Facts
-from model.passes.simplify.framework import Evaluate, Options, Refusal
+from model.passes.simplify.framework import Evaluate, Match, Options, Refusal, is_there
 from model.progress import SILENT, Progress
 from model.queries.scope import ancestor_in, is_visible, run_order
 from model.tensors import Tensor
@@ -46,6 +46,7 @@ class Context:
         self.refusals: dict[tuple[str, str, Node | Value], Refusal] = {}
         self.growth = 0  # bytes by which folding has enlarged the constants so far
         self.made: set[Node] = set()  # nodes that passes made
+        self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
         self._protected = _protected_names(model)
         self._annotated = {
             v for g in model.graphs() for a in g.quantization_annotations
@@ -136,8 +137,28 @@ class Context:
         """Whether passes may rewrite a node: it is in the part chosen, and nothing outside the graph refers to it."""
         if node.domain or node.device_configurations or any(a.reference for a in node.attributes.values()):
             return False
+        return self.is_chosen(node)
+
+    def is_chosen(self, node: Node) -> bool:
+        """Whether a node is in the part of the model that is to be simplified."""
         chosen = self.options.nodes
         return chosen is None or node in chosen or node in self.made
+
+    def takes(self, pass_id: str, match: Match) -> bool:
+        """Whether a match is to be applied; one that was chosen is taken once.
+
+        Where other passes have replaced part of what it is about, it may be about nodes they made instead.
+        """
+        waiting = self._waiting.get(pass_id)
+        if waiting is None:
+            return True
+        things = match.things
+        for number, chosen in enumerate(waiting):
+            left = frozenset(filter(is_there, chosen))
+            if left and left <= things and things - left <= self.made:
+                del waiting[number]
+                return True
+        return False
 
     def add_to_index(self, node: Node) -> None:
         """A node came into a graph."""

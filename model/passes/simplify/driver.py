@@ -13,10 +13,10 @@ from itertools import islice
 
 from model.document import Document
 from model.errors import ModelError
-from model.graph import Model, Node, Value
+from model.graph import Model, Value
 from model.passes.inference.infer import Inferred, answer, request
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Evaluate, Match, Options, Pass, Refusal
+from model.passes.simplify.framework import Evaluate, Match, Options, Pass, Refusal, is_there
 from model.passes.simplify.rewriter import Names, Rewriter
 from model.progress import SILENT, Progress
 from model.steps import SetField, SetInitializer, Step
@@ -84,7 +84,7 @@ def simplify(
         if not changed:
             break
         context.learn()
-    report.refusals = [r for r in context.refusals.values() if _is_there(r.place)]
+    report.refusals = [r for r in context.refusals.values() if is_there(r.place)]
     report.after = figures(model)
     return report
 
@@ -95,8 +95,9 @@ def _run(document: Document, context: Context, names: Names, one: Pass) -> int:
         rewriter = Rewriter(context, edit, names)
         for match in one.find(context):
             context.progress.check()
-            match.apply(rewriter)
-            count += 1
+            if context.takes(one.id, match):
+                match.apply(rewriter)
+                count += 1
         rewriter.finish()
     return count
 
@@ -187,12 +188,6 @@ def figures(model: Model) -> Figures:
                 parameters += int(getattr(value.initializer, "size", 0))
                 nbytes += value.initializer.nbytes
     return Figures(dict(operators.most_common()), parameters, nbytes)
-
-
-def _is_there(place: Node | Value) -> bool:
-    if isinstance(place, Node):
-        return place.graph is not None
-    return place.producer is not None or place.initializer is not None
 
 
 def chosen_passes(ids: Collection[str]) -> tuple[Pass, ...]:

@@ -31,7 +31,7 @@ def bypass(context: Context, node: Node, source: Value | None, why: str) -> Iter
 
 def _deadend(context: Context) -> Iterator[Match]:
     for node in reversed(list(context.all_nodes())):
-        if node.graph is None or node.device_configurations or not _is_chosen(context, node) or not node.outputs:
+        if node.graph is None or node.device_configurations or not context.is_chosen(node) or not node.outputs:
             continue
         if not any(v is not None and (v.uses or context.is_protected(v)) for v in node.outputs):
             yield Match(f"{node.title}: nobody uses its outputs", (node,), partial(_remove, node))
@@ -39,11 +39,6 @@ def _deadend(context: Context) -> Iterator[Match]:
 
 def _remove(node: Node, rewriter: Rewriter) -> None:
     rewriter.remove(node)
-
-
-def _is_chosen(context: Context, node: Node) -> bool:
-    chosen = context.options.nodes
-    return chosen is None or node in chosen or node in context.made
 
 
 def _unused_initializer(context: Context) -> Iterator[Match]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from model.graph import Node, Value
@@ -30,6 +30,11 @@ class Match:
     nodes: tuple[Node, ...]
     apply: Callable[[Rewriter], None]
     values: tuple[Value, ...] = ()
+
+    @property
+    def things(self) -> frozenset[Node | Value]:
+        """What it is about: its nodes, or where it is about none, its values."""
+        return frozenset(self.nodes or self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,18 @@ class Options:
     growth_limit   bytes by which all of them together may
     work_limit     bytes of constants one node may read to be folded
     nodes          only matches whose nodes are all among these; None: everywhere. Nodes made on the way belong
+    only           by pass id, the `things` of the matches that alone are applied; a pass that is not named is free
     """
 
     tensor_limit: int = 1 << 20
     growth_limit: int = 1 << 20
     work_limit: int = 256 << 20
     nodes: frozenset[Node] | None = None
+    only: Mapping[str, Collection[frozenset[Node | Value]]] = field(default_factory=dict)
+
+
+def is_there(place: Node | Value) -> bool:
+    """Whether a node, or a value that something makes or holds, is still part of a graph."""
+    if isinstance(place, Node):
+        return place.graph is not None
+    return place.producer is not None or place.initializer is not None

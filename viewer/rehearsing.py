@@ -1,0 +1,61 @@
+"""Copies of an open model for work off the GUI thread, made a few milliseconds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject
+
+from model.passes.rehearsal import Rehearsal
+from viewer.slices import Slices
+from viewer.workspace import Workspace
+
+
+class Rehearsing(QObject):
+    """Makes a copy of a document's model and hands it over while the model is still as it was. GUI thread only.
+
+    An edit while a copy is being made starts it again.
+    """
+
+    def __init__(
+        self, workspace: Workspace, done: Callable[[Rehearsal], object], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = workspace.document
+        self._done = done
+        self._slices: Slices[Rehearsal] | None = None
+        workspace.changes.changed.connect(self._on_change)
+
+    @property
+    def running(self) -> bool:
+        """Whether a copy is being made."""
+        return self._slices is not None
+
+    def start(self) -> None:
+        """Begin, or begin again."""
+        self.cancel()
+        model = self._document.model
+        self._slices = Slices(lambda progress: Rehearsal(model, progress), self._hand_over, self._fail, self)
+
+    def cancel(self) -> None:
+        """Stop; `done` is not called."""
+        if self._slices is not None:
+            self._slices.cancel()
+            self._forget()
+
+    def _on_change(self, _change: object) -> None:
+        if self.running:
+            self.start()
+
+    def _hand_over(self, rehearsal: Rehearsal) -> None:
+        self._forget()
+        self._done(rehearsal)
+
+    def _fail(self, error: Exception) -> None:
+        self._forget()
+        raise error
+
+    def _forget(self) -> None:
+        if self._slices is not None:
+            self._slices.deleteLater()
+            self._slices = None
