@@ -67,23 +67,38 @@ def with_model(other: Workspace) -> Callable[[Record], Work]:
     """Against the last run of another open model, by the names of values."""
 
     def prepared(ours: Record) -> Work:
-        theirs = other.results.current
-        if theirs is None:
-            raise ModelError("The other model was not run", f"run {other.title} first, with the same inputs")
         names = {ours.result.layout.name(key[1]) for key in ours.result.layout.slots if not key[0]}
-        found = [v for v in other.model.graph.values() if v.name in names and theirs.result.info(v) is not None]
-        keys = {v.name: key for v in found if (key := theirs.key(v)) is not None}
-
-        def work(progress: Progress) -> list[Row]:
-            arrays = {}
-            for done, (name, key) in enumerate(keys.items()):
-                progress.report(done, len(keys))
-                arrays[name] = theirs.result.value(key)
-            return ours.result.apply(compare_with, arrays)
-
-        return lambda progress: _compare(lambda: work(progress))
+        return _with_run(ours, other, {v.name: v for v in other.model.graph.values() if v.name in names})
 
     return prepared
+
+
+def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
+    """Against the last run of another open model, each value of ours with what `partner` says it is there."""
+
+    def prepared(ours: Record) -> Work:
+        pairs = ((v.name, partner(v)) for v in workspace.model.graph.values() if v.initializer is None)
+        return _with_run(ours, other, {name: theirs for name, theirs in pairs if isinstance(theirs, Value)})
+
+    return Reference(other.title, prepared)
+
+
+def _with_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Work:
+    """Compare with what the other model's last run has of these values, by our names for them."""
+    theirs = other.results.current
+    if theirs is None:
+        raise ModelError("The other model was not run", f"run {other.title} first, with the same inputs")
+    found = {name: v for name, v in values.items() if theirs.result.info(v) is not None}
+    keys = {name: key for name, v in found.items() if (key := theirs.key(v)) is not None}
+
+    def work(progress: Progress) -> list[Row]:
+        arrays = {}
+        for done, (name, key) in enumerate(keys.items()):
+            progress.report(done, len(keys))
+            arrays[name] = theirs.result.value(key)
+        return ours.result.apply(compare_with, arrays)
+
+    return lambda progress: _compare(lambda: work(progress))
 
 
 def with_onnxruntime(workspace: Workspace) -> Callable[[Record], Work]:

@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from viewer.opening import identity_at
@@ -16,6 +17,7 @@ from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from model.io.source import Identity
+    from viewer.beside import Beside
     from viewer.canvas.view import GraphView
 
 
@@ -38,7 +40,17 @@ class DocumentTab(QWidget):
         workspace.types.start()
         workspace.problems.changed.connect(self._mark_problems)
         workspace.problems.start()
-        layout = QVBoxLayout(self)
+        self.beside: Beside | None = None  # while it is shown together with another document
+        self.pane = self._make_pane()
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self.pane)
+        self.setFocusProxy(self.view)
+        self.note_identity()
+
+    def _make_pane(self) -> QWidget:
+        pane = QWidget()
+        layout = QVBoxLayout(pane)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.breadcrumb)
@@ -48,8 +60,29 @@ class DocumentTab(QWidget):
         layout.addWidget(line)
         layout.addWidget(self.messages)
         layout.addWidget(self.view, 1)
-        self.setFocusProxy(self.view)
-        self.note_identity()
+        return pane
+
+    # -- side by side ----------------------------------------------------------------------------------------
+
+    @property
+    def front(self) -> DocumentTab:
+        """The document that actions mean while this tab is shown: this one, or the one beside it."""
+        return self if self.beside is None else self.beside.front
+
+    def put(self, content: QWidget) -> None:
+        """Fill the tab with something: its own pane, or that and another one."""
+        layout = self.layout()
+        assert layout is not None
+        layout.addWidget(content)
+        content.show()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Bring both documents where they are shown side by side."""
+        if self.beside is not None:
+            self.beside.move_to(self)
+        super().showEvent(event)
+
+    # -- the file --------------------------------------------------------------------------------------------
 
     @property
     def path(self) -> Path | None:

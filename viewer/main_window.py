@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -32,7 +32,6 @@ from model.errors import ModelError
 from model.graph import Value
 from viewer.actions.binding import ActionBinding
 from viewer.app_icon import app_icon
-from viewer.beside import Beside
 from viewer.docks import Docks
 from viewer.document_tab import DocumentTab
 from viewer.files import Files
@@ -46,6 +45,9 @@ from viewer.widgets.message_bar import MessageBar
 from viewer.widgets.start_page import StartPage
 from viewer.widgets.status_line import StatusLine
 from viewer.workspace import Message, Workspace
+
+if TYPE_CHECKING:
+    from viewer.beside import Beside
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}

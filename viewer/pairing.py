@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 _DELAY_MS = 400  # after the last edit
 
-#: What nodes are coloured by, and in which order the colours go.
-ORDER = ("changed", "removed", "added")
+#: The sign of each kind of difference, in lists and on the graph: colours alone would not do.
+SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
+#: The same as words of the legend; earlier ones have the first colours.
+WORDS = {kind: f"{sign} {kind}" for kind, sign in SIGNS.items()}
+#: What a node with several differences is shown as: the first of these.
+_WEIGHT = ("added", "removed", "changed", "moved", "renamed")
 
 
 class Comparing(QObject):
@@ -27,12 +31,15 @@ class Comparing(QObject):
     What is selected in one is selected and brought into view in the other, and both graphs are coloured.
     """
 
-    changed = Signal()
+    changed = Signal()  # another result
+    chosen_changed = Signal()
+    closed = Signal()
 
     def __init__(self, old: Workspace, new: Workspace) -> None:
         super().__init__()
         self.old, self.new = old, new
         self.result: Comparison | None = None
+        self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is the one in view
         self._following = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
@@ -56,7 +63,10 @@ class Comparing(QObject):
         self.new.selection.changed.disconnect(self._follow_new)
         for workspace in (self.old, self.new):
             workspace.group(None)
+            for sign in SIGNS.values():
+                workspace.mark(sign, [])
             workspace.set_comparing(None)
+        self.closed.emit()
 
     def other(self, workspace: Workspace) -> Workspace:
         """The document on the other side."""
@@ -78,8 +88,11 @@ class Comparing(QObject):
         def done(result: Comparison) -> None:
             if revisions == self._revisions() and self._endings:
                 self.result = result
+                before = set(self.chosen)
+                self.chosen = tuple(d for d in result.differences if d in before)
                 self._colour()
                 self.changed.emit()
+                self.chosen_changed.emit()
 
         self.new.jobs.start(
             "Comparing models", lambda progress: _compare(*copies, progress), done=done, supersede="compare models"
@@ -90,15 +103,40 @@ class Comparing(QObject):
 
     def _colour(self) -> None:
         assert self.result is not None
-        keys: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
+        kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
+        callers = _callers(self.old.model), _callers(self.new.model)
         for difference in self.result.differences:
             for side, item in enumerate((difference.old, difference.new)):
+                whole = not difference.aspect and isinstance(item, Node)
+                kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
                 for node in _nodes_of(item):
-                    word = difference.kind if not difference.aspect and isinstance(item, Node) else "changed"
-                    if keys[side].get(node) not in ("added", "removed"):
-                        keys[side][node] = word
-        for workspace, words in zip((self.old, self.new), keys, strict=True):
-            workspace.group(words, "Compared", ORDER)
+                    _note(kinds[side], node, kind)
+                    for owner in _around(node, callers[side]):
+                        _note(kinds[side], owner, "changed")
+        for workspace, found in zip((self.old, self.new), kinds, strict=True):
+            workspace.group({n: WORDS[kind] for n, kind in found.items()}, "Compared", tuple(WORDS.values()))
+            for kind, sign in SIGNS.items():
+                workspace.mark(sign, [n for n, k in found.items() if k == kind])
+
+    # -- going through -------------------------------------------------------------------------------------------
+
+    def choose(self, differences: Sequence[Difference]) -> None:
+        """Choose what is copied, and show the last of it on both sides."""
+        chosen = tuple(differences)
+        if chosen == self.chosen:
+            return
+        self.chosen = chosen
+        self.chosen_changed.emit()
+        for workspace, item in ((self.old, chosen[-1].old), (self.new, chosen[-1].new)) if chosen else ():
+            if isinstance(item, (Node, Value, Graph, Function, Model)):
+                workspace.reveal(item)
+
+    def step(self, by: int) -> None:
+        """Go to the next difference (1) or the one before (−1); round at the ends."""
+        found = self.result.differences if self.result is not None else []
+        if found:
+            at = found.index(self.chosen[-1]) if self.chosen else (-1 if by > 0 else 0)
+            self.choose([found[(at + by) % len(found)]])
 
     # -- copying -------------------------------------------------------------------------------------------------
 
@@ -149,6 +187,37 @@ def _nodes_of(item: object) -> list[Node]:
             return list(item.consumers)
         case _:
             return []
+
+
+def _note(kinds: dict[Node, str], node: Node, kind: str) -> None:
+    before = kinds.get(node)
+    if before is None or _WEIGHT.index(kind) < _WEIGHT.index(before):
+        kinds[node] = kind
+
+
+Callers = dict[tuple[str, str, str], list[Node]]
+
+
+def _callers(model: Model) -> Callers:
+    """The nodes that call each function."""
+    found: Callers = {function.key: [] for function in model.functions}
+    for graph in model.graphs() if found else ():
+        for node in graph.nodes:
+            if (calls := found.get((node.domain, node.op_type, node.overload))) is not None:
+                calls.append(node)
+    return found
+
+
+def _around(node: Node, callers: Callers) -> list[Node]:
+    """The nodes that hold a node in a body, from inside to outside, or call the function it is in."""
+    found = []
+    graph = node.graph
+    while graph is not None and isinstance(graph.owner, Node):
+        found.append(graph.owner)
+        graph = graph.owner.graph
+    if graph is not None and isinstance(graph.owner, Function):
+        found += callers[graph.owner.key]
+    return found
 
 
 def _compare(old: Rehearsal, new: Rehearsal, progress: Progress) -> Comparison:

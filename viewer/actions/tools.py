@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewer.actions.action import Action, Context, Menu, with_document
-from viewer.text import plural
+from viewer.text import display, plural
 
 if TYPE_CHECKING:
+    from viewer.comparing import Reference
     from viewer.document_tab import DocumentTab
+    from viewer.main_window import MainWindow
+    from viewer.widgets.choice_popup import Choice
 
 
 def _knows_types(context: Context) -> bool:
@@ -39,22 +45,99 @@ def _simplify(context: Context) -> None:
 
 
 def _compare(context: Context) -> None:
-    """Choose the other model: it is opened in a tab of its own, and the differences are listed below."""
+    """Choose the other model: one that is open, one from a file, or this one as its file has it."""
+    from viewer.widgets.choice_popup import ChoicePopup
+
+    ChoicePopup(context.window, "Model", context.opened.report).open(
+        list(_others(context)), caption=f"Compare {display(context.opened.title, 60)} with", placeholder="Model"
+    )
+
+
+def _others(context: Context) -> Iterator[Choice]:
+    from viewer.widgets.choice_popup import Choice
+
+    window, tab = context.window, context.window.tab
+    assert tab is not None
+    open_paths = {other.path for other in window.tabs()}
+    for other in window.tabs():
+        if other is not tab:
+            detail = f"open: {plural(len(other.workspace.model.graph.nodes), 'node')}"
+            yield Choice(other.workspace.title, partial(_beside_tab, window, other, tab), detail=detail)
+    path = tab.path
+    if path is not None and path.exists():
+
+        def as_saved(_shift: bool) -> None:
+            title = f"{path.name} as saved"
+            window.files.open_copy_then(path, title, lambda other: show_beside(window, other, tab))
+
+        yield Choice(f"{path.name} as saved", as_saved, detail="what the file holds, without the changes made here")
+    for recent in window.settings.recent_files():
+        if recent not in open_paths:
+            yield Choice(recent.name, partial(_beside_file, window, recent, tab), detail=str(recent.parent))
+    yield Choice("Another file…", partial(_beside_asked, window, tab), detail="choose it in the file dialog")
+
+
+def _beside_tab(window: MainWindow, other: DocumentTab, tab: DocumentTab, _shift: bool) -> None:
+    show_beside(window, other, tab)
+
+
+def _beside_file(window: MainWindow, path: Path, tab: DocumentTab, _shift: bool) -> None:
+    window.files.open_then(path, lambda other: show_beside(window, other, tab))
+
+
+def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
     from viewer.dialogs.files import ask_open
 
-    window, workspace = context.window, context.opened
-    tab = window.tab
-
-    def link(other: DocumentTab) -> None:
-        from viewer.pairing import Comparing
-
-        Comparing(other.workspace, workspace)
-        if tab is not None:
-            window.activate(tab)
-        window.docks.open("differences")
-
     for path in ask_open(window, window.settings)[:1]:
-        window.files.open_then(path, link)
+        _beside_file(window, path, tab, _shift=False)
+
+
+def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> None:
+    """Compare a document with another one, side by side, with the list of differences."""
+    from viewer.beside import Beside
+    from viewer.pairing import Comparing
+
+    if tab not in window.tabs() or other not in window.tabs():
+        return  # closed while the other one was read
+    comparing = Comparing(other.workspace, tab.workspace)
+    window.show_beside(Beside(other, tab, comparing))
+    window.docks.open("differences")
+
+
+def _is_compared(context: Context) -> bool:
+    return context.workspace is not None and context.workspace.comparing is not None
+
+
+def _run_both(context: Context) -> None:
+    """Run both compared documents with the same inputs, then list how far the values are off."""
+    from viewer.panels.compare import ComparePanel
+    from viewer.run_both import run_both
+
+    window, comparing = context.window, context.opened.comparing
+    assert comparing is not None
+
+    def done(reference: Reference) -> None:
+        tab = next((tab for tab in window.tabs() if tab.workspace is comparing.new), None)
+        if tab is None:
+            return
+        window.activate(tab)
+        panel = window.docks.open("compare")
+        if isinstance(panel, ComparePanel):
+            panel.compare(reference.title, reference.prepare)
+
+    run_both(comparing, done)
+
+
+def _stop_comparing(context: Context) -> None:
+    comparing = context.opened.comparing
+    if comparing is not None:
+        comparing.close()
+
+
+def _step(context: Context, by: int) -> None:
+    comparing = context.opened.comparing
+    if comparing is not None:
+        comparing.step(by)
 
 
 ACTIONS = (
@@ -86,8 +169,47 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=3,
         icon="compare",
-        tip="List what differs from another model, mark it on both graphs, and copy changes between them.",
-        words="diff difference versions",
+        tip="Show another model beside this one, mark what differs, and copy changes between them.",
+        words="diff difference versions side by side",
+    ),
+    Action(
+        id="model.run_both",
+        title="Run Both and Compare Values",
+        run=_run_both,
+        enabled=_is_compared,
+        menu=Menu.MODEL,
+        section=3,
+        tip="Run both compared models with the same inputs and list how far each value is off.",
+        words="diff error accuracy execute",
+    ),
+    Action(
+        id="model.next_difference",
+        title="Next Difference",
+        run=lambda context: _step(context, 1),
+        enabled=_is_compared,
+        menu=Menu.GO,
+        section=6,
+        shortcut=("Ctrl+Alt+Down",),
+        words="diff compare following change",
+    ),
+    Action(
+        id="model.previous_difference",
+        title="Previous Difference",
+        run=lambda context: _step(context, -1),
+        enabled=_is_compared,
+        menu=Menu.GO,
+        section=6,
+        shortcut=("Ctrl+Alt+Up",),
+        words="diff compare change before",
+    ),
+    Action(
+        id="model.stop_comparing",
+        title="Stop Comparing",
+        run=_stop_comparing,
+        enabled=_is_compared,
+        menu=Menu.MODEL,
+        section=3,
+        words="diff end close side by side",
     ),
     Action(
         id="model.write_types",

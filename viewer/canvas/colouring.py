@@ -76,7 +76,8 @@ def by_key(
 ) -> Colouring:
     """Colour nodes by device, pipeline stage or anything else that has few different values.
 
-    Those in `order` always have the same colours: blue, orange, green …
+    Those in `order` always have the same colours: blue, orange, green … A closed group has the colour that all its
+    coloured nodes share, or the first of `order` where they differ.
     """
     distinct = list(dict.fromkeys((*order, *keys.values())))
     number = {key: 1 + index % len(_DEVICES) for index, key in enumerate(distinct)}
@@ -84,8 +85,13 @@ def by_key(
     for index, box in enumerate(scene.boxes):
         if isinstance(box.subject, Node) and box.subject in keys:
             indices[index] = number[keys[box.subject]]
+        elif isinstance(box.subject, Scope) and box.kind is Kind.GROUP:
+            inside = {keys[node] for node in box.subject.all_nodes() if node in keys}
+            shared = next(iter(inside)) if len(inside) == 1 else order[0] if inside and order else None
+            indices[index] = number[shared] if shared is not None else 0
     colors = tuple(QColor(color) for color in _DEVICES)
-    entries = tuple((str(key), colors[number[key] - 1]) for key in distinct[: len(_DEVICES)])
+    seen = set(keys.values())
+    entries = tuple((str(key), colors[number[key] - 1]) for key in distinct[: len(_DEVICES)] if key in seen)
     palette = (theme.endpoint, *colors)
     return Colouring(indices, palette, (theme.text, *[theme.header_text] * len(colors)), Legend(title, entries=entries))
 

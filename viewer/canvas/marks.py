@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from model.graph import Value
 from viewer.canvas.drawing import Kind
@@ -21,6 +21,8 @@ from viewer.theme import Theme
 
 _BADGE = 8.0
 _NOTHING = np.zeros(0, np.intp)
+#: Kinds of marks that are a sign on a corner of the box: how it differs from the one in another model.
+SIGNS = ("+", "−", "~", "→", "=")
 _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 
 
@@ -28,8 +30,8 @@ _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 class SceneMarks:
     """The marked boxes and edges of one scene, ascending, by kind of mark.
 
-    Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", and "traced": what lies up- or downstream;
-    all else is dimmed while there is any.
+    Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", "traced": what lies up- or downstream,
+    all else is dimmed while there is any; and SIGNS, written on the boxes.
     """
 
     scene: Scene
@@ -64,6 +66,8 @@ class SceneMarks:
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
         self._badges(painter, self._in(area, "errors"), theme, scale)
         self._dots(painter, self._in(area, "changed"), theme, scale)
+        for sign in SIGNS if scale >= BLOCKS_BELOW else ():
+            self._signs(painter, self._in(area, sign), sign, theme, scale)
 
     def _has(self, kind: str) -> bool:
         return bool(len(self.boxes.get(kind, ())))
@@ -152,3 +156,18 @@ class SceneMarks:
         for index in boxes.tolist():
             left, top, _, _ = self.scene.rect(index)
             painter.drawEllipse(QPointF(left + 1, top + 1), radius, radius)
+
+    def _signs(self, painter: QPainter, boxes: Ids, sign: str, theme: Theme, scale: float) -> None:
+        """The same size at every zoom, so that they can be told apart."""
+        half = _BADGE / min(scale, 1.0)
+        font = QFont(painter.font())
+        font.setPixelSize(round(1.9 * half))
+        font.setBold(True)
+        painter.setFont(font)
+        for index in boxes.tolist():
+            left, top, _, _ = self.scene.rect(index)
+            place = QRectF(left - half, top - half, 2 * half, 2 * half)
+            painter.setPen(QPen(theme.text, half / 8))
+            painter.setBrush(theme.canvas)
+            painter.drawRoundedRect(place, half / 2, half / 2)
+            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, sign)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    QSignalBlocker,
+    Qt,
+)
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -21,7 +30,7 @@ from PySide6.QtWidgets import (
 
 from model.queries.differences import Difference
 from viewer.commands.diff import location
-from viewer.pairing import Comparing
+from viewer.pairing import SIGNS, WORDS, Comparing
 from viewer.panels import Panel
 from viewer.text import count_text, display, plural
 from viewer.theme import theme
@@ -30,7 +39,13 @@ from viewer.workspace import Workspace
 Index = QModelIndex | QPersistentModelIndex
 
 _KINDS = ("added", "removed", "changed", "renamed", "moved")
-_SIGNS = {"added": "+", "removed": "−", "changed": "~", "renamed": "=", "moved": "↕"}
+
+
+def told(difference: Difference) -> str:
+    """A difference in one line: kind, place, aspect, and what it is on either side."""
+    change = " → ".join(text for text in (difference.before, difference.after) if text)
+    parts = (location(difference.place), difference.aspect, change)
+    return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"
 
 
 class DifferenceModel(QAbstractTableModel):
@@ -66,7 +81,7 @@ class DifferenceModel(QAbstractTableModel):
         row = self.rows[index.row()]
         column = index.column()
         after = str(row.numbers) if row.numbers is not None and not row.numbers.problem else row.after
-        texts = (f"{_SIGNS[row.kind]} {row.kind}", location(row.place), row.aspect or "all of it", row.before, after)
+        texts = (WORDS[row.kind], location(row.place), row.aspect or "all of it", row.before, after)
         if role == Qt.ItemDataRole.DisplayRole:
             return display(texts[column], 300)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
@@ -89,19 +104,15 @@ class DifferencesPanel(Panel):
         self.choose_button = QPushButton("Compare with…", self)
         self.choose_button.setToolTip("Choose another model to hold this one against")
         self.choose_button.clicked.connect(lambda: workspace.trigger("model.compare"))
-        self.take_button = QPushButton("Copy to this", self)
-        self.take_button.setToolTip("Make this document like the other one in the selected respects; can be undone")
-        self.take_button.clicked.connect(lambda: self._take(into_other=False))
-        self.give_button = QPushButton("Copy to the other", self)
-        self.give_button.setToolTip("Make the other document like this one in the selected respects; can be undone")
-        self.give_button.clicked.connect(lambda: self._take(into_other=True))
+        self.to_left = self._copy_button("← Copy", "old")
+        self.to_right = self._copy_button("Copy →", "new")
         self.end_button = QPushButton("Stop comparing", self)
         self.end_button.clicked.connect(self._end)
         row = QHBoxLayout()
         row.setContentsMargins(6, 4, 6, 4)
         row.addWidget(self.summary, 1)
         self.filters = {kind: self._filter(kind, row) for kind in _KINDS}
-        for button in (self.take_button, self.give_button, self.end_button, self.choose_button):
+        for button in (self.to_left, self.to_right, self.end_button, self.choose_button):
             row.addWidget(button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -131,9 +142,13 @@ class DifferencesPanel(Panel):
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         table.customContextMenuRequested.connect(self._on_menu)
         table.activated.connect(lambda _index: self._go())
-        table.selectionModel().currentRowChanged.connect(lambda *_: self._go())
-        table.selectionModel().selectionChanged.connect(lambda *_: self._update_buttons())
+        table.selectionModel().selectionChanged.connect(lambda *_: self._go())
         return table
+
+    def _copy_button(self, text: str, side: Literal["old", "new"]) -> QPushButton:
+        button = QPushButton(text, self)
+        button.clicked.connect(lambda: self._copy(side))
+        return button
 
     def _filter(self, kind: str, row: QHBoxLayout) -> QToolButton:
         button = QToolButton(self)
@@ -151,9 +166,11 @@ class DifferencesPanel(Panel):
     def _follow(self) -> None:
         if self._comparing is not None:
             self._comparing.changed.disconnect(self._show)
+            self._comparing.chosen_changed.disconnect(self._select_chosen)
         self._comparing = self.workspace.comparing
         if self._comparing is not None:
             self._comparing.changed.connect(self._show)
+            self._comparing.chosen_changed.connect(self._select_chosen)
         self._show()
 
     def _show(self) -> None:
@@ -162,7 +179,7 @@ class DifferencesPanel(Panel):
         differences = result.differences if result is not None else []
         for kind, button in self.filters.items():
             count = sum(d.kind == kind for d in differences)
-            button.setText(f"{_SIGNS[kind]} {count_text(count)}")
+            button.setText(f"{SIGNS[kind]} {count_text(count)}")
             button.setVisible(bool(count))
         shown = [d for d in differences if self.filters[d.kind].isChecked()]
         titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("Before", "After")
@@ -183,9 +200,31 @@ class DifferencesPanel(Panel):
 
     def _update_buttons(self) -> None:
         chosen = bool(self.selected())
-        for button in (self.take_button, self.give_button):
-            button.setVisible(self._comparing is not None)
+        comparing = self._comparing
+        for button, side in ((self.to_left, "old"), (self.to_right, "new")):
+            button.setVisible(comparing is not None)
             button.setEnabled(chosen)
+            if comparing is not None:
+                into = display(getattr(comparing, side).title, 60)
+                button.setToolTip(f"Make {into} like the other one in the selected respects; can be undone")
+
+    def _select_chosen(self) -> None:
+        """Select what was chosen elsewhere, where it is in the list."""
+        comparing = self._comparing
+        if comparing is None or tuple(self.selected()) == comparing.chosen:
+            return
+        rows = {id(difference): row for row, difference in enumerate(self.model.rows)}
+        chosen = [rows[id(d)] for d in comparing.chosen if id(d) in rows]
+        with QSignalBlocker(self.table.selectionModel()):
+            self.table.clearSelection()
+            for row in chosen:
+                index = self.model.index(row, 0)
+                flags = QItemSelectionModel.SelectionFlag
+                self.table.selectionModel().select(index, flags.Select | flags.Rows)
+        if chosen:
+            self.table.scrollTo(self.model.index(chosen[-1], 0))
+        self.table.viewport().update()
+        self._update_buttons()
 
     def selected(self) -> list[Difference]:
         """The differences whose rows are selected."""
@@ -194,20 +233,14 @@ class DifferencesPanel(Panel):
     # -- acting --------------------------------------------------------------------------------------------------
 
     def _go(self) -> None:
-        row = self.table.currentIndex().row()
-        comparing = self._comparing
-        if comparing is None or not 0 <= row < len(self.model.rows):
-            return
-        difference = self.model.rows[row]
-        for workspace, item in ((comparing.old, difference.old), (comparing.new, difference.new)):
-            if item is not None:
-                workspace.reveal(item)
+        self._update_buttons()
+        if self._comparing is not None:
+            self._comparing.choose(self.selected())
 
-    def _take(self, *, into_other: bool) -> None:
+    def _copy(self, side: Literal["old", "new"]) -> None:
         comparing = self._comparing
         if comparing is not None:
-            into = comparing.other(self.workspace) if into_other else self.workspace
-            comparing.take_over(self.selected(), into)
+            comparing.take_over(self.selected(), comparing.old if side == "old" else comparing.new)
 
     def _end(self) -> None:
         if self._comparing is not None:
@@ -219,8 +252,8 @@ class DifferencesPanel(Panel):
         menu = QMenu(self)
         for title, run in (
             ("Go to the place", self._go),
-            ("Copy to this document", lambda: self._take(into_other=False)),
-            ("Copy to the other document", lambda: self._take(into_other=True)),
+            (f"Copy to {display(self._comparing.old.title, 60)}", lambda: self._copy("old")),
+            (f"Copy to {display(self._comparing.new.title, 60)}", lambda: self._copy("new")),
         ):
             action = QAction(title, menu)
             action.triggered.connect(run)

@@ -70,12 +70,12 @@ def test_copying_changes_both_ways(pair, qtbot):
     row = next(i for i, r in enumerate(cells(panel)) if r[2] == "attribute axis")
     panel.table.selectRow(row)
     with qtbot.waitSignal(new.comparing.changed):
-        panel.take_button.click()
+        panel.to_right.click()
     assert builders.node(new.document, "fourth").attributes["axis"].value == 1
     assert new.document.undo_title == "Copy a change from old.onnx"
     panel.table.selectAll()
     with qtbot.waitSignal(new.comparing.changed):
-        panel.give_button.click()
+        panel.to_left.click()
     assert [n.op_type for n in old.model.graph.nodes] == ["Mul", "Relu", "Neg", "Add", "Softmax"]
     assert cells(panel) == []
     assert panel.summary.text() == "No difference from old.onnx"

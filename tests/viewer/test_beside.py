@@ -1,0 +1,242 @@
+"""Two models side by side in one tab: what a person sees and does there, in the real window."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from shiboken6 import isValid
+
+from model.edits import attributes, nodes
+from model.graph import Node, Value
+from model.io.save import save
+from tests.model import builders
+from viewer.main_window import MainWindow
+from viewer.panels.compare import ComparePanel
+from viewer.settings import Settings
+from viewer.widgets.choice_popup import ChoicePopup
+
+LONG = (
+    '<ir_version: 10, opset_import: ["" : 21]>\nlong (float[N, 4] x) => (float[N, 4] y)\n{\n'
+    + "\n".join(f"[relu_{i}] v{i} = Relu (v{i - 1})" for i in range(1, 40)).replace("(v0)", "(x)")
+    + "\n[sin] s = Sin (v39)\n[last] y = Neg (s)\n}"
+)
+
+
+@pytest.fixture
+def window(qtbot):
+    window = MainWindow(Settings())
+    window.resize(1300, 800)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    if isValid(window):
+        for tab in window.tabs():
+            window.remove_tab(tab)
+        window.close()
+    qtbot.wait(0)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A model, and one in which a node was added, one renamed, and an operator replaced."""
+    document = builders.document(LONG)
+    old, new = tmp_path / "old.onnx", tmp_path / "new.onnx"
+    save(document.model, old)
+    with document.edit("Edit") as edit:
+        nodes.insert_on_edge(edit, builders.value(document, "v3"), "Neg")
+        nodes.rename_node(edit, builders.node(document, "relu_30"), "other")
+        nodes.change_operator(edit, builders.node(document, "sin"), "Cos")
+    save(document.model, new)
+    return old, new
+
+
+def settled(window, qtbot):
+    qtbot.waitUntil(lambda: not window.files.pending and all(not t.view.is_busy for t in window.tabs()), timeout=20_000)
+
+
+def choose(window, qtbot, title):
+    """Compare the document in front with what the popup calls `title`."""
+    window.actions_binding.run("model.compare")
+    popup = window.findChild(ChoicePopup)
+    qtbot.waitUntil(popup.isVisible)
+    row = next(r for r in range(popup.list.model().rowCount()) if popup.list.model().index(r, 0).data() == title)
+    popup.list.setCurrentIndex(popup.list.model().index(row, 0))
+    qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: (c := window.workspace.comparing) is not None and c.result is not None, timeout=20_000)
+    settled(window, qtbot)
+
+
+@pytest.fixture
+def compared(window, qtbot, files):
+    """The window with both models open and compared: tabs of the old and the new one."""
+    window.files.open(files)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    settled(window, qtbot)
+    choose(window, qtbot, "old.onnx")
+    return window.tabs()
+
+
+def kinds(tab):
+    """How the nodes of a document are marked: by sign, their titles."""
+    marks = tab.view.marks
+    return {
+        sign: {marks.scene.boxes[box].subject.title for box in marks.boxes[sign].tolist()}
+        for sign in "+−~→="
+        if len(marks.boxes.get(sign, ()))
+    }
+
+
+def place_of(view, node):
+    """Where a node is in its widget."""
+    (box,) = view.scene.drawing.boxes_of(node)
+    left, top, width, _ = view.scene.rect(box)
+    return np.array(view.viewport.to_widget(left + width / 2, top))
+
+
+def test_open_and_recent_models_and_the_saved_file_are_offered(window, qtbot, files, tmp_path):
+    window.files.open(files)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    settled(window, qtbot)
+    save(builders.model(), tmp_path / "third.onnx")
+    window.settings.add_recent_file(tmp_path / "third.onnx")
+    window.actions_binding.run("model.compare")
+    popup = window.findChild(ChoicePopup)
+    offered = [popup.list.model().index(r, 0).data() for r in range(popup.list.model().rowCount())]
+    assert offered == ["old.onnx", "new.onnx as saved", "third.onnx", "Another file…"]
+    qtbot.keyClick(popup.field, Qt.Key.Key_Escape)
+
+
+def test_both_are_seen_in_one_tab_with_signs_and_a_legend(compared, window):
+    old, new = compared
+    assert old.view.isVisible()
+    assert new.view.isVisible()
+    assert old.view.mapToGlobal(QPoint()).x() < new.view.mapToGlobal(QPoint()).x()
+    assert kinds(new) == {"+": {"Neg"}, "=": {"other"}, "~": {"relu_4", "sin"}}
+    assert kinds(old) == {"=": {"relu_30"}, "~": {"relu_4", "sin"}}
+    legend = [text for text, _ in new.view.colouring.legend.entries]
+    assert legend == ["~ changed", "+ added", "= renamed"]
+    assert window.docks.panel("differences").isVisible()
+
+
+def test_scrolling_and_zooming_one_moves_the_other(compared):
+    old, new = compared
+    for number, (leader, follower) in ((10, (new, old)), (25, (old, new))):
+        node = builders.node(leader.workspace.document, f"relu_{number}")
+        (box,) = leader.view.scene.drawing.boxes_of(node)
+        left, top, width, height = leader.view.scene.rect(box)
+        leader.view.zoom_to(0.5 + number / 100)
+        leader.view.centre_on(left + width / 2, top + height / 2)
+        partner = builders.node(follower.workspace.document, f"relu_{number}")
+        assert follower.view.zoom == leader.view.zoom
+        assert np.abs(place_of(follower.view, partner) - place_of(leader.view, node)).max() < 2
+    old.beside.bar.follow.click()
+    before = new.view.view_state()
+    old.view.pan_by(0, 400)
+    assert new.view.view_state() == before
+
+
+def test_who_is_clicked_is_who_actions_mean(compared, window, qtbot):
+    old, new = compared
+    assert window.workspace is new.workspace
+    qtbot.mouseClick(old.view, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    assert window.workspace is old.workspace
+    assert window.windowTitle().startswith("old.onnx")
+    old.workspace.reveal(builders.node(old.workspace.document, "relu_7"))
+    assert new.workspace.selection.current is builders.node(new.workspace.document, "relu_7")
+    window.actions_binding.run("edit.delete")
+    assert "relu_7" not in {n.name for n in old.workspace.model.graph.nodes}
+    assert "relu_7" in {n.name for n in new.workspace.model.graph.nodes}
+    qtbot.mouseClick(new.view, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    assert window.workspace is new.workspace
+
+
+def test_going_through_and_copying_a_difference(compared, qtbot):
+    old, new = compared
+    bar, comparing = new.beside.bar, new.workspace.comparing
+    assert not bar.to_left.isEnabled()
+    titles = []
+    for _ in comparing.result.differences:
+        qtbot.mouseClick(bar.next, Qt.MouseButton.LeftButton)
+        titles.append(bar.state.text())
+    assert titles[0].startswith("1 of 4: ")
+    operator = next(i for i, text in enumerate(titles) if "operator" in text)
+    for _ in range(len(titles) - 1 - operator):
+        qtbot.mouseClick(bar.previous, Qt.MouseButton.LeftButton)
+    assert old.workspace.selection.current is builders.node(old.workspace.document, "sin")
+    with qtbot.waitSignal(comparing.changed):
+        qtbot.mouseClick(bar.to_left, Qt.MouseButton.LeftButton)
+    assert builders.node(old.workspace.document, "sin").op_type == "Cos"
+    assert bar.state.text() == "3 to go through"
+    old.workspace.document.undo()
+    assert builders.node(old.workspace.document, "sin").op_type == "Sin"
+
+
+def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
+    old, new = compared
+    qtbot.mouseClick(new.beside.bar.run, Qt.MouseButton.LeftButton)
+
+    def panel():
+        found = window.docks.panel("compare") if window.docks.is_open("compare") else None
+        return found if isinstance(found, ComparePanel) and found.rows else None
+
+    qtbot.waitUntil(lambda: panel() is not None, timeout=60_000)
+    rows = {row.name: row.difference for row in panel().rows}
+    assert {name for name, found in rows.items() if found.max_abs} >= {"y"}
+    assert rows["v2"].max_abs == 0
+    fed = [tab.workspace.results.current.feeds["x"] for tab in (old, new)]
+    assert np.array_equal(*fed)
+
+
+def test_either_tab_shows_both_and_each_its_own_afterwards(compared, window, qtbot):
+    old, new = compared
+    window.activate(old)
+    assert window.workspace is old.workspace
+    assert new.view.isVisible()
+    qtbot.mouseClick(old.beside.bar.stop, Qt.MouseButton.LeftButton)
+    assert old.view.isVisible()
+    assert not new.view.isVisible()
+    assert old.workspace.comparing is new.workspace.comparing is None
+    assert kinds(old) == {}
+    assert old.view.colouring is None
+    window.activate(new)
+    assert new.view.isVisible()
+
+
+def test_closing_one_leaves_the_other_whole(compared, window, qtbot):
+    old, new = compared
+    window.files.close(old)
+    assert window.tabs() == [new]
+    assert new.view.isVisible()
+    assert window.workspace is new.workspace
+    choose(window, qtbot, "new.onnx as saved")
+    assert window.workspace.comparing.result.differences == []
+    assert window.tab.beside.bar.state.text() == "No difference"
+
+
+def test_a_body_is_shown_on_both_sides_and_its_owner_is_marked(window, qtbot, tmp_path):
+    document = builders.document(builders.BRANCHES)
+    old, new = tmp_path / "old.onnx", tmp_path / "new.onnx"
+    save(document.model, old)
+    with document.edit("Edit") as edit:
+        nodes.rename_node(edit, builders.node(document, "inner"), "other")
+        attributes.set_attribute(edit, builders.node(document, "call"), "factor", 3.0)
+    save(document.model, new)
+    window.files.open([old, new])
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    settled(window, qtbot)
+    choose(window, qtbot, "old.onnx")
+    left, right = window.tabs()
+    choice = builders.node(right.workspace.document, "choose")
+    assert kinds(right) == {"~": {"choose", "call"}}
+    right.workspace.show(choice.bodies[0])
+    assert left.workspace.graph is builders.node(left.workspace.document, "choose").bodies[0]
+    settled(window, qtbot)
+    assert kinds(left) == {"=": {"inner"}}
+    right.workspace.go_up()
+    assert left.workspace.graph is left.workspace.model.graph
+
+
+def test_what_partners_are_is_told_in_objects_of_the_documents(compared):
+    _, new = compared
+    result = new.workspace.comparing.result
+    here = {item for item in result.matching.new_of.values() if isinstance(item, (Node, Value))}
+    assert here <= {*new.workspace.model.graph.nodes, *new.workspace.model.graph.values()}
