@@ -10,7 +10,8 @@ from model.clone import Cloner
 from model.document import Transaction
 from model.edits.functions import boundary, in_graph_order
 from model.edits.initializers import put_constant
-from model.edits.nodes import fresh_names
+from model.edits.nodes import fresh_names, replace_uses
+from model.edits.values import ensure_order, why_not_connect
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scope import dependencies, names_taken, upstream, visible_values
@@ -224,13 +225,17 @@ def merge(
     other: Model,
     connections: Mapping[str, str] | None = None,
     *,
+    feeding: Mapping[str, str] | None = None,
     prefix: str = "",
+    keep_outputs: bool = True,
 ) -> list[Node]:
     """Bring another model's main graph into `graph`.
 
-    `connections` maps names of its inputs to names of values here; None connects by equal names. Inputs that are
-    not connected become inputs here, its outputs become outputs. Names get `prefix` where they clash. Operators
-    that mean something else at the versions imported here are refused by name.
+    `connections` maps names of its inputs to names of values here; None connects by equal names. `feeding` maps
+    names of inputs here to names of its outputs, which take their place. Inputs that are not connected become
+    inputs here, its outputs become outputs; without `keep_outputs`, those that feed the other side do not stay
+    outputs. Names get `prefix` where they clash. Operators that mean something else at the versions imported here
+    are refused by name.
     """
     _refuse_other_meaning(graph, other)
     part = other.graph
@@ -261,7 +266,29 @@ def merge(
         edit.do(InsertNode(graph, node))
     results = [v for v in (cloner.values.get(o) for o in part.outputs) if v is not None and v not in graph.outputs]
     edit.do(SetGraphOutputs(graph, (*graph.outputs, *results)))
+    made = {o.name: cloner.values.get(o) for o in part.outputs}
+    fed = [_feed(edit, graph, name, made.get(output), output) for name, output in (feeding or {}).items()]
+    inner = set() if keep_outputs else {*fed, *(here[name] for name in links.values())}
+    edit.do(SetGraphOutputs(graph, tuple(v for v in dict.fromkeys(graph.outputs) if v not in inner)))
     return copies
+
+
+def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, output: str) -> Value:
+    """Let a value take the place of the input of this name."""
+    old = next((v for v in graph.inputs if v.name == name), None)
+    if old is None or value is None:
+        missing = f"no input {name!r} here" if old is None else f"no output {output!r} in the other model"
+        raise ModelError(f"There is {missing}", f"{output} was to feed {name}.")
+    users = list(old.consumers)
+    for node in users:
+        reason = why_not_connect(node, value)
+        if reason:
+            raise ModelError(f"{output} cannot feed {name}", reason, node)
+    replace_uses(edit, old, value)
+    for node in users:
+        ensure_order(edit, value, node)
+    edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not old)))
+    return value
 
 
 def _prefixed(graph: Graph, prefix: str) -> Cloner:

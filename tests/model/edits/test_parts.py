@@ -246,6 +246,43 @@ def test_merging_resolves_clashes_by_prefix(chain):
     assert legal(chain.model)
 
 
+PREPARE = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    prepare (float[N, 4] raw) => (float[N, 4] ready, float[N, 4] spare) { ready = Neg (raw)  spare = Abs (raw) }
+"""
+
+
+def test_what_comes_in_may_feed_inputs_here(chain):
+    graph = chain.model.graph
+    with chain.edit("Merge") as edit:
+        subgraphs.merge(edit, graph, builders.model(PREPARE), {}, feeding={"x": "ready"}, keep_outputs=False)
+    assert [v.name for v in graph.inputs] == ["unused", "raw"]
+    assert [v.name for v in graph.outputs] == ["y", "spare"]
+    assert builders.node(chain, "first").inputs[0].producer.op_type == "Neg"
+    assert legal(chain.model)
+
+
+def test_outputs_that_feed_the_other_side_stay_when_asked(chain):
+    graph, other = chain.model.graph, builders.model(PREPARE)
+    with chain.edit("Merge") as edit:
+        subgraphs.merge(edit, graph, other, {"raw": "y"}, keep_outputs=False)
+    assert [v.name for v in graph.outputs] == ["ready", "spare"]
+    chain.undo()
+    with chain.edit("Merge") as edit:
+        subgraphs.merge(edit, graph, other, {"raw": "y"})
+    assert [v.name for v in graph.outputs] == ["y", "ready", "spare"]
+
+
+def test_a_ring_of_two_models_is_refused(chain):
+    other = builders.model(PREPARE)
+    with pytest.raises(ModelError, match="cannot feed x") as refused, chain.edit("Merge") as edit:
+        subgraphs.merge(edit, chain.model.graph, other, {"raw": "y"}, feeding={"x": "ready"})
+    assert "cycle" in refused.value.detail
+    for feeding in ({"nowhere": "ready"}, {"x": "nothing"}):
+        with pytest.raises(ModelError, match="There is no"), chain.edit("Merge") as edit:
+            subgraphs.merge(edit, chain.model.graph, other, {}, feeding=feeding)
+
+
 def test_operators_of_another_meaning_are_refused(chain):
     other = builders.model("""
         <ir_version: 8, opset_import: ["" : 12]>
