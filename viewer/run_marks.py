@@ -1,14 +1,16 @@
-"""What the graph shows of runs: what is being computed, failed, stale, or different from the run before."""
+"""What the graph shows of runs: what is being computed, failed, stale, or different; where a run stops."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from exec.overview import changed_values
 from exec.results import RunResult
+from exec.session import Breakpoint
 from model.graph import Node, Value
 from viewer.results import Record
 
@@ -31,6 +33,7 @@ class RunMarks(QObject):
         self._begun = self._shown = 0.0
         self._compared: tuple[Record, Record] | None = None
         self.differing: frozenset[Value] = frozenset()
+        self._stops: tuple[object, ...] | None = None
         results = workspace.results
         results.run_started.connect(self._begin)
         results.run_finished.connect(self.refresh)
@@ -55,6 +58,17 @@ class RunMarks(QObject):
             self._shown = now
             self._workspace.mark("stale", self._waiting)
 
+    def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
+        """Where runs stop, and the node that a waiting run computes next."""
+        if (*breakpoints, next_node) == self._stops:
+            return
+        self._stops = (*breakpoints, next_node)
+        places = {b.node or b.value: bool(b.condition) for b in sorted(breakpoints, key=lambda b: not b.condition)}
+        mark = self._workspace.mark
+        mark("breakpoints", [thing for thing, has_condition in places.items() if thing and not has_condition])
+        mark("conditions", [thing for thing, has_condition in places.items() if thing and has_condition])
+        mark("next", [next_node] if next_node is not None else [])
+
     def _on_changed(self, values: object) -> None:
         if values is None:
             self.refresh()
@@ -64,7 +78,7 @@ class RunMarks(QObject):
         self._waiting = None
         results, mark = self._workspace.results, self._workspace.mark
         mark("stale", [thing for thing in results.stale if isinstance(thing, Node)])
-        mark("errors", [node for node, result in results.nodes().items() if result.failure is not None])
+        mark("failures", [node for node, result in results.nodes().items() if result.failure is not None])
         self._compare()
 
     def _compare(self) -> None:

@@ -126,6 +126,7 @@ class RunControl(QObject):
         self.edge_notes = EdgeNotes(workspace)
         self.testing = Testing(workspace)
         self.nodes_finished.connect(self.marks.finished)
+        self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints, self.paused_at))
 
     @classmethod
     def all_open(cls) -> list[RunControl]:
@@ -524,12 +525,10 @@ class RunControl(QObject):
         self.state_changed.emit()
 
     def toggle_breakpoint(self, thing: Node | Value) -> None:
-        """Stop before a node or after a value, or no longer."""
+        """Stop before a node or after a value, or no longer, whatever the condition was."""
+        others = [b for b in self.breakpoints if thing not in (b.node, b.value)]
         made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
-        if made in self.breakpoints:
-            self.set_breakpoints([b for b in self.breakpoints if b != made])
-        else:
-            self.set_breakpoints([*self.breakpoints, made])
+        self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
 
     def _call_of(self, node: Node) -> tuple[CallPath, Node] | None:
         """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in."""

@@ -17,6 +17,7 @@ from viewer.canvas.drawing import Kind
 from viewer.canvas.grid import Ids
 from viewer.canvas.painter import BLOCKS_BELOW, RADIUS, Area, arrow_at, curve_path, draw_rects
 from viewer.canvas.scene import Scene
+from viewer.canvas.stops import paint_next, paint_stops
 from viewer.theme import Theme
 
 _BADGE = 8.0
@@ -64,7 +65,8 @@ class SceneMarks:
         self._outline(painter, self._in(area, "selected"), theme.accent, 2.0, scale)
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
-        self._badges(painter, self._in(area, "errors"), theme, scale)
+        self._stops(painter, area, theme, scale)
+        self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
         self._dots(painter, self._in(area, "changed"), theme, scale)
         for sign in SIGNS if scale >= BLOCKS_BELOW else ():
             self._signs(painter, self._in(area, sign), sign, theme, scale)
@@ -133,6 +135,15 @@ class SceneMarks:
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(color)
                 painter.drawConvexPolygon(arrow_at(pieces[-1], 9.0))
+
+    def _stops(self, painter: QPainter, area: Area, theme: Theme, scale: float) -> None:
+        scene = self.scene
+        for kind in ("conditions", "breakpoints"):
+            boxes = [box for box in self._in(area, kind).tolist() if scene.kinds[box] != Kind.OUTPUT]
+            pills = (Kind.INPUT, Kind.OUTER)  # marked themselves, instead of each edge that leaves them
+            edges = [e for e in self.edges.get(kind, ()) if scene.kinds[scene.drawing.edges[e, 0]] not in pills]
+            paint_stops(painter, theme, scene, boxes, edges, scale, full=kind == "breakpoints")
+        paint_next(painter, theme, scene, self._in(area, "next").tolist(), scale)
 
     def _badges(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
         radius = max(_BADGE, 4.0 / scale) if scale >= BLOCKS_BELOW else 4.0 / scale

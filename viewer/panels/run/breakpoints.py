@@ -10,13 +10,20 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidg
 from exec.session import Breakpoint
 from model.graph import Node
 from viewer.icons import icon
-from viewer.panels.run.controls import Section, line
+from viewer.panels.run.controls import Combo, Section, line
 from viewer.places import name_of
 from viewer.text import display
 from viewer.widgets.number_edit import NumberEdit
 from viewer.workspace import Workspace
 
-Condition = Literal["non-finite", "above", "shape"]
+Condition = Literal["", "non-finite", "above", "shape"]
+
+_WHEN: dict[Condition, str] = {
+    "": "always",
+    "non-finite": "if it is not finite",
+    "above": "if |x| is above",
+    "shape": "if its shape is not the declared",
+}
 
 _USUAL_LIMIT = 1e4
 
@@ -48,8 +55,7 @@ class BreakpointSection(Section):
 
     def _switch(self, condition: Condition, *, on: bool) -> None:
         others = [b for b in self._runs.breakpoints if b.condition != condition or b.value is not None]
-        limit = self.limit.number() if condition == "above" else 0.0
-        made = Breakpoint(condition=condition, limit=_USUAL_LIMIT if limit is None else limit)
+        made = Breakpoint(condition=condition, limit=self._limit if condition == "above" else 0.0)
         self._runs.set_breakpoints([*others, made] if on else others)
 
     def _on_limit(self, _number: float | None) -> None:
@@ -76,6 +82,27 @@ class BreakpointSection(Section):
                 places.add(self._row(one))
         self.add(self._list)
 
+    def _change(self, one: Breakpoint, condition: Condition) -> None:
+        """Let a breakpoint of a value stop always, or on a condition only."""
+        made = Breakpoint(value=one.value, condition=condition, limit=self._limit if condition == "above" else 0.0)
+        self._runs.set_breakpoints([made if b == one else b for b in self._runs.breakpoints])
+
+    def _remove(self, one: Breakpoint) -> None:
+        self._runs.set_breakpoints([b for b in self._runs.breakpoints if b != one])
+
+    @property
+    def _limit(self) -> float:
+        limit = self.limit.number()
+        return _USUAL_LIMIT if limit is None else limit
+
+    def _when(self, one: Breakpoint) -> Combo:
+        """On which condition a breakpoint of a value stops."""
+        when = Combo("When to stop", [(text, condition) for condition, text in _WHEN.items()])
+        when.setItemText(list(_WHEN).index("above"), f"if |x| > {one.limit or self._limit:g}")
+        when.choose(one.condition)
+        when.activated.connect(lambda _: self._change(one, when.currentData()))
+        return when
+
     def _row(self, one: Breakpoint) -> QWidget:
         thing = one.node or one.value
         assert thing is not None
@@ -93,5 +120,5 @@ class BreakpointSection(Section):
         remove.setIcon(icon("close"))
         remove.setToolTip("Remove this breakpoint")
         remove.setAccessibleName(f"Remove the breakpoint {where} {display(name_of(thing), 40)}")
-        remove.clicked.connect(lambda: self._runs.toggle_breakpoint(thing))
-        return line(text, remove)
+        remove.clicked.connect(lambda: self._remove(one))
+        return line(text, remove) if one.value is None else line(text, self._when(one), remove)

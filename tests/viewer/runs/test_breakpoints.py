@@ -1,0 +1,97 @@
+"""Breakpoints on the graph and in the Run panel, by keys, menus and widgets of the real window."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QToolButton
+
+from exec.session import Breakpoint
+from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
+from viewer.canvas.drawing import HEADER
+from viewer.theme import theme
+
+
+@pytest.fixture
+def workspace(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    workspace.parent().view.zoom_to(1.0)
+    make_finite(workspace)
+    return workspace
+
+
+def marked(workspace, kind):
+    """The objects with a mark on the canvas."""
+    marks = workspace.parent().view.marks
+    boxes = {marks.scene.boxes[box].subject for box in marks.boxes.get(kind, ())}
+    return boxes | {marks.scene.drawing.values[edge] for edge in marks.edges.get(kind, ())}
+
+
+def color_left_of_header(workspace, of):
+    """What is painted at the left end of a node's header."""
+    view = workspace.parent().view
+    view.reveal(of)
+    view.finish_painting()
+    left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_of(of)[0])
+    x, y = view.viewport.to_widget(left, top + HEADER / 2)
+    return view.grab().toImage().pixelColor(round(x), round(y))
+
+
+def test_f9_puts_a_dot_on_the_node_and_takes_it_away(window, qtbot, workspace):
+    relu = node(workspace, "relu")
+    workspace.selection.set([relu])
+    before = color_left_of_header(workspace, relu)
+    window.activateWindow()
+    view = workspace.parent().view
+    view.setFocus()
+    qtbot.waitUntil(lambda: window.actions_binding.qaction("run.breakpoint").isEnabled())
+    qtbot.keyClick(view, Qt.Key.Key_F9)
+    assert marked(workspace, "breakpoints") == {relu}
+    assert color_left_of_header(workspace, relu) == theme().accent
+    qtbot.keyClick(view, Qt.Key.Key_F9)
+    assert marked(workspace, "breakpoints") == set()
+    assert color_left_of_header(workspace, relu) == before
+
+
+def test_the_context_menu_of_an_edge_sets_a_breakpoint_on_its_value(window, workspace):
+    workspace.selection.set([value(workspace, "l")])
+    menu = window.actions_binding.context_menu("value", window)
+    next(action for action in menu.actions() if action.objectName() == "run.breakpoint").trigger()
+    assert workspace.runs.breakpoints == (Breakpoint(value=value(workspace, "l")),)
+    assert value(workspace, "l") in marked(workspace, "breakpoints")
+
+
+def test_the_node_that_comes_next_is_pointed_at_while_a_run_waits(qtbot, workspace):
+    workspace.runs.set_breakpoints([Breakpoint(node=node(workspace, "relu"))])
+    run(qtbot, workspace)
+    assert marked(workspace, "next") == {node(workspace, "relu")}
+    run(qtbot, workspace, "run.continue")
+    assert marked(workspace, "next") == set()
+
+
+def test_a_value_can_stop_a_run_on_a_condition_only(window, qtbot, workspace):
+    log = value(workspace, "l")
+    workspace.runs.toggle_breakpoint(log)
+    panel = window.docks.open("run")
+    when = panel.breakpoints.findChild(QComboBox)
+    when.setCurrentIndex(when.findData("non-finite"))
+    when.activated.emit(when.currentIndex())
+    assert workspace.runs.breakpoints == (Breakpoint(value=log, condition="non-finite"),)
+    assert log in marked(workspace, "conditions")
+    run(qtbot, workspace)
+    assert not workspace.runs.is_paused
+    make_bad(workspace)
+    run(qtbot, workspace)
+    assert workspace.runs.is_paused
+    remove = next(b for b in panel.breakpoints.findChildren(QToolButton) if b.toolTip().startswith("Remove"))
+    remove.click()
+    assert workspace.runs.breakpoints == ()
+    assert marked(workspace, "conditions") == set()
+    workspace.runs.stop()
+    idle(qtbot, workspace)
+
+
+def test_a_failure_stays_marked_while_problems_are_looked_for(qtbot, workspace):
+    edit(workspace, "mean", "axes", [7])
+    run(qtbot, workspace)
+    assert node(workspace, "mean") in marked(workspace, "failures")
+    workspace.problems.changed.emit()
+    assert node(workspace, "mean") in marked(workspace, "failures")
