@@ -13,6 +13,7 @@ from viewer.icons import icon
 from viewer.panels.run.controls import Combo, Section, line
 from viewer.places import name_of
 from viewer.text import display
+from viewer.theme import themes
 from viewer.widgets.number_edit import NumberEdit
 from viewer.workspace import Workspace
 
@@ -50,7 +51,12 @@ class BreakpointSection(Section):
         for box, condition in ((self.non_finite, "non-finite"), (self.above, "above"), (self.shape, "shape")):
             box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
         self._runs.state_changed.connect(self._refresh)
+        themes().themeChanged.connect(self._color)
         self._shown: tuple[Breakpoint, ...] | None = None
+        self._refresh()
+
+    def _color(self) -> None:
+        self._shown = None  # the rows have icons in the colours of the theme
         self._refresh()
 
     def _switch(self, condition: Condition, *, on: bool) -> None:
