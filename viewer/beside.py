@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from model.graph import Graph
-from viewer.canvas.scopes import Scope
+from model.queries.scopes import Scope
 from viewer.panels.differences import told
 from viewer.text import display
 

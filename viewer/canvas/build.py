@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from model.graph import Function, Graph, Model, Node, Value
+from model.queries.scopes import Scope, ScopeTree, scope_tree
 from model.queries.topology import outer_values
 from model.types import Type
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options, TypeOf
-from viewer.canvas.scopes import Scope, ScopeTree, scope_tree
 from viewer.places import name_of
 
 #: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
@@ -74,9 +74,7 @@ class Builder:
         self._multiplicity: list[int] = []
         self._dashed: list[bool] = []
         self._outputs: list[tuple[int, int]] = []  # of each edge's source: (output, number of outputs)
-        self._inputs: list[
-            tuple[int, int]
-        ] = []  # of each edge's target: (input, number of inputs; 0: any place)
+        self._inputs: list[tuple[int, int]] = []  # of each edge's target: (input, number of inputs; 0: any place)
         self._merged: dict[tuple[int, int], int] = {}
         self._also: list[tuple[Value, int]] = []
         self._folded: dict[Node, int] = {}

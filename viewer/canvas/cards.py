@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from model.graph import Graph, Node, Value
+from model.queries.scopes import Scope
 from model.schemas import Schema, find
 from model.types import Type
 from viewer.canvas import captions
@@ -26,7 +27,6 @@ from viewer.canvas.drawing import (
     Options,
     Style,
 )
-from viewer.canvas.scopes import Scope
 from viewer.text import display, plural
 from viewer.theme import operator_category
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
 from model.graph import Node
+from model.queries.scopes import Scope
 from viewer.canvas.drawing import Kind
 from viewer.canvas.scene import Scene
-from viewer.canvas.scopes import Scope
 from viewer.text import number_text
 from viewer.theme import Theme
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.graph import Graph, Node, Value
+from model.queries.scopes import Scope
 from model.types import Type
 from viewer.canvas.captions import Row
 from viewer.canvas.layout import Direction
-from viewer.canvas.scopes import Scope
 
 #: What a box or edge stands for.
 Subject = Node | Value | Graph | Scope

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.graph import Graph, Node, Value
+from model.queries.scopes import Scope
 from viewer.canvas.captions import Row
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, STACK, Box, Button, Drawing, Kind
 from viewer.canvas.grid import Grid, Ids
 from viewer.canvas.layout import Layout, LayoutRequest, Spacing
-from viewer.canvas.scopes import Scope
 
 Real = NDArray[np.float64]
 Part = Literal["header", "body", "row", "button", "input", "output"]

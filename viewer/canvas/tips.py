@@ -6,10 +6,10 @@ from itertools import islice
 
 from model.attributes import Attribute
 from model.graph import Graph, Node, ShardingSpec, Value
+from model.queries.scopes import Scope
 from viewer.canvas.captions import attribute_text, tensor_text, value_text
 from viewer.canvas.drawing import TypeOf
 from viewer.canvas.scene import Hit, Scene
-from viewer.canvas.scopes import Scope
 from viewer.places import name_of
 from viewer.text import bytes_text, display, plural
 

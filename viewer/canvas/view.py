@@ -28,6 +28,7 @@ from PySide6.QtWidgets import QGestureEvent, QWidget
 from model.document import Change
 from model.graph import Graph, Node, Value
 from model.queries import topology
+from model.queries.scopes import scope_tree
 from model.types import Type
 from viewer.canvas.build import initial_expansion
 from viewer.canvas.drawing import Kind, Options, TypeOf
@@ -41,7 +42,6 @@ from viewer.canvas.notes import Note
 from viewer.canvas.painter import TITLES_FROM
 from viewer.canvas.patching import Patch, put_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
-from viewer.canvas.scopes import scope_tree
 from viewer.canvas.surface import READABLE
 from viewer.canvas.travel import Travel
 from viewer.changes import touched_by

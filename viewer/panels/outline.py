@@ -6,7 +6,7 @@ from PySide6.QtCore import QModelIndex, QPoint
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
 
 from model.graph import Graph, Node, Value
-from viewer.canvas.scopes import Scope
+from model.queries.scopes import Scope
 from viewer.panels import Panel
 from viewer.qt_models.outline import ObjectRole, OutlineModel
 from viewer.workspace import Workspace

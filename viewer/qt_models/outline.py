@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from model.graph import Function, Graph, Model, Node
-from viewer.canvas.scopes import Scope, ScopeTree, scope_tree
+from model.queries.scopes import Scope, ScopeTree, scope_tree
 from viewer.icons import dot, icon
 from viewer.text import count_text, display, plural
 from viewer.theme import categories, operator_category

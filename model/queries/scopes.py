@@ -1,4 +1,4 @@
-"""Groups of nodes by the scopes they were exported from, so that a transformer reads as its blocks. No Qt.
+"""Groups of nodes by the scopes they were exported from, so that a transformer reads as its blocks.
 
 A scope comes from the metadata exporters write (``namespace``, ``pkg.torch.onnx.name_scopes``), else from slashes
 in the node's name, else from dots. Scopes that hold a single node, or nothing but one other scope, are folded away.

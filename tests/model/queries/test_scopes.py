@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from model.graph import Node
+from model.queries.scopes import DEEPEST, scope_path, scope_tree
 from model.steps import SetField
-from tests.viewer.canvas.graphs import Graphs, long_chain
-from viewer.canvas.scopes import DEEPEST, scope_path, scope_tree
+from tests.model.builders import model
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,25 @@ def test_any_nesting_a_name_claims_is_cut():
     assert len(scope_path(Node("Relu", name="a/" * 100_000 + "b"))) == DEEPEST
 
 
+def chain(*names):
+    """The graph of Relu after Relu with these names."""
+    lines = "".join(f"[{name}] v{i + 1} = Relu (v{i})\n" for i, name in enumerate(names))
+    return model(f"""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[1] v0) => (float[1] v{len(names)}) {{ {lines} }}
+    """).graph
+
+
+def named(*names):
+    """The same with names that the text form cannot hold."""
+    graph = chain(*(f"n{i}" for i in range(len(names))))
+    for node, name in zip(graph.nodes, names, strict=True):
+        SetField(node, "name", name).apply()
+    return graph
+
+
 def test_every_node_is_in_exactly_one_scope_or_none():
-    graph = long_chain(40, scopes=4).graph
+    graph = named(*(f"/part{i // 10}/relu{i}" for i in range(40)))
     tree = scope_tree(graph)
     in_scopes = [node for scope in tree.root.walk() for node in scope.nodes]
     assert sorted(map(id, in_scopes)) == sorted(map(id, graph.nodes))
@@ -56,12 +73,7 @@ def test_every_node_is_in_exactly_one_scope_or_none():
 
 
 def test_scopes_that_tell_nothing_are_folded_away():
-    g = Graphs()
-    g.input("x")
-    g.node("Relu", ["x"], ["a"], name="/outer/inner/relu1")
-    g.node("Relu", ["a"], ["b"], name="/outer/inner/relu2")
-    g.node("Relu", ["b"], ["c"], name="/single/relu")
-    tree = scope_tree(g.graph)
+    tree = scope_tree(named("/outer/inner/relu1", "/outer/inner/relu2", "/single/relu"))
     assert [scope.name for scope in tree.root.children] == ["outer/inner"]
     assert [node.name for node in tree.root.nodes] == ["/single/relu"]
     assert tree.find(("outer", "inner")) is tree.root.children[0]
