@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from model.attributes import Attribute
+    from model.lookup import Lookup
     from model.tensors import SparseTensor, Tensor
     from model.types import Type
 
@@ -137,9 +138,11 @@ class Node:
     """
 
     __slots__ = (
-        "_attributes", "_decoder", "_details", "_next", "_previous", "_source", "domain", "graph", "inputs", "name",
-        "op_type", "outputs", "overload",
+        "_attributes", "_decoder", "_details", "_next", "_place", "_previous", "_source", "domain", "graph", "inputs",
+        "name", "op_type", "outputs", "overload",
     )  # fmt: skip
+
+    _place: int  # set by a NodeList that is numbered
 
     def __init__(
         self,
@@ -227,16 +230,22 @@ class Node:
         return f"<Node {self.op_type} {self.name!r}>"
 
 
+#: Between the places of neighbours when a list is numbered, and of nodes put in one after the other.
+_PLACES_APART = 1 << 40
+_NEXT_PLACE = 1 << 20
+
+
 class NodeList:
     """The nodes of a graph in order: a linked list, so inserting and removing cost nothing in a large graph."""
 
-    __slots__ = ("_graph", "_length", "first", "last")
+    __slots__ = ("_graph", "_is_numbered", "_length", "first", "last")
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.first: Node | None = None
         self.last: Node | None = None
         self._length = 0
+        self._is_numbered = False
 
     def __len__(self) -> int:
         return self._length
@@ -269,6 +278,29 @@ class NodeList:
         msg = f"node index {index} of {self._length}"
         raise IndexError(msg)
 
+    def place(self, node: Node) -> int:
+        """A number that grows along the list, so that places can be compared; it may change with the next edit.
+
+        Costs nothing but the first time, and after so many insertions at one spot that no number was left there.
+        """
+        if not self._is_numbered:
+            self._is_numbered = True
+            for number, each in enumerate(self):
+                each._place = number * _PLACES_APART
+        return node._place
+
+    def _number(self, node: Node) -> None:
+        """Give a node that came in a number between those of its neighbours."""
+        previous, following = node._previous, node._next
+        if following is None:
+            node._place = 0 if previous is None else previous._place + _PLACES_APART
+        elif previous is None:
+            node._place = following._place - _PLACES_APART
+        else:
+            room = following._place - previous._place
+            node._place = previous._place + min(room // 2, _NEXT_PLACE)
+            self._is_numbered = room > 1
+
     def _append(self, node: Node) -> None:
         node.graph = self._graph
         last = self.last
@@ -279,6 +311,8 @@ class NodeList:
             last._next = node
         self.last = node
         self._length += 1
+        if self._is_numbered:
+            self._number(node)
 
     def _insert(self, node: Node, before: Node | None) -> None:
         if before is None:
@@ -293,6 +327,8 @@ class NodeList:
         else:
             previous._next = node
         self._length += 1
+        if self._is_numbered:
+            self._number(node)
 
     def _remove(self, node: Node) -> None:
         previous, following = node._previous, node._next
@@ -329,8 +365,8 @@ class Graph:
     """
 
     __slots__ = (
-        "_source", "declared", "doc_string", "initializers", "inputs", "metadata", "name", "nodes", "outputs",
-        "owner", "quantization_annotations",
+        "_lookup", "_source", "declared", "doc_string", "initializers", "inputs", "metadata", "name", "nodes",
+        "outputs", "owner", "quantization_annotations",
     )  # fmt: skip
 
     def __init__(self, name: str = "") -> None:
@@ -345,6 +381,7 @@ class Graph:
         self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
         self.owner: Owner | None = None
         self._source: Any = None
+        self._lookup: Lookup | None = None  # of the whole tree; only an outermost graph keeps one
 
     @property
     def parent(self) -> Graph | None:

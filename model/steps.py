@@ -13,6 +13,7 @@ from typing import Any
 
 from model.attributes import Attribute
 from model.graph import Details, Function, Graph, Model, Node, TrainingInfo, Value
+from model.lookup import Lookup
 from model.tensors import SparseTensor, Tensor
 
 
@@ -40,6 +41,7 @@ class SetField:
         else:
             setattr(target, field, self.value)
             _adopt(target, field)
+            _note_field(target, field, self.value)
         return SetField(target, field, old)
 
 
@@ -71,11 +73,13 @@ class SetAttribute:
             items.insert(self.index, (self.name, self.attribute))
             attributes = dict(items)
         node._attributes = attributes
-        if self.attribute is not None:
-            for graph in self.attribute.graphs:
-                graph.owner = node
-                if node.graph is not None:
-                    _attach_graph(graph)
+        graphs = self.attribute.graphs if self.attribute is not None else ()
+        for graph in graphs:
+            graph.owner = node
+            if node.graph is not None:
+                _attach_graph(graph)
+        if (graphs or (old is not None and old.graphs)) and (known := _lookup(node.graph)):
+            known.bodies_came(*graphs)
         return SetAttribute(node, self.name, old, index)
 
 
@@ -96,6 +100,8 @@ class InsertNode:
         self.graph.nodes._insert(node, self.before)
         _own(node)
         _attach(node)
+        if known := _lookup(self.graph):
+            known.node_came(node)
         return RemoveNode(node)
 
 
@@ -115,6 +121,8 @@ class RemoveNode:
         _detach(node)
         graph.nodes._remove(node)
         _disown(node)
+        if known := _lookup(graph):
+            known.gone()
         return InsertNode(graph, node, before)
 
 
@@ -136,6 +144,7 @@ class SetInputs:
                 if value is not None:
                     _add_use(value, node, index)
         node.inputs = self.inputs
+        _note_wires(node, *self.inputs)
         return SetInputs(node, old)
 
 
@@ -157,6 +166,7 @@ class SetInput:
             if self.value is not None:
                 _add_use(self.value, node, index)
         node.inputs = (*node.inputs[:index], self.value, *node.inputs[index + 1 :])
+        _note_wires(node, self.value)
         return SetInput(node, index, old)
 
 
@@ -177,6 +187,7 @@ class SetOutputs:
         node.outputs = self.outputs
         if node.graph is not None:
             _own(node)
+        _note_wires(node, *self.outputs)
         return SetOutputs(node, old)
 
 
@@ -193,6 +204,8 @@ class SetGraphInputs:
         for value in self.inputs:
             value.graph = graph
         graph.inputs = self.inputs
+        if known := _lookup(graph):
+            known.used(*self.inputs)
         return SetGraphInputs(graph, old)
 
 
@@ -211,6 +224,10 @@ class SetGraphOutputs:
         for index, value in enumerate(self.outputs):
             _add_use(value, graph, index)
         graph.outputs = self.outputs
+        if known := _lookup(graph):
+            known.used(*self.outputs)
+            if isinstance(graph.owner, Node):
+                known.rewired(graph.owner)
         return SetGraphOutputs(graph, old)
 
 
@@ -235,6 +252,8 @@ class SetInitializer:
             value.graph = graph
             graph.initializers.insert(len(graph.initializers) if self.index is None else self.index, value)
         value.initializer = self.tensor
+        if known := _lookup(graph):
+            known.used(value)
         return SetInitializer(graph, value, old, index)
 
 
@@ -376,6 +395,7 @@ def _detach(node: Node) -> None:
 
 
 def _attach_graph(root: Graph) -> None:
+    root._lookup = None  # it is no outermost graph any more
     for graph in root.walk():
         for index, value in enumerate(graph.outputs):
             _add_use(value, graph, index)
@@ -393,6 +413,25 @@ def _detach_graph(root: Graph) -> None:
             for index, used in enumerate(node.inputs):
                 if used is not None:
                     _drop_use(used, node, index)
+
+
+def _lookup(graph: Graph | None) -> Lookup | None:
+    """What someone already asked to know about the tree a graph is in, to be told of what changes."""
+    return None if graph is None else graph.root._lookup
+
+
+def _note_wires(node: Node, *values: Value | None) -> None:
+    if known := _lookup(node.graph):
+        known.used(*values)
+        known.rewired(node)
+
+
+def _note_field(target: Target, field: str, content: Any) -> None:
+    if isinstance(target, (Node, Value)) and field == "name":
+        if known := _lookup(target.graph):
+            known.named(target)
+    elif isinstance(target, Graph) and field == "declared" and (known := _lookup(target)):
+        known.used(*content)
 
 
 def _adopt(target: Target, field: str) -> None:

@@ -11,7 +11,7 @@ from model.document import Transaction
 from model.edits.nodes import change_operator
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
-from model.queries.scope import names_taken, node_names, unique_name
+from model.queries.scope import Taken, names_taken, node_names, unique_name
 from model.steps import SetAttribute, SetField
 
 Where = Literal["node names", "value names", "operator types", "attributes", "texts"]
@@ -132,7 +132,7 @@ def regenerate_node_names(edit: Transaction, model: Model, *, only_missing: bool
     count = 0
     for root in model.root_graphs():
         seen: set[str] = set()
-        taken = node_names(root) if only_missing else set()
+        taken: Taken | set[str] = node_names(root) if only_missing else set()
         for graph in root.walk():
             for node in graph.nodes:
                 if only_missing and node.name and node.name not in seen:
@@ -169,8 +169,6 @@ def regenerate_value_names(edit: Transaction, model: Model) -> int:
                         continue
                     wanted = f"{node.title}_output_{index}"
                     if value.name != wanted and wanted not in taken:
-                        taken.discard(value.name)
-                        taken.add(wanted)
                         edit.do(SetField(value, "name", wanted))
                         count += 1
     return count

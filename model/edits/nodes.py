@@ -9,9 +9,10 @@ from model import schemas
 from model.attributes import Attribute, make_attribute
 from model.clone import Cloner
 from model.document import Transaction
-from model.edits.values import connect, ensure_order
+from model.edits.values import ensure_order
 from model.errors import ModelError
 from model.graph import Graph, Node, NodeDeviceConfiguration, Value
+from model.lookup import ancestor_in
 from model.queries.scope import names_taken, node_names, unique_name
 from model.steps import (
     InsertNode,
@@ -144,11 +145,15 @@ def _replace(edit: Transaction, old: Value, new: Value) -> None:
 def replace_uses(edit: Transaction, old: Value, new: Value) -> None:
     """Let everything that uses one value use another, graph outputs included."""
     for user, index in list(old.uses):
-        if isinstance(user, Node):
-            edit.do(SetInput(user, index, new))
-        else:
-            outputs = (*user.outputs[:index], new, *user.outputs[index + 1 :])
-            edit.do(SetGraphOutputs(user, outputs))
+        _use_instead(edit, user, index, new)
+
+
+def _use_instead(edit: Transaction, user: Node | Graph, index: int, value: Value) -> None:
+    """Let one user of a value use another."""
+    if isinstance(user, Node):
+        edit.do(SetInput(user, index, value))
+    else:
+        edit.do(SetGraphOutputs(user, (*user.outputs[:index], value, *user.outputs[index + 1 :])))
 
 
 def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
@@ -157,7 +162,7 @@ def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
         return []
     graph = next(iter(nodes)).graph
     assert graph is not None
-    ordered = [node for node in graph.nodes if node in set(nodes)]
+    ordered = sorted(nodes, key=graph.nodes.place)
     cloner = fresh_names(graph)
     copies = cloner.nodes(ordered)
     after = ordered[-1].next
@@ -274,7 +279,9 @@ def insert_on_edge(
     graph = value.graph
     assert graph is not None
     uses = list(value.uses if users is None else users)
-    first = next((user for user, _ in uses if isinstance(user, Node) and user.graph is graph), None)
+    holders = (user if isinstance(user, Node) else user.owner for user, _ in uses)
+    anchors = [a for a in (ancestor_in(h, graph) for h in holders if isinstance(h, Node)) if a is not None]
+    first = min(anchors, key=graph.nodes.place, default=None)
     node = add_node(
         edit, graph, op_type, [value], domain=domain, overload=overload, attributes=attributes, before=first
     )
@@ -282,10 +289,7 @@ def insert_on_edge(
     if output is None:
         raise ModelError(f"{op_type} cannot stand on an edge", "It has no output to pass on.", value)
     for user, index in uses:
-        if isinstance(user, Node):
-            connect(edit, user, index, output)
-        else:
-            edit.do(SetGraphOutputs(user, (*user.outputs[:index], output, *user.outputs[index + 1 :])))
+        _use_instead(edit, user, index, output)
     returned = any(isinstance(user, Graph) and user is graph for user, _ in uses)
     if returned and value.producer is not None:
         name = value.name

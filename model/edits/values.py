@@ -8,7 +8,8 @@ from model import schemas
 from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Node, NodeDeviceConfiguration, Value
-from model.queries.scope import ancestor_in, is_visible, makes_cycle, upstream, value_named
+from model.lookup import ancestor_in, comes_before
+from model.queries.scope import is_visible, makes_cycle, needed_from, value_named
 from model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
 from model.types import Type
 
@@ -82,31 +83,12 @@ def ensure_order(edit: Transaction, value: Value, node: Node) -> None:
     if producer is None or graph is None:
         return
     anchor = ancestor_in(node, graph)
-    if anchor is None or anchor is producer or not _comes_after(producer, anchor):
+    if anchor is None or anchor is producer or comes_before(producer, anchor):
         return
-    needed = upstream([producer], graph)
-    moving = []
-    after = anchor.next
-    while after is not None:
-        if after in needed:
-            moving.append(after)
-        after = after.next
+    moving = sorted(needed_from(producer, anchor) - {anchor}, key=graph.nodes.place)
     for moved in moving:
         edit.do(RemoveNode(moved))
         edit.do(InsertNode(graph, moved, anchor))
-
-
-def _comes_after(node: Node, anchor: Node) -> bool:
-    """Whether `node` stands later in the list; looks both ways at once, so near neighbours are found quickly."""
-    forward, backward = anchor.next, anchor.previous
-    while forward is not None or backward is not None:
-        if forward is node:
-            return True
-        if backward is node:
-            return False
-        forward = forward.next if forward is not None else None
-        backward = backward.previous if backward is not None else None
-    return False
 
 
 def rename_value(edit: Transaction, value: Value, name: str) -> None:

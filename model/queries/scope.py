@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from model.graph import Graph, Node, Value
+from model.lookup import Lookup, ancestor_in, comes_before
+
+_SINGLE_STEPS = 16
 
 
 def enclosing(graph: Graph) -> Iterator[Graph]:
@@ -30,57 +33,52 @@ def visible_values(graph: Graph) -> dict[str, Value]:
     return found
 
 
-def names_taken(graph: Graph) -> set[str]:
+class Taken:
+    """The names that something new must not have: those in a tree of graphs, and those given away since."""
+
+    def __init__(self, holder: Callable[[str], object | None]) -> None:
+        self._holder = holder
+        self._given: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._given or self._holder(name) is not None)
+
+    def add(self, name: str) -> None:
+        """A name is given away; needed only until the model has it."""
+        self._given.add(name)
+
+
+def names_taken(graph: Graph) -> Taken:
     """Names that a new value in `graph` must not have: those of the whole tree of graphs, so nothing is shadowed."""
-    return {value.name for g in graph.root.walk() for value in _mentioned(g)}
+    return Taken(Lookup.of(graph).value)
 
 
 def value_named(graph: Graph, name: str) -> Value | None:
     """The value of a name in the tree of graphs around and inside `graph`, if there is one."""
-    return next((value for g in graph.root.walk() for value in _mentioned(g) if value.name == name), None)
+    return Lookup.of(graph).value(name)
 
 
-def _mentioned(graph: Graph) -> Iterator[Value]:
-    """Every value a graph defines or mentions, some several times: quicker than each once."""
-    yield from graph.inputs
-    yield from graph.initializers
-    for node in graph.nodes:
-        for value in node.outputs:
-            if value is not None:
-                yield value
-        for value in node.inputs:
-            if value is not None and value.producer is None:
-                yield value
-    yield from graph.outputs
-    yield from graph.declared
-
-
-def node_names(graph: Graph) -> set[str]:
+def node_names(graph: Graph) -> Taken:
     """Names of all nodes in the tree of graphs around and inside `graph`."""
-    return {node.name for g in graph.root.walk() for node in g.nodes}
+    return Taken(Lookup.of(graph).node)
 
 
-def unique_name(wanted: str, taken: Collection[str]) -> str:
-    """`wanted`, or with its trailing number raised until it is not in `taken`."""
+def unique_name(wanted: str, taken: Container[str]) -> str:
+    """`wanted`, or with its trailing number raised until it is not in `taken`. Looks up a few dozen names at most."""
     if wanted and wanted not in taken:
         return wanted
     match = re.fullmatch(r"(.*?)_?(\d{1,9})?", wanted, re.DOTALL)
     assert match is not None
     stem, number = match[1] or "value", int(match[2] or 0)
-    while True:
-        number += 1
-        name = f"{stem}_{number}"
-        if name not in taken:
-            return name
-
-
-def ancestor_in(node: Node, graph: Graph) -> Node | None:
-    """The node of `graph` that is `node` or holds it in a body; None when `graph` is not around it."""
-    current: Node | None = node
-    while current is not None and current.graph is not graph:
-        owner = current.graph.owner if current.graph is not None else None
-        current = owner if isinstance(owner, Node) else None
-    return current
+    step = 1
+    while f"{stem}_{number + step}" in taken:  # ever longer strides: a model may hold 100,000 names of one stem
+        number += step
+        step = step * 2 if step > 1 or number % _SINGLE_STEPS == 0 else 1
+    while step > 1:
+        step //= 2
+        if f"{stem}_{number + step}" in taken:
+            number += step
+    return f"{stem}_{number + 1}"
 
 
 def captured(node: Node) -> Iterator[Value]:
@@ -106,14 +104,19 @@ def dependencies(node: Node) -> Iterator[Value]:
         yield from captured(node)
 
 
-def upstream(nodes: Iterable[Node], graph: Graph | None = None) -> set[Node]:
-    """The nodes and everything they depend on, in their own graphs (or within one graph). Cost: the result."""
+def upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: Node | None = None) -> set[Node]:
+    """The nodes and everything they depend on, in their own graphs, or within one graph. Cost: the result.
+
+    With `start`, a node of that graph, it goes no further back in its list.
+    """
     found = set(nodes)
     pending = list(found)
     while pending:
         for value in dependencies(pending.pop()):
             producer = value.producer
-            if producer is not None and producer not in found and (graph is None or producer.graph is graph):
+            if producer is None or producer in found or (graph is not None and producer.graph is not graph):
+                continue
+            if start is None or not comes_before(producer, start):
                 found.add(producer)
                 pending.append(producer)
     return found
@@ -143,13 +146,25 @@ def downstream(nodes: Iterable[Node]) -> set[Node]:
 
 
 def makes_cycle(node: Node, value: Value) -> bool:
-    """Whether connecting `value` to an input of `node` would make the node depend on itself."""
+    """Whether connecting `value` to an input of `node` would make the node depend on itself.
+
+    In a graph whose nodes are in order this costs at most what lies between the two.
+    """
     if value.producer is None or value.graph is None:
         return False
     anchor = ancestor_in(node, value.graph)
-    if anchor is None:
-        return False
-    return anchor in upstream([value.producer], value.graph)
+    return anchor is not None and anchor in needed_from(value.producer, anchor)
+
+
+def needed_from(producer: Node, anchor: Node) -> set[Node]:
+    """Of what a node needs, itself included, the part from `anchor` on in the list of their graph."""
+    graph = producer.graph
+    assert graph is not None
+    if not Lookup.of(graph).is_sorted:
+        return {node for node in upstream([producer], graph) if not comes_before(node, anchor)}
+    if comes_before(producer, anchor):
+        return set()
+    return upstream([producer], graph, start=anchor)
 
 
 def run_order(graph: Graph) -> list[Node]:

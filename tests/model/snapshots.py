@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from model.graph import Graph, Model
+from model.graph import Graph, Model, Node
+from model.lookup import Lookup, ancestor_in
 from model.tensors import SparseTensor, Tensor
 
 
@@ -100,3 +101,37 @@ def assert_linked(model: Model) -> None:
         for use in value.uses
     )
     assert listed == used
+
+
+def assert_known(model: Model) -> None:
+    """Every root graph knows exactly the names in it, and whether its nodes are in order."""
+    for root in model.root_graphs():
+        known = Lookup.of(root)
+        used, named = _names(root)
+        assert {name for name in known._values if known.value(name)} == used
+        assert {name for name in known._nodes if known.node(name)} == named
+        assert known.is_sorted == is_sorted(root)
+
+
+def _names(root: Graph) -> tuple[set[str], set[str]]:
+    used, named = set(), set()
+    for graph in root.walk():
+        mentioned = [*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared]
+        for node in graph.nodes:
+            named.add(node.name)
+            mentioned += [v for v in (*node.inputs, *node.outputs) if v is not None]
+        used.update(v.name for v in mentioned)
+    return used, named
+
+
+def is_sorted(root: Graph) -> bool:
+    """Whether every node stands after the nodes it needs, found by looking through all."""
+    place = {node: number for graph in root.walk() for number, node in enumerate(graph.nodes)}
+    needs = [(value, node) for node in place for value in node.inputs if value is not None]
+    needs += [(value, g.owner) for g in root.walk() if isinstance(g.owner, Node) for value in g.outputs]
+    for value, user in needs:
+        producer = value.producer
+        anchor = ancestor_in(user, producer.graph) if producer is not None and producer.graph is not None else None
+        if anchor is not None and place[producer] >= place[anchor]:
+            return False
+    return True

@@ -10,7 +10,7 @@ from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert.report import Report
-from model.queries.scope import names_taken, node_names, unique_name
+from model.queries.scope import Taken, names_taken, node_names, unique_name
 from model.steps import InsertNode, SetAttribute, SetField, SetInitializer, SetInputs, SetOutputs
 from model.tensors import ArrayTensor, Tensor
 from model.types import TensorType, Type
@@ -27,9 +27,9 @@ class Names:
     """Free names in a model; looked up once, then kept up to date."""
 
     def __init__(self) -> None:
-        self._taken: dict[Graph, tuple[set[str], set[str]]] = {}
+        self._taken: dict[Graph, tuple[Taken, Taken]] = {}
 
-    def _of(self, graph: Graph) -> tuple[set[str], set[str]]:
+    def _of(self, graph: Graph) -> tuple[Taken, Taken]:
         root = graph.root
         if root not in self._taken:
             self._taken[root] = names_taken(root), node_names(root)

@@ -9,10 +9,11 @@ from model import schemas
 from model.edits.initializers import constant_tensor
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
+from model.lookup import ancestor_in
 from model.passes.simplify.facts import Facts
 from model.passes.simplify.framework import Evaluate, Match, Options, Refusal, is_there
 from model.progress import SILENT, Progress
-from model.queries.scope import ancestor_in, is_visible, run_order
+from model.queries.scope import is_visible, run_order
 from model.tensors import Tensor
 from model.types import ElementType, Type
 

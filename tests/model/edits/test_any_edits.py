@@ -23,7 +23,7 @@ from model.errors import ModelError
 from model.steps import SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
-from tests.model.snapshots import assert_linked, snapshot
+from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 pick = st.integers(0, 1 << 16)
 OPERATORS = ("Relu", "Add", "Concat", "Clip", "Split", "If", "Softmax", "Identity", "NoSuch")
@@ -202,6 +202,7 @@ class AnyEdits(RuleBasedStateMachine):
     def linked(self):
         if hasattr(self, "document"):
             assert_linked(self.document.model)
+            assert_known(self.document.model)
 
     @invariant()
     def every_state_is_always_the_same(self):

@@ -21,7 +21,8 @@ from model.edits.interface import redirect_output
 from model.edits.values import connect, disconnect, why_not_connect
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
-from model.queries.scope import ancestor_in, is_visible, upstream
+from model.lookup import ancestor_in
+from model.queries.scope import is_visible, upstream
 from model.types import TensorType, Type
 from viewer.canvas.drawing import Kind
 from viewer.canvas.scene import REACH, Hit

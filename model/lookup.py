@@ -1,0 +1,190 @@
+"""What is known of a whole tree of graphs, so that an edit need not look through it: names, and that it is sorted.
+
+Made on the first question and kept at the outermost graph; from then on the steps tell it what comes in. Names only
+ever come in: whether one is still there is asked of its holder when someone wants to know. So nothing has to be told
+when things go, and an undone edit leaves at most a name nobody holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from model.graph import Graph, Node, Value
+
+_Thing = TypeVar("_Thing", Node, Value)
+_Holders = dict[str, _Thing | list[_Thing]]
+
+
+class Lookup:
+    """The values and nodes of a tree of graphs by name, and whether every node comes after what it needs.
+
+    Making one costs a walk over the tree; `of` makes it only once.
+    """
+
+    __slots__ = ("_nodes", "_root", "_sorted", "_values")
+
+    def __init__(self, root: Graph) -> None:
+        self._root = root
+        self._values: _Holders[Value] = {}
+        self._nodes: _Holders[Node] = {}
+        self._sorted: bool | None = None  # None: not known
+        self._graph_came(root)
+
+    @classmethod
+    def of(cls, graph: Graph) -> Lookup:
+        """What is known of the tree that `graph` is in."""
+        root = graph.root
+        if root._lookup is None:
+            root._lookup = cls(root)
+        return root._lookup
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def value(self, name: str) -> Value | None:
+        """A value of this name that the tree defines or mentions; None when the name is free."""
+        return next((v for v in _held(self._values, name) if v.name == name and _is_in(v, self._root)), None)
+
+    def node(self, name: str) -> Node | None:
+        """A node of this name; None when the name is free."""
+        for node in _held(self._nodes, name):
+            if node.name == name and node.graph is not None and node.graph.root is self._root:
+                return node
+        return None
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether every node stands after the nodes it needs. Costs a walk over the tree when that is not known."""
+        if self._sorted is None:
+            self._sorted = all(map(_is_in_place, _nodes_of(self._root)))
+        return self._sorted
+
+    # -- hearing, from the steps -----------------------------------------------------------------------------------
+
+    def named(self, target: Node | Value) -> None:
+        """A node or value has another name."""
+        if isinstance(target, Node):
+            _hold(self._nodes, target)
+        else:
+            _hold(self._values, target)
+
+    def used(self, *values: Value | None) -> None:
+        """Values are mentioned that were not before."""
+        for value in values:
+            if value is not None:
+                _hold(self._values, value)
+
+    def node_came(self, node: Node) -> None:
+        """A node with all that is in it is in the tree."""
+        _hold(self._nodes, node)
+        self.used(*node.inputs, *node.outputs)
+        for body in node.bodies:
+            self._graph_came(body)
+        self.rewired(node)
+
+    def bodies_came(self, *graphs: Graph) -> None:
+        """Bodies of a node came or went."""
+        for graph in graphs:
+            self._graph_came(graph)
+        self._sorted = None
+
+    def rewired(self, node: Node) -> None:
+        """A node stands elsewhere in its list, or has other inputs or outputs. Costs its wires."""
+        if self._sorted and not node.bodies:
+            self._sorted = _is_in_place(node) and _is_before_users(node)
+        else:
+            self._sorted = None
+
+    def gone(self) -> None:
+        """Something was taken away: what was sorted still is."""
+        if not self._sorted:
+            self._sorted = None
+
+    def _graph_came(self, root: Graph) -> None:
+        values, nodes = self._values, self._nodes
+        for graph in root.walk():
+            for value in (*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared):
+                _hold(values, value)
+            for node in graph.nodes:
+                _hold(nodes, node)
+                for output in node.outputs:
+                    if output is not None:
+                        _hold(values, output)
+                for used in node.inputs:
+                    if used is not None and used.producer is None:
+                        _hold(values, used)
+
+
+def _hold(holders: _Holders[_Thing], thing: _Thing) -> None:
+    present = holders.setdefault(thing.name, thing)
+    if present is thing:
+        return
+    if isinstance(present, list):
+        if thing not in present:
+            present.append(thing)
+    else:
+        holders[thing.name] = [present, thing]
+
+
+def _held(holders: _Holders[_Thing], name: str) -> list[_Thing]:
+    found = holders.get(name)
+    return [] if found is None else found if isinstance(found, list) else [found]
+
+
+def _is_in(value: Value, root: Graph) -> bool:
+    """Whether a tree of graphs defines or mentions a value."""
+    producer, graph = value.producer, value.graph
+    if producer is not None and producer.graph is not None and producer.graph.root is root:
+        return True
+    for user, _ in value.uses:
+        level = user if isinstance(user, Graph) else user.graph
+        if level is not None and level.root is root:
+            return True
+    if graph is None or graph.root is not root:
+        return False
+    return value.initializer is not None or value in graph.inputs or value in graph.declared
+
+
+def _nodes_of(root: Graph) -> Iterator[Node]:
+    for graph in root.walk():
+        yield from graph.nodes
+
+
+def _is_in_place(node: Node) -> bool:
+    """Whether a node comes after what its inputs need; what bodies capture counts where it is used."""
+    returned = (value for body in node.bodies for value in body.outputs if value.graph is not body)
+    return all(_comes_before(value, node) for value in (*node.inputs, *returned))
+
+
+def _is_before_users(node: Node) -> bool:
+    for value in node.outputs:
+        for user, _ in value.uses if value is not None else ():
+            inner = user if isinstance(user, Node) else user.owner
+            if isinstance(inner, Node) and not _comes_before(value, inner):
+                return False
+    return True
+
+
+def _comes_before(value: Value | None, node: Node) -> bool:
+    """Whether what makes a value stands before the node that uses it, or before the one that holds that node."""
+    producer = None if value is None else value.producer
+    if producer is None or producer.graph is None:
+        return True
+    anchor = ancestor_in(node, producer.graph)
+    return anchor is None or comes_before(producer, anchor)
+
+
+def comes_before(first: Node, second: Node) -> bool:
+    """Whether one node of a graph stands earlier in its list than another. Costs nothing but after a crowding."""
+    assert first.graph is not None
+    nodes = first.graph.nodes
+    return nodes.place(first) < nodes.place(second)
+
+
+def ancestor_in(node: Node, graph: Graph) -> Node | None:
+    """The node of `graph` that is `node` or holds it in a body; None when `graph` is not around it."""
+    current: Node | None = node
+    while current is not None and current.graph is not graph:
+        owner = current.graph.owner if current.graph is not None else None
+        current = owner if isinstance(owner, Node) else None
+    return current

@@ -1,0 +1,119 @@
+"""What is known of a tree of graphs: names and order, kept right by the steps, compared with looking through it."""
+
+import pytest
+
+from model.edits import nodes, values
+from model.graph import Graph, Model, Node, Value
+from model.lookup import Lookup
+from model.queries.scope import makes_cycle, names_taken, unique_name, upstream
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetInput
+from tests.model import builders
+from tests.model.snapshots import assert_known, is_sorted
+
+
+def chain(count: int) -> Model:
+    graph = Graph("g")
+    value = Value("x", None, graph)
+    for number in range(count):
+        node = Node("Relu", (value,), (Value(f"v_{number}"),), name=f"n_{number}")
+        InsertNode(graph, node).apply()
+        value = node.outputs[0]
+    return Model(graph, opset=21)
+
+
+def test_names_of_both_branches_are_known_and_a_renamed_one_is_free_again():
+    document = builders.document(builders.BRANCHES)
+    assert_known(document.model)
+    value = next(v for g in document.model.graph.walk() for n in g.nodes for v in n.outputs)
+    old = value.name
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, value, "another")
+    assert old not in names_taken(document.model.graph)
+    assert_known(document.model)
+    document.undo()
+    assert_known(document.model)
+
+
+def test_a_body_taken_out_and_changed_brings_its_names_as_they_are_then():
+    model = builders.document(builders.BRANCHES).model
+    holder = next(n for n in model.graph.nodes if n.bodies)
+    assert_known(model)
+    name, attribute = next((k, a) for k, a in holder.attributes.items() if a.graphs)
+    back = SetAttribute(holder, name, None).apply()
+    assert_known(model)
+    body = attribute.graphs[0]
+    Lookup.of(body)  # someone asks of the body while it stands alone
+    InsertNode(body, Node("Relu", (), (Value("made_outside"),), name="outside")).apply()
+    back.apply()
+    assert_known(model)
+    assert Lookup.of(body).node("outside")
+
+
+@pytest.mark.parametrize("at", [0, 1, 50, 99])
+def test_places_stay_in_order_however_many_come_to_one_spot(at):
+    graph = chain(100).graph
+    first = graph.nodes.first
+    graph.nodes.place(first)
+    spot = graph.nodes[at]
+    for number in range(100):
+        InsertNode(graph, Node("A", name=f"a{number}"), spot).apply()
+        following = spot.next
+        InsertNode(graph, Node("B", name=f"b{number}"), following).apply()
+    places = [graph.nodes.place(node) for node in graph.nodes]
+    assert len(places) == 300
+    assert places == sorted(set(places))
+
+
+def test_a_cycle_is_found_in_order_and_out_of_order():
+    model = chain(40)
+    graph = model.graph
+    order = list(graph.nodes)
+    assert makes_cycle(order[3], order[30].outputs[0])
+    assert makes_cycle(order[3], order[3].outputs[0])
+    assert not makes_cycle(order[30], order[3].outputs[0])
+    node = order[30]
+    RemoveNode(node).apply()
+    InsertNode(graph, node, order[0]).apply()  # the file's order is broken now, its wires are not
+    assert not Lookup.of(graph).is_sorted
+    assert makes_cycle(order[3], order[35].outputs[0])
+    assert not makes_cycle(order[35], order[3].outputs[0])
+
+
+def test_connecting_within_order_looks_only_between_the_two():
+    graph = chain(1000).graph
+    order = list(graph.nodes)
+    assert Lookup.of(graph).is_sorted
+    loose = Node("Abs", (None,), (Value("loose"),), name="loose")
+    InsertNode(graph, loose, order[500]).apply()
+    needed = upstream([order[502]], graph, start=loose)
+    assert needed == {order[500], order[501], order[502]}
+    assert not makes_cycle(loose, order[502].outputs[0])
+    SetInput(order[502], 0, loose.outputs[0]).apply()
+    assert makes_cycle(loose, order[502].outputs[0])
+
+
+def test_a_node_connected_to_later_ones_moves_with_what_they_need_and_nothing_else():
+    model = chain(50)
+    order = list(model.graph.nodes)
+    document = builders.Document(model)
+    with document.edit("Add") as edit:
+        side = nodes.add_node(edit, model.graph, "Add", [order[0].outputs[0]], before=order[10])
+        values.connect(edit, side, 1, order[12].outputs[0])
+    assert Lookup.of(model.graph).is_sorted
+    assert is_sorted(model.graph)
+    found = list(model.graph.nodes)
+    assert found.index(side) == 13
+    document.undo()
+    assert list(model.graph.nodes) == order
+
+
+def test_a_free_name_is_found_in_a_crowd():
+    asked = []
+
+    class Crowd:
+        def __contains__(self, name):
+            asked.append(name)
+            return int(name.rpartition("_")[2]) <= 100_000
+
+    assert unique_name("Relu_1", Crowd()) == "Relu_100001"
+    assert len(asked) < 80
