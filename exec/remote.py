@@ -217,6 +217,7 @@ class WorkerSession(Runs):
         self._process: Process | None = None
         self._starting = threading.Lock()
         self._running = threading.Lock()
+        self._latest: Callable[[], RemoteStepper | None] = lambda: None
 
     def start(self) -> Process:
         """The worker process, started if there is none. Any thread."""
@@ -266,6 +267,14 @@ class WorkerSession(Runs):
             request = self.request(request, **asked)
         return RemoteStepper(self, request, progress, observer, stepping=stepping)
 
+    def so_far(self) -> RunResult | None:
+        """What the run that goes on has computed up to now; None when none does. Any thread that may wait.
+
+        Values of nodes that were not finished when this was asked raise LookupError.
+        """
+        stepper = self._latest()
+        return None if stepper is None else stepper.so_far()
+
     def forget(self) -> None:
         """Let go of all computed values."""
         if self._process is not None and self._process.alive:
@@ -285,6 +294,8 @@ class RemoteStepper:
         self._observer = observer
         self._finished: dict[tuple[Path, int], NodeResult] = {}
         self._message: ResultMessage | None = None
+        self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
+        self._going_on = False
         self._crash = ""
         self._at: tuple[Path, int] | None = None
         self._salvaged: dict[int, RuntimeValue] = {}
@@ -292,6 +303,7 @@ class RemoteStepper:
         self._begun = False  # the worker has said something about this run
         self._process = session.start()
         with session._running:
+            session._latest = weakref.ref(self)
             self._begin(stepping)
 
     def _begin(self, stepping: bool) -> None:
@@ -309,17 +321,15 @@ class RemoteStepper:
                     self._died()
                     return
                 process.kill()  # so that nobody takes it for alive
+                self._run = 0
                 self._process = self._session.start()
 
     def _converse(self, kind: str, content: Any) -> None:
         process = self._process
         limit = self._request.options.time_limit
         deadline = None if limit is None else time.monotonic() + limit + GRACE
-        with process.conversation(kind, content) as (number, answers):
-            if not self._run:
-                started = number
-            else:
-                started = self._run
+        with process.conversation(kind, content) as (number, answers), self._going():
+            started = self._run = self._run or number
             asked_to_stop = 0.0
             while True:
                 try:
@@ -334,16 +344,23 @@ class RemoteStepper:
                         self._kill("time limit" if late else "cancelled", started)
                         return
                     if not process.alive:
-                        self._run = started
                         raise Died from None
                     continue
                 if what == "result":
-                    self._run, self._message = started, news
+                    self._message = news
                     weakref.finalize(self, _drop, process, started)
                     return
-                self._news(what, news, started)
+                self._news(what, news)
 
-    def _news(self, kind: str, content: Any, run: int) -> None:
+    @contextlib.contextmanager
+    def _going(self) -> Iterator[None]:
+        self._going_on = True
+        try:
+            yield
+        finally:
+            self._going_on = False
+
+    def _news(self, kind: str, content: Any) -> None:
         self._begun = self._begun or kind != "died"
         match kind:
             case "progress":
@@ -354,7 +371,6 @@ class RemoteStepper:
             case "at":
                 self._at = content
             case "died":
-                self._run = run
                 raise Died
             case _:
                 raise_answer(kind, content)
@@ -441,14 +457,38 @@ class RemoteStepper:
 
     # -- results ---------------------------------------------------------------------------------------------
 
+    def so_far(self) -> RunResult | None:
+        """See WorkerSession.so_far."""
+        if not self._begun or not self._going_on:
+            return None
+        try:
+            message: ResultMessage = self._process.ask("so far", (self._run,))
+        except (Died, ModelError, LookupError):
+            return None
+        seen = self._result_of(message)
+        if self._seen is not None:
+            seen.slots[:] = self._seen.slots  # the plan is the same, and what was fetched need not be again
+        self._seen = seen
+        found = replace(seen)
+        self._let_fetch(found)
+        return found
+
     def result(self) -> RunResult:
         """Everything computed so far; values are fetched when someone looks."""
         message = self._message
-        snapshot = self._request.snapshot
         if message is None or (self._crash and not self._salvaged):
             return self._crashed()
+        result = self._result_of(message)
+        for slot, value in self._salvaged.items():
+            result.slots[slot] = value
+        if not self._crash:
+            self._let_fetch(result)
+        return result
+
+    def _result_of(self, message: ResultMessage) -> RunResult:
+        snapshot = self._request.snapshot
         layout = replace(message.layout, names=snapshot.names)
-        result = RunResult(
+        return RunResult(
             layout,
             [MISSING] * (1 + max(layout.slots.values(), default=0)),
             lambda: message.nodes,
@@ -463,14 +503,11 @@ class RemoteStepper:
             bodies={path: dict.fromkeys(found, MISSING) for path, found in message.bodies.items()},
             body_summaries=message.bodies,
         )
-        for slot, value in self._salvaged.items():
-            result.slots[slot] = value
-        if self._crash:
-            return result
+
+    def _let_fetch(self, result: RunResult) -> None:
         fetcher = _Fetcher(self, result)
         result.fetch, result.measure = fetcher.fetch, fetcher.measure
         result.elsewhere = fetcher.apply
-        return result
 
     def _crashed(self) -> RunResult:
         """What is known without the worker: which nodes were finished, and which it must have been in."""
@@ -485,6 +522,9 @@ class RemoteStepper:
             nodes = self._message.nodes
         if suspect is not None and self._crash != "cancelled":
             nodes = [*nodes, _blamed(suspect, self._crash)]
+        if self._seen is not None:
+            # Values that somebody looked at are here.
+            return replace(self._seen, build_nodes=lambda: nodes, stopped=self._crash, summaries={}, body_summaries={})
         slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
         return RunResult(
             Layout(slots, (), snapshot.names, []),

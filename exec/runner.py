@@ -384,7 +384,7 @@ class Run:
     def body_values(self) -> dict[Path, dict[int, RuntimeValue]]:
         """Values inside bodies on their last turn, by path of the function call around and number of the value."""
         found: dict[Path, dict[int, RuntimeValue]] = {}
-        for plan, slots, _ in self._frames.values():
+        for plan, slots, _ in list(self._frames.values()):  # the run may go on meanwhile
             for (path, value), slot in plan.slots.items():
                 if value > 0 and slots[slot] is not MISSING:
                     found.setdefault(path, {})[value] = slots[slot]

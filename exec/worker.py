@@ -1,7 +1,8 @@
 """The process that runs models, so that a runaway kernel can be killed and the window never waits.
 
 `serve` is its whole life: it takes requests from a pipe, one run at a time, while a second thread hears
-cancellation and looks values up. It ends when the program closes the pipe or dies.
+cancellation and looks values up, and a third shows what a run has computed while it goes on. It ends when the
+program closes the pipe or dies.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -41,6 +42,8 @@ class _Job:
     progress: Progress
     stepper: Stepper | None = None
     result: RunResult | None = None
+    so_far: RunResult | None = None  # as it was when someone last asked; never computes
+    going_on: bool = False
 
 
 class Worker:
@@ -53,23 +56,32 @@ class Worker:
         self._engine = Engine(budget)
         self._jobs: dict[int, _Job] = {}
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
+        self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
 
     def serve(self) -> None:
         """Work until the other side is gone."""
-        listener = threading.Thread(target=self._listen, name="listener", daemon=True)
-        listener.start()
+        threading.Thread(target=self._listen, name="listener", daemon=True).start()
+        threading.Thread(target=self._look, name="looking", daemon=True).start()
         while (message := self._waiting.get()) is not None:
-            number, kind, content = message
-            try:
-                self._work(number, kind, content)
-            except ModelError as error:
-                self._send(number, "error", (error.title, error.detail))
-            except LookupError as error:
-                self._send(number, "missing", str(error))
-            except Exception as error:  # noqa: BLE001 - the program must hear of it, and the next run may do better
-                self._send(number, "error", ("The run failed", f"{type(error).__name__}: {error}"))
+            self._answered(self._work, *message)
         self._exchange.remove()
+
+    def _answered(self, work: Callable[[int, str, Any], None], number: int, kind: str, content: Any) -> None:
+        """Do what was asked; what goes wrong is the answer."""
+        try:
+            work(number, kind, content)
+        except ModelError as error:
+            self._send(number, "error", (error.title, error.detail))
+        except LookupError as error:
+            self._send(number, "missing", str(error))
+        except Exception as error:  # noqa: BLE001 - the program must hear of it, and the next run may do better
+            self._send(number, "error", ("The run failed", f"{type(error).__name__}: {error}"))
+
+    def _look(self) -> None:
+        """On its own thread: show what a run that goes on has computed. Computes no values."""
+        while True:
+            self._answered(self._show, *self._looking.get())
 
     def _listen(self) -> None:
         """On its own thread: hear what must not wait for the run that is going on."""
@@ -97,11 +109,19 @@ class Worker:
                     self._exchange.release(content)
                 case "fetch" if self._quick(number, *content):
                     pass
+                case "so far":
+                    self._looking.put((number, kind, content))
+                case "fetch" | "measure" | "apply" if self._goes_on(content[0]):
+                    self._looking.put((number, kind, content))
                 case "run":
                     self._jobs[number] = _Job(Progress(self._reporter(number)))
                     self._waiting.put((number, kind, content))
                 case _:
                     self._waiting.put((number, kind, content))
+
+    def _goes_on(self, run: int) -> bool:
+        job = self._jobs.get(run)
+        return job is not None and job.going_on
 
     def _busy(self) -> bool:
         return any(job.stepper is not None for job in self._jobs.values())
@@ -109,7 +129,7 @@ class Worker:
     def _quick(self, number: int, run: int, key: ValueKey) -> bool:
         """Answer at once when the value is at hand."""
         job = self._jobs.get(run)
-        result = job.result if job is not None else None
+        result = None if job is None else job.so_far or job.result
         value = result.find(key) if result is not None else MISSING
         if value is MISSING:
             return False
@@ -145,6 +165,29 @@ class Worker:
             case "forget":
                 self._engine.forget()
 
+    def _show(self, number: int, kind: str, content: Any) -> None:
+        """What `_work` does for a run at rest, for one that goes on: from what it had when it was last asked."""
+        job = self._jobs.get(content[0])
+        if kind == "so far":
+            if job is None or job.stepper is None:
+                msg = "the run is over"
+                raise LookupError(msg)
+            job.so_far = _still(job.stepper.result())
+            self._send(number, "value", _message(job.so_far, job.stepper))
+            return
+        if job is None or job.so_far is None:
+            msg = "the run has not come to it yet"
+            raise LookupError(msg)
+        match kind:
+            case "fetch":
+                self._send(number, "value", self._exchange.put(job.so_far.value(content[1])))
+            case "measure":
+                self._send(number, "value", job.so_far.statistics(content[1]))
+            case "apply":
+                _, function, arguments = content
+                given = [_still(self._result(a.number)) if isinstance(a, RunNumber) else a for a in arguments]
+                self._send(number, "value", function(job.so_far, *given))
+
     def _result(self, run: int) -> RunResult:
         job = self._jobs.get(run)
         if job is None or job.result is None:
@@ -162,14 +205,15 @@ class Worker:
         stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(number))
         job.stepper = stepper
         if not stepping:
-            with self._telling(number, stepper):
+            with self._going_on(number, job, stepper):
                 stepper.go_on()
         self._answer(number, job)
 
     @contextlib.contextmanager
-    def _telling(self, number: int, stepper: Stepper) -> Iterator[None]:
+    def _going_on(self, number: int, job: _Job, stepper: Stepper) -> Iterator[None]:
         """Tell now and then which node the run is in, so that its name is known if this process dies."""
         over = threading.Event()
+        job.going_on = True
 
         def tell() -> None:
             said = None
@@ -184,6 +228,7 @@ class Worker:
             yield
         finally:
             over.set()
+            job.going_on = False
 
     def _observer(self, number: int) -> Any:
         def observe(finished: Sequence[Finished]) -> None:
@@ -198,7 +243,7 @@ class Worker:
             msg = "the run is no longer known"
             raise LookupError(msg)
         if go_on:
-            with self._telling(number, job.stepper):
+            with self._going_on(number, job, job.stepper):
                 job.stepper.go_on()
         else:
             job.stepper.step()
@@ -207,7 +252,7 @@ class Worker:
     def _answer(self, number: int, job: _Job) -> None:
         stepper = job.stepper
         assert stepper is not None
-        job.result = stepper.result()
+        job.result, job.so_far = stepper.result(), None
         self._send(number, "result", _message(job.result, stepper))
         if stepper.done:
             job.stepper = None
@@ -227,6 +272,11 @@ class Worker:
             if value is not MISSING and slot not in stepper.constants
         }
         self._send(number, "salvaged", (_message(result, stepper), values))
+
+
+def _still(result: RunResult) -> RunResult:
+    """A result that computes nothing, fit for another thread than that of the run."""
+    return replace(result, fetch=None)
 
 
 def _message(result: RunResult, stepper: Stepper) -> ResultMessage:

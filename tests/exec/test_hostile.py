@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from exec import Session
 from exec.kernels import load as load_kernels
 from exec.kernels.registry import all_kernels
-from model import load
+from model import ModelError, load
+from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.exec.texts import parse
 
 LIMITS: dict[str, Any] = {"memory_limit": 64 << 20, "time_limit": 5.0}
@@ -71,6 +72,67 @@ def test_any_operator_with_any_values_ends_in_a_result(data: st.DataObject) -> N
     result = run_one(domain, op_type, inputs, data.draw(st.integers(1, 3)), attributes)
     if not result.ok:
         assert result.stopped or result.failures[0].operator.endswith(op_type)
+
+
+#: What a mutated case puts in place of a size, an index or a factor.
+HOSTILE = [0, -1, 7, 30_000, 10**6, 2**31 - 1, 2**31, 2**33, 2**40, -(2**40), 2**62]
+
+
+def mutated(data: st.DataObject, case: Any) -> tuple[onnx.ModelProto, list[Any]]:
+    """A backend case with a number or two of its attributes and inputs made hostile."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(case.model)
+    for info in (*proto.graph.input, *proto.graph.output):
+        info.type.tensor_type.ClearField("shape") if info.type.HasField("tensor_type") else None
+    feeds = [runtime_value(value) for value in case.data_sets[0][0]]
+    attributes = [a for node in proto.graph.node for a in node.attribute if a.type in (1, 2, 6, 7)]
+    small = [i for i, f in enumerate(feeds) if isinstance(f, np.ndarray) and f.dtype.kind in "iuf" and 0 < f.size <= 64]
+    assume(attributes or small)
+    for target in data.draw(st.lists(st.integers(0, len(attributes) + len(small) - 1), min_size=1, max_size=3)):
+        number = data.draw(st.sampled_from(HOSTILE))
+        if target >= len(attributes):
+            place = small[target - len(attributes)]
+            feeds[place] = feeds[place].copy()
+            with np.errstate(all="ignore"):
+                made = np.array(number).astype(feeds[place].dtype)
+            feeds[place].flat[data.draw(st.integers(0, feeds[place].size - 1))] = made
+            continue
+        attribute = attributes[target]
+        match attribute.type:
+            case onnx.AttributeProto.FLOAT:
+                attribute.f = number
+            case onnx.AttributeProto.INT:
+                attribute.i = number
+            case onnx.AttributeProto.FLOATS if attribute.floats:
+                attribute.floats[data.draw(st.integers(0, len(attribute.floats) - 1))] = number
+            case onnx.AttributeProto.INTS if attribute.ints:
+                attribute.ints[data.draw(st.integers(0, len(attribute.ints) - 1))] = number
+    return proto, feeds
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None:
+    """Sizes, indices and factors beyond all measure end in a value or in an error that names them."""
+    cases = node_cases()
+    case = cases[data.draw(st.sampled_from(sorted(cases)))]
+    try:
+        proto, feeds = mutated(data, case)
+        model = load(proto.SerializeToString())
+        result = Session(model).run({v.name: f for v, f in zip(model.graph.inputs, feeds, strict=False)}, **LIMITS)
+    except ModelError:
+        return  # a feed of another type than declared
+    for failure in result.failures:
+        assert failure.operator
+        assert failure.reason
+        assert failure.kind != "MemoryError", failure
+    assert result.ok or result.failures or result.stopped
+
+
+def test_regions_without_channels_cost_nothing() -> None:
+    inputs = [np.ones((1, 0, 4, 4), np.float32), np.ones((2, 4), np.float32), np.zeros(2, np.int64)]
+    result = run_one("", "RoiAlign", inputs, 1, {"output_height": 2**33})
+    assert result.values["o0"].shape == (2, 0, 2**33, 1)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from exec import Session
+from exec.overview import measure_values
 from exec.remote import WorkerSession
 from exec.session import Breakpoint
 from exec.transfer import Exchange
@@ -158,6 +159,44 @@ def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
 
 
+def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: Any) -> None:
+    session = sessions(parse(ENDLESS))
+    process = session.start()
+    seen: list[Any] = []
+    began = threading.Event()
+
+    def look() -> None:
+        assert began.wait(60)
+        result = session.so_far()
+        seen.append(
+            (result.values["z"], result.statistics("z").maximum, result.apply(measure_values), result.info("z"))
+        )
+        with pytest.raises(LookupError):
+            result.value("y")
+        again = session.so_far()
+        seen.append(again.find("z"))  # it was fetched before
+        process._process.kill()
+
+    def heard(_news: Any) -> None:
+        began.set()  # z is done, the loop is not
+
+    assert session.so_far() is None
+    looking = threading.Thread(target=look)
+    looking.start()
+    result = session.run({"x": X}, observer=heard)
+    looking.join()
+    (value, largest, measures, info), again = seen
+    np.testing.assert_array_equal(value, -X)
+    np.testing.assert_array_equal(again, -X)
+    assert largest == -X.min()
+    assert result.key("z") in measures
+    assert info.shape == X.shape
+    assert result.stopped.startswith("crash")
+    np.testing.assert_array_equal(result.values["z"], -X)
+    assert result.failures[0].operator == "Loop"
+    assert session.so_far() is None
+
+
 def test_failures_and_missing_inputs_cross_over(sessions: Any) -> None:
     model = parse("g (float[3] x, float[2] q) => (float[3] y) { a = MatMul(x, q) y = Neg(a) }")
     session = sessions(model)
@@ -286,6 +325,7 @@ def test_what_is_put_is_taken(value: Any) -> None:
 _ENDS_WHILE_STARTING = """
 import sys, threading, time
 from multiprocessing import util
+from exec.overview import measure_values
 from exec.remote import Process
 
 def main():

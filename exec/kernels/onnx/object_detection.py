@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exec.arrays import Array, empty
+from exec.arrays import Array, check_size, empty
 from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
@@ -140,6 +140,8 @@ def _roi_align(
     dtype = compute_dtype(x.dtype)
     source = widen(x)
     out = empty((len(rois), x.shape[1], height, width), dtype)
+    if not out.size:
+        return narrow(out, x.dtype)
     regions = widen(rois).astype(dtype, copy=False) * dtype.type(spatial_scale) - dtype.type(0.5 if half else 0)
     for number, (x1, y1, x2, y2) in enumerate(regions):
         checkpoint()
@@ -162,6 +164,7 @@ def _samples(first: float, last: float, cells: int, ratio: int, size: int, *, cl
     count = ratio or (max(int(np.ceil(step)), 0) if np.isfinite(step) else 1)
     # More samples of so few pixels only come from a region far larger than any image.
     count = min(count, 4 * size + 64)
+    check_size((cells, count), np.float64)
     at = first + step * (np.arange(cells)[:, None] + (np.arange(count) + 0.5) / max(count, 1))
     at = at.reshape(-1).astype(np.float64)
     outside = ~((at >= -1) & (at <= size))
