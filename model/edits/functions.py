@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from model import schemas
@@ -73,35 +73,72 @@ def extract_function(edit: Transaction, nodes: Collection[Node], name: str, doma
     graph, ordered = in_graph_order(nodes)
     refuse_detour(ordered)
     inputs, outputs = boundary(ordered)
-    imports = graph.opset_imports
-    function = _function_of(ordered, inputs, outputs, name, domain)
-    used = {node.domain for g in function.body.walk() for node in g.nodes}
-    function.opset_imports = {d: imports.get(d, schemas.newest_opset(d)) for d in used}
+    function = function_of(graph, ordered, inputs, outputs, (domain, name))
     edit.do(SetField(edit.model, "functions", (*edit.model.functions, function)))
-    _import(edit, graph, domain)
-    after = ordered[-1].next
-    for node in ordered:
+    return call_instead(edit, graph, ordered, function, inputs, outputs)
+
+
+def call_instead(
+    edit: Transaction,
+    graph: Graph,
+    nodes: list[Node],
+    function: Function,
+    inputs: Collection[Value | None],
+    outputs: Collection[Value | None],
+) -> Node:
+    """Replace nodes, given in the graph's order, by a call of a function; returns the call.
+
+    The call stands where the last of them stood, so a node before that which uses an output must be moved.
+    """
+    _import(edit, graph, function.domain)
+    after = nodes[-1].next
+    for node in nodes:
         edit.do(RemoveNode(node))
         edit.do(SetOutputs(node, tuple(None if v in outputs else v for v in node.outputs)))
-    call = Node(name, tuple(inputs), tuple(outputs), name=unique_name(name, node_names(graph)), domain=domain)
+    name = unique_name(function.name, node_names(graph))
+    call = Node(function.name, tuple(inputs), tuple(outputs), name=name, domain=function.domain)
     edit.do(InsertNode(graph, call, after))
     return call
 
 
-def _function_of(nodes: list[Node], inputs: list[Value], outputs: list[Value], name: str, domain: str) -> Function:
+def function_of(
+    graph: Graph,
+    nodes: list[Node],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    key: tuple[str, str],
+    wires: Mapping[tuple[Node, int], int] | None = None,
+) -> Function:
+    """A new function, in no model yet, that does what nodes of a graph do; `key` is its domain and name.
+
+    `wires` says which formal input an input of a node takes, where one value stands for several formal inputs.
+    """
+    domain, name = key
     cloner = Cloner()
-    formal = [cloner.value(value) for value in inputs]
-    for value in formal:
-        value.initializer = None
+    taken: set[str] = {v.name for n in nodes for v in n.outputs if v is not None}
+    formal = []
+    for value in inputs:
+        own = cloner.value(value)
+        own.name = unique_name(own.name, taken)
+        taken.add(own.name)
+        own.initializer = None
+        formal.append(own)
     body = Graph(name)
     body.inputs = tuple(formal)
     for value in formal:
         value.graph = body
-    for node in cloner.nodes(nodes):
-        InsertNode(body, node).apply()
+    for node, copy in zip(nodes, cloner.nodes(nodes), strict=True):
+        if wires is not None:
+            found = (wires.get((node, index)) for index in range(len(node.inputs)))
+            copy.inputs = tuple(v if at is None else formal[at] for v, at in zip(copy.inputs, found, strict=True))
+        InsertNode(body, copy).apply()
     results = tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)
     SetGraphOutputs(body, results).apply()
-    return Function(name, domain, body=body)
+    function = Function(name, domain, body=body)
+    imports = graph.opset_imports
+    used = {node.domain for g in body.walk() for node in g.nodes}
+    function.opset_imports = {d: imports.get(d, schemas.newest_opset(d)) for d in used}
+    return function
 
 
 def _import(edit: Transaction, graph: Graph, domain: str) -> None:

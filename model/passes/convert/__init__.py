@@ -1,5 +1,6 @@
 """Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
 
+from model.passes.convert.blocks import extract_blocks
 from model.passes.convert.dimensions import free_batch, freeze, symbols
 from model.passes.convert.opset import convert_opset
 from model.passes.convert.precision import PRECISIONS, Wish, convert_precision
@@ -14,6 +15,7 @@ __all__ = [
     "Wish",
     "convert_opset",
     "convert_precision",
+    "extract_blocks",
     "free_batch",
     "freeze",
     "strip",

