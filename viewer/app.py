@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
@@ -18,6 +20,10 @@ from viewer.main_window import MainWindow
 from viewer.opening import STANDARD_INPUT
 from viewer.settings import THEME, Settings
 from viewer.theme import as_mode, themes
+
+if TYPE_CHECKING:
+    from viewer.handover import Request
+    from viewer.listener import Listener
 
 SAMPLE = "--sample"
 
@@ -32,6 +38,7 @@ class Application(QApplication):
         self.setDesktopFileName("onnx-workbench")
         self.setWindowIcon(app_icon())
         self.window: MainWindow | None = None
+        self._listener: Listener | None = None
         self._waiting: list[Path] = []
 
     def event(self, event: QEvent) -> bool:
@@ -75,9 +82,35 @@ class Application(QApplication):
         from viewer import recovery
 
         recovery.offer(window)
+        QTimer.singleShot(0, self, self._listen)
+
+    def _listen(self) -> None:
+        """Take the files of later starts; without Qt's network library each start has a window of its own."""
+        try:
+            from viewer.listener import Listener
+        except ImportError:
+            return
+        self._listener = Listener(self)
+        self._listener.received.connect(self._take_over)
+        self._listener.listen()
+
+    def _take_over(self, request: Request) -> None:
+        """Open what another start was asked to open, where the person is looking."""
+        window = self.window
+        if window is None:
+            return
+        self.open([Path(name) for name in request.files])
+        if request.token:
+            os.environ["XDG_ACTIVATION_TOKEN"] = request.token  # Qt hands it to a Wayland desktop
+        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+        window.raise_()
+        window.activateWindow()
+        self.alert(window)  # for desktops that let no program come to the front by itself
 
     def _window_gone(self) -> None:
         self.window = None
+        if self._listener is not None:
+            self._listener.close()
 
 
 def run(names: Sequence[str]) -> int:

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
         print(f"onnx-workbench {version()}")
         return EXIT_OK
-    return _open_windows([*options.models, *(["--sample"] if options.sample else [])])
+    return _open_windows(options.models, sample=options.sample, alone=options.new_instance)
 
 
 def _window_parser() -> argparse.ArgumentParser:
@@ -63,20 +63,29 @@ def _window_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help="file to open; - reads standard input")
     parser.add_argument("--sample", action="store_true", help="open the model that comes with the program")
+    parser.add_argument(
+        "--new-instance", action="store_true", help="open another window even where the program runs already"
+    )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     return parser
 
 
-def _open_windows(models: list[str]) -> int:
+def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
     from viewer.preflight import EXIT_CANNOT_START, find_problem
 
+    if models and "-" not in models and not sample and not alone:
+        from viewer.handover import hand_over
+
+        if hand_over(models):
+            print("Opened in the window that is open already; --new-instance opens another.")
+            return EXIT_OK
     problem = find_problem()
     if problem is not None:
         print(problem, file=sys.stderr)
         return EXIT_CANNOT_START
     from viewer.app import run
 
-    return run(models)
+    return run([*models, *(["--sample"] if sample else [])])
 
 
 def _run_command(name: str, arguments: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ import traceback
 from types import TracebackType
 from typing import TextIO
 
-from viewer.settings import state_folder
+from viewer.folders import state_folder
 
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from model.errors import ModelError
 from model.recording.journal import Journal, Leftover, discard, leftovers, recover
-from viewer.settings import state_folder
+from viewer.folders import state_folder
 from viewer.text import display, plural
 from viewer.workspace import Message, Workspace
 

@@ -8,13 +8,13 @@ An option is declared once, with its default, which also gives its type:
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, Signal
+
+from viewer.folders import state_folder
 
 T = TypeVar("T", bool, int, float, str, tuple[str, ...])
 
@@ -38,8 +38,8 @@ SHOW_ATTRIBUTES = Option("graph/attributes", True, "Show attributes in nodes")
 SHOW_INITIALIZERS = Option("graph/initializers", True, "Show initializers in nodes")
 SHOW_NAMES = Option("graph/names", False, "Show names instead of operator types")
 GROUPS = Option(
-    "graph/groups", "large", "Group nodes by name scope", choices=("large", "always", "never"),
-    help="In large graphs, in all, or in none.",
+    "graph/groups", "large", "Group nodes", choices=("large", "always", "never"),
+    help="By name scope, else by repeated block; in large graphs, in all, or in none.",
 )  # fmt: skip
 FOLD_SHARED = Option("graph/fold-shared-constants", True, "Show Constants that several nodes use inside each of them")
 EDGE_NOTES = Option(
@@ -132,19 +132,3 @@ def _decode(stored: str, default: object) -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value if type(value) is type(default) else None
-
-
-def state_folder() -> Path:
-    """The folder for settings, logs and crash journals, not made here.
-
-    ``ONNX_WORKBENCH_STATE`` overrides it; otherwise it is where the system keeps a program's own files.
-    """
-    override = os.environ.get("ONNX_WORKBENCH_STATE")
-    if override:
-        return Path(override)
-    home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "ONNX Workbench"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "ONNX Workbench"
-    return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "onnx-workbench"

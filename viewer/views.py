@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from viewer.settings import RESTORE_VIEW, state_folder
+from viewer.folders import state_folder
+from viewer.settings import RESTORE_VIEW
 
 if TYPE_CHECKING:
     from viewer.document_tab import DocumentTab

@@ -154,6 +154,44 @@ def test_a_state_folder_that_cannot_be_written_does_not_keep_the_program_from_st
     assert (result.returncode, result.stdout) == (0, "['digits'] 17\n"), result.stderr
 
 
+TAKES_OVER = """
+def look():
+    window = application.window
+    tabs = [] if window is None else window.tabs()
+    if application._listener is not None and not getattr(application, "said", False):
+        application.said = True
+        print("listening", flush=True)
+    if tabs and not tabs[-1].view.is_busy:
+        print(tabs[-1].workspace.title, flush=True)
+        window.close()
+"""
+
+
+def test_a_second_start_hands_its_file_to_the_window_that_is_open(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("two")  # short: a socket's path has its limit
+    copy = tmp_path / "second.onnx"
+    copy.write_bytes((REPOSITORY / "resources" / "sample" / "digits.onnx").read_bytes())
+    begin, end = WHOLE_SESSION.index("def look"), WHOLE_SESSION.index("original =")
+    code = (WHOLE_SESSION[:begin] + TAKES_OVER.lstrip() + WHOLE_SESSION[end:]).format(launcher=str(LAUNCHER), names=[])
+    environment = {
+        **os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(LAUNCHER),
+        "ONNX_WORKBENCH_STATE": str(tmp_path / "state"),
+    }  # fmt: skip
+    first = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "listening\n"
+        second = subprocess.run(
+            [sys.executable, "-m", "onnx_workbench", copy.name],
+            capture_output=True, text=True, timeout=60, check=False, env=environment, cwd=tmp_path,
+        )  # fmt: skip
+        assert (second.returncode, second.stdout.split(";")[0]) == (0, "Opened in the window that is open already")
+        assert first.communicate(timeout=60)[0] == "second.onnx\n"
+        assert first.returncode == 0
+    finally:
+        first.kill()
+
+
 def test_no_display_is_said_plainly():
     environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
     result = subprocess.run(

@@ -60,10 +60,10 @@ def test_preferences_have_titles_and_belong_to_one_key_each():
 
 
 def test_the_state_folder_can_be_moved(monkeypatch, tmp_path, state_folder):
-    from viewer import settings
+    from viewer import folders
 
-    assert settings.state_folder() == state_folder
+    assert folders.state_folder() == state_folder
     monkeypatch.delenv("ONNX_WORKBENCH_STATE")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(settings.sys, "platform", "linux")
-    assert settings.state_folder() == tmp_path / "onnx-workbench"
+    monkeypatch.setattr(folders.sys, "platform", "linux")
+    assert folders.state_folder() == tmp_path / "onnx-workbench"

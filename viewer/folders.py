@@ -1,0 +1,23 @@
+"""Where the program keeps its own files. No Qt."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def state_folder() -> Path:
+    """The folder for settings, logs and crash journals, not made here.
+
+    ``ONNX_WORKBENCH_STATE`` overrides it; otherwise it is where the system keeps a program's own files.
+    """
+    override = os.environ.get("ONNX_WORKBENCH_STATE")
+    if override:
+        return Path(override)
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "ONNX Workbench"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "ONNX Workbench"
+    return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "onnx-workbench"
