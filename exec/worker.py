@@ -11,6 +11,7 @@ import contextlib
 import faulthandler
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,8 @@ from model.errors import ModelError
 from model.progress import Progress
 
 #: Seconds between two words about which node the run is in.
+#: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
+_MANNERS = 5
 _TELL = 0.05
 
 
@@ -302,6 +305,8 @@ def _message(result: RunResult, stepper: Stepper) -> ResultMessage:
 def serve(connection: Connection, folder: str, budget: int, memory: int | None) -> None:
     """The worker process from start to end. `memory` bounds its address space in bytes, where the system can."""
     faulthandler.enable()
+    if sys.platform != "win32":
+        os.nice(_MANNERS)
     if memory is not None:
         limit_memory(memory)
     threading.Thread(target=_watch_parent, name="watch", daemon=True).start()

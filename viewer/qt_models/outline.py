@@ -29,6 +29,7 @@ class Row:
     children: list[Row] | None = None
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
     rows: tuple[list[Row], dict[object, Row]] | None = field(default=None, repr=False)  # by subject
+    told: tuple[str, ...] | None = field(default=None, repr=False)  # what a view was told last of a node
 
     def child(self, subject: object) -> Row | None:
         """The child that stands for an object, if it is built; the first call looks through all."""
@@ -90,10 +91,11 @@ class OutlineModel(QAbstractItemModel):
                 self.endInsertRows()
 
     def renamed(self, nodes: set[Node]) -> None:
-        """Names or operators of these nodes changed."""
+        """Anything about these nodes changed. A view hears of it only if it shows that: it measures its columns anew."""
         for node in nodes:
             row = self._find(node, build=False)
-            if row is not None:
+            if row is not None and row.told not in (None, _identity(node)):
+                row.told = None
                 for column in (0, 1):  # each by itself: a range makes a tree view paint everything
                     index = self._index(row, column)
                     self.dataChanged.emit(index, index)
@@ -185,6 +187,8 @@ class OutlineModel(QAbstractItemModel):
         if role == ObjectRole:
             return row.subject
         if role == Qt.ItemDataRole.DisplayRole:
+            if isinstance(row.subject, Node):
+                row.told = _identity(row.subject)
             return _texts(row.subject)[index.column()]
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             return ", ".join(part for part in _texts(row.subject, 2000) if part)
@@ -228,6 +232,11 @@ def graph_title(graph: Graph) -> str:
     if owner is not None and not isinstance(owner, Model):
         return f"training: {'initialization' if owner.initialization is graph else 'algorithm'}"
     return graph.name or "graph"
+
+
+def _identity(node: Node) -> tuple[str, ...]:
+    """All of a node that its row depends on."""
+    return node.name, node.op_type, node.domain, node.overload
 
 
 def _texts(subject: object, limit: int = 200) -> tuple[str, str]:

@@ -56,6 +56,21 @@ def test_the_outline_lists_every_graph(qtbot, workspace):
     ]
 
 
+def test_the_outline_is_drawn_anew_for_names_not_for_attributes(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    relu = next(iter(workspace.model.graph.nodes))
+    panel.model.index_of(relu).data()
+    changed = []
+    panel.model.dataChanged.connect(lambda *_: changed.append(1))
+    with workspace.document.edit("Set a number") as edit:
+        edit.do(SetAttribute(relu, "alpha", make_attribute("alpha", 0.25)))
+    assert not changed
+    with workspace.document.edit("Change the operator") as edit:
+        edit.do(SetField(relu, "op_type", "Elu"))
+    assert changed
+    assert panel.model.index_of(relu).siblingAtColumn(1).data() == "Elu"
+
+
 def test_choosing_in_the_outline_selects_and_the_other_way_round(qtbot, workspace):
     panel = shown(qtbot, OutlinePanel(workspace))
     relu = workspace.model.graph.nodes.first
