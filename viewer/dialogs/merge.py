@@ -1,21 +1,17 @@
-"""Merge another model in: which of its inputs are fed by which values here, with names and outputs as they will be."""
+"""Merge another model in: wires drawn between what gives values and what takes them, with a preview of the outcome."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QComboBox,
-    QCompleter,
+    QCheckBox,
     QDialog,
     QDialogButtonBox,
     QFormLayout,
-    QHeaderView,
     QLabel,
     QLineEdit,
-    QTableWidget,
-    QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
@@ -23,135 +19,195 @@ from PySide6.QtWidgets import (
 from model.edits.subgraphs import merge
 from model.errors import ModelError
 from model.graph import Graph, Model, Value
+from model.passes.inference.infer import compatible
 from model.queries.scope import names_taken, visible_values
 from model.schemas.schema import type_text as signature_text
+from model.types import Type
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.text import display, plural, type_text
 from viewer.theme import theme
+from viewer.widgets.patch_bay import PatchBay
+from viewer.widgets.ports import Port, Side
 from viewer.workspace import Workspace
 
-_NEW = "(becomes an input here)"
-_MOST_OFFERED = 2000
+_MOST_INNER = 500  # values listed that are neither inputs nor outputs
 
 
 class MergeDialog(QDialog):
-    """One row for each input of the other model; the preview below follows every choice."""
+    """The ports of this model at the left, those of the one that comes in at the right."""
 
     def __init__(self, window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
         super().__init__(window)
         self.setWindowTitle(f"Merge {display(title, 60)}")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(680, 520)
+        self.resize(820, 620)
         self._workspace, self._graph, self._other, self._title = workspace, graph, other, title
         self._here = visible_values(graph)
+        self._types: dict[Port, Type | None] = {}
+        self.bay = PatchBay((display(workspace.title, 60), display(title, 60)), self._why_not)
+        self.bay.told.connect(self._tell)
+        self.search = QLineEdit()
+        self.search.setPlaceholderText("Find a value of this model")
+        self.search.setAccessibleName("Find a value of this model")
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(self._show_here)
         self.prefix = QLineEdit("")
         self.prefix.setAccessibleName("Prefix for names that clash")
         self.prefix.setPlaceholderText("none: names that clash get a number")
-        self.choices: dict[str, QComboBox] = {}
-        self.table = self._table()
-        self.preview = QLabel()
-        self.preview.setTextFormat(Qt.TextFormat.PlainText)
-        self.preview.setWordWrap(True)
+        self.keep = QCheckBox("Outputs that feed the other model &stay outputs")
+        self.preview, self.hint = _label(), _label()
+        self.hint.setMinimumHeight(self.hint.fontMetrics().height())
         self.error = ErrorLabel()
+        self._lay_out()
+        self._show_here()
+        self._show_other()
+        self._connect_first()
+        self.bay.changed.connect(self._show_preview)
+        self.prefix.textChanged.connect(self._show_preview)
+        self.keep.toggled.connect(self._show_preview)
+        self._show_preview()
+        self.bay.lists["right"].setFocus()
+
+    def _lay_out(self) -> None:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         buttons.button(QDialogButtonBox.StandardButton.Ok).setText("Merge")
         without_icons(buttons.buttons())
         buttons.accepted.connect(self.try_merge)
         buttons.rejected.connect(self.reject)
+        intro = _label()
+        intro.setText("Drag from what gives a value to what takes it. Enter chooses by name, Del disconnects.")
         form = QFormLayout()
         form.addRow("Prefix:", self.prefix)
-        intro = QLabel("What feeds each input of the model that comes in:")
         layout = QVBoxLayout(self)
         layout.addWidget(intro)
-        layout.addWidget(self.table, 1)
+        layout.addWidget(self.search)
+        layout.addWidget(self.bay, 1)
+        layout.addWidget(self.hint)
         layout.addLayout(form)
+        layout.addWidget(self.keep)
         layout.addWidget(self.preview)
         layout.addWidget(self.error)
         layout.addWidget(buttons)
-        self.prefix.textChanged.connect(self._show_preview)
-        self._show_preview()
 
-    def _table(self) -> QTableWidget:
-        fed = [value for value in self._other.graph.inputs if value.initializer is None]
-        table = QTableWidget(len(fed), 3)
-        table.setAccessibleName("Inputs of the model that comes in")
-        table.setHorizontalHeaderLabels(["Its input", "Type", "Fed by"])
-        table.verticalHeader().hide()
-        table.setShowGrid(False)
-        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
-        for row, value in enumerate(fed):
-            for column, text in enumerate((display(value.name, 100), type_text(value.type))):
-                item = QTableWidgetItem(text)
-                item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
-                table.setItem(row, column, item)
-            box = self._choice(value, row, len(fed))
-            self.choices[value.name] = box
-            table.setCellWidget(row, 2, box)
-        table.resizeRowsToContents()
-        return table
+    # -- ports -----------------------------------------------------------------------------------------------
 
-    def _choice(self, value: Value, row: int, count: int) -> QComboBox:
-        """Values here whose type fits; chosen: the one of the same name, else the output in the same place."""
-        box = QComboBox()
-        box.setAccessibleName(f"What feeds {display(value.name, 60)}")
-        box.setEditable(True)
-        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        wanted = signature_text(value.type)
-        offered = [v for v in (*self._graph.outputs, *self._here.values()) if self._fits(v, wanted)]
-        names = list(dict.fromkeys([_NEW, *(v.name for v in offered)]))[:_MOST_OFFERED]
-        box.addItems(names)
-        completer = QCompleter(names, box)
-        completer.setFilterMode(Qt.MatchFlag.MatchContains)
-        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        box.setCompleter(completer)
-        outputs = [v for v in self._graph.outputs if self._fits(v, wanted)]
-        if value.name in self._here:
-            box.setCurrentText(value.name)
-        elif len(outputs) == count:
-            box.setCurrentText(outputs[row].name)
-        else:
-            box.setCurrentText(_NEW)
-        box.currentTextChanged.connect(partial(self._show_preview))
-        return box
+    def _port(self, side: Side, value: Value, *, gives: bool) -> Port:
+        known = self._workspace.types.type_of(value) if side == "left" else value.type
+        port = Port(side, value.name, gives, type_text(known))
+        self._types[port] = known
+        return port
 
-    def _fits(self, value: Value, wanted: str | None) -> bool:
-        known = signature_text(self._workspace.types.type_of(value))
-        return wanted is None or known is None or known == wanted
+    def _inputs(self, side: Side, graph: Graph) -> list[Port]:
+        return [self._port(side, v, gives=False) for v in graph.inputs if v.initializer is None]
+
+    def _givers(self, side: Side, values: Iterable[Value]) -> list[Port]:
+        return [self._port(side, value, gives=True) for value in dict.fromkeys(values)]
+
+    def _show_here(self) -> None:
+        """This model's ports: outputs first, then inputs, then what the search finds among all values."""
+        words = self.search.text().lower()
+        fed = {giver.name for giver in self.bay.wires.values() if giver.side == "left"}
+        found = [v for name, v in self._here.items() if words in name.lower() or name in fed]
+        found.sort(key=lambda v: v.initializer is not None)  # constants last
+        outputs = self._givers("left", (v for v in self._graph.outputs if words in v.name.lower()))
+        inner = [p for p in self._givers("left", found[:_MOST_INNER]) if p not in outputs]
+        inputs = self._inputs("left", self._graph)
+        self.bay.show_ports("left", {"Outputs": outputs, "Inputs": inputs, "All values": inner})
+
+    def _show_other(self) -> None:
+        graph = self._other.graph
+        outputs = self._givers("right", graph.outputs)
+        self.bay.show_ports("right", {"Inputs": self._inputs("right", graph), "Outputs": outputs})
+
+    def _why_not(self, giver: Port, taker: Port) -> str:
+        """Other element types are refused; other dimensions are not, since an edit may follow that mends them."""
+        gives, takes = (signature_text(self._types.get(port)) for port in (giver, taker))
+        if gives is None or takes is None or gives == takes:
+            return ""
+        return f"{giver.name} is {giver.note}, {taker.name} takes {taker.note}."
+
+    def _fits(self, giver: Port, taker: Port) -> bool:
+        """Whether nothing that is known of the two speaks against it, dimensions included."""
+        gives, takes = self._types.get(giver), self._types.get(taker)
+        return not self.bay.refusal(giver, taker) and (gives is None or takes is None or compatible(gives, takes))
+
+    def _connect_first(self) -> None:
+        """Connect inputs to values of the same name, else to the outputs in the same places."""
+        takers = [port for port in self.bay.lists["right"].ports if not port.gives]
+        outputs = [port for port in self.bay.lists["left"].ports if port.gives]
+        by_name = {port.name: port for port in outputs}
+        own = [by_name[v.name] for v in self._graph.outputs if v.name in by_name]
+        for place, taker in enumerate(takers):
+            giver = by_name.get(taker.name)
+            if giver is None and len(own) == len(takers):
+                giver = own[place]
+            if giver is not None and self._fits(giver, taker):
+                self.bay.connect_ports(giver, taker)
 
     def connections(self) -> dict[str, str]:
-        """Names of its inputs to names of values here."""
-        return {name: box.currentText() for name, box in self.choices.items() if box.currentText() not in ("", _NEW)}
+        """Names of its inputs to names of the values here that feed them."""
+        return {taker.name: giver.name for taker, giver in self.bay.wires.items() if taker.side == "right"}
+
+    def feeding(self) -> dict[str, str]:
+        """Names of inputs here to names of its outputs that feed them."""
+        return {taker.name: giver.name for taker, giver in self.bay.wires.items() if taker.side == "left"}
+
+    # -- outcome ---------------------------------------------------------------------------------------------
+
+    def _tell(self, text: str, refused: bool) -> None:
+        self.hint.setStyleSheet(f"color: {theme().error.name()};" if refused else "")
+        self.hint.setText(text)
 
     def _show_preview(self, *_: object) -> None:
         self.error.show_error(None)
         part = self._other.graph
-        connected = self.connections()
-        wrong = [name for name in connected.values() if name not in self._here]
+        connected, feeding = self.connections(), self.feeding()
         taken = names_taken(self._graph)
         clashes = [v.name for v in part.values() if v.name in taken and v.name not in connected]
+        takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         lines = [
             f"{plural(len(part.nodes), 'node')} and {plural(len(part.initializers), 'initializer')} come in.",
-            f"{plural(len(connected), 'input')} connected, {len(self.choices) - len(connected)} become inputs here.",
-            f"Its outputs become outputs here: {', '.join(display(v.name, 40) for v in part.outputs[:6])}.",
+            f"{plural(len(connected), 'input')} of it connected, {len(takers) - len(connected)} become inputs here.",
         ]
+        if feeding:
+            lines.append(f"It feeds {plural(len(feeding), 'input')} here, which go.")
+        inner = set() if self.keep.isChecked() else {*feeding.values()}
+        outputs = [v.name for v in part.outputs if v.name not in inner]
+        if outputs:
+            shown = ", ".join(display(name, 40) for name in outputs[:6])
+            lines.append(f"Outputs that come along: {shown}{' …' if outputs[6:] else ''}.")
+        for taker, giver in self.bay.wires.items():
+            if not self._fits(giver, taker):
+                lines.append(f"Their dimensions differ: {giver.name} is {giver.note}, {taker.name} is {taker.note}.")
         if clashes:
             shown = ", ".join(display(name, 30) for name in clashes[:5])
             how = f"the prefix {self.prefix.text()!r}" if self.prefix.text() else "a number"
             lines.append(f"{plural(len(clashes), 'name')} taken here get {how}: {shown}{' …' if clashes[5:] else ''}")
-        if wrong:
-            lines.append(f"There is no value {display(wrong[0], 60)} here.")
-        self.preview.setStyleSheet(f"color: {theme().error.name()};" if wrong else "")
         self.preview.setText("\n".join(lines))
 
     def try_merge(self) -> None:
         """Do it as one edit, or say why not."""
         try:
             with self._workspace.document.edit(f"Merge {display(self._title, 60)}") as edit:
-                nodes = merge(edit, self._graph, self._other, self.connections(), prefix=self.prefix.text())
+                nodes = merge(
+                    edit,
+                    self._graph,
+                    self._other,
+                    self.connections(),
+                    feeding=self.feeding(),
+                    prefix=self.prefix.text(),
+                    keep_outputs=self.keep.isChecked(),
+                )
         except ModelError as error:
             self.error.show_error(error)
             return
         self.accept()
         self._workspace.reveal_all(nodes)
+
+
+def _label() -> QLabel:
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    return label

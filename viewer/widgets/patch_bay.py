@@ -1,0 +1,285 @@
+"""Two lists of ports with wires drawn between them, by mouse or by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import cast
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPainterPathStroker, QPaintEvent, QPen
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
+
+from model.errors import ModelError
+from viewer.text import display
+from viewer.theme import theme
+from viewer.widgets.choice_popup import Choice, ChoicePopup
+from viewer.widgets.ports import Port, PortList, Side
+
+_GAP = 130  # between the lists
+_DOT = 3.5
+_REACH = 10  # how wide a wire is for the mouse
+
+#: Why a port that gives must not feed one that takes; empty when it may.
+WhyNot = Callable[[Port, Port], str]
+
+
+class PatchBay(QWidget):
+    """What gives a value stands across from what takes one.
+
+    Drag from port to port to connect; drag a wire's end away, or press Del at a port, to disconnect; Enter at a port
+    chooses its other end by name. `told` is a remark for the line below: what would be connected, or why not.
+    """
+
+    changed = Signal()
+    told = Signal(str, bool)  # text, whether it is a refusal
+
+    def __init__(self, titles: tuple[str, str], why_not: WhyNot, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.wires: dict[Port, Port] = {}  # what takes: what gives
+        self._why_not = why_not
+        self.lists: dict[Side, PortList] = {"left": PortList(titles[0]), "right": PortList(titles[1])}
+        self.gap = _Gap(self)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.lists["left"], 1)
+        layout.addWidget(self.gap)
+        layout.addWidget(self.lists["right"], 1)
+        self.dragged: Port | None = None  # where a wire is being drawn from
+        self.pointer = QPoint()  # in the gap's coordinates
+        self._pressed: tuple[Port, QPoint] | None = None
+        for ports in self.lists.values():
+            ports.installEventFilter(self)
+            ports.viewport().installEventFilter(self)
+            ports.verticalScrollBar().valueChanged.connect(self.gap.update)
+            ports.itemSelectionChanged.connect(self.gap.update)
+
+    def show_ports(self, side: Side, sections: Mapping[str, Sequence[Port]]) -> None:
+        """List the ports of a side; wires of ports that are not listed stay."""
+        self.lists[side].show_ports(sections)
+        self.gap.update()
+
+    def connect_ports(self, one: Port, other: Port) -> None:
+        """Let one feed the other, whichever gives; ModelError when it must not."""
+        giver, taker = (one, other) if one.gives else (other, one)
+        reason = self.refusal(giver, taker)
+        if reason:
+            raise ModelError(f"{giver.name} cannot feed {taker.name}", reason)
+        self.wires[taker] = giver
+        self.told.emit("", False)
+        self._change()
+
+    def disconnect_port(self, port: Port) -> None:
+        """Take away every wire of a port."""
+        kept = {taker: giver for taker, giver in self.wires.items() if port not in (taker, giver)}
+        if kept != self.wires:
+            self.wires = kept
+            self._change()
+
+    def _change(self) -> None:
+        self.gap.update()
+        self.changed.emit()
+
+    def refusal(self, one: Port, other: Port) -> str:
+        """Why two ports must not be connected; empty when they may."""
+        if one.side == other.side:
+            return "Both belong to the same model."
+        if one.gives == other.gives:
+            return "Both give a value; one must take it." if one.gives else "Both take a value; one must give it."
+        return self._why_not(one, other) if one.gives else self._why_not(other, one)
+
+    # -- mouse and keys --------------------------------------------------------------------------------------
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Drags that begin on a port, and keys at it."""
+        kind = event.type()
+        if kind in (QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride) and watched in self.lists.values():
+            return self._key(cast("PortList", watched), cast("QKeyEvent", event))
+        ports = next((one for one in self.lists.values() if watched is one.viewport()), None)
+        if ports is None or kind not in _MOUSE:
+            return False
+        mouse = cast("QMouseEvent", event)
+        point = mouse.position().toPoint()
+        if kind == QEvent.Type.MouseButtonPress and mouse.button() == Qt.MouseButton.LeftButton:
+            port = ports.port_at(point)
+            self._pressed = None if port is None else (port, point)
+        elif kind == QEvent.Type.MouseMove and self._pressed is not None:
+            if self.dragged is None and (point - self._pressed[1]).manhattanLength() < QApplication.startDragDistance():
+                return True
+            self.dragged = self._pressed[0]
+            self._drag(ports.viewport().mapTo(self, point))
+            return True
+        elif kind == QEvent.Type.MouseButtonRelease and self._pressed is not None:
+            self._pressed = None
+            if self.dragged is not None:
+                self._drop(ports.viewport().mapTo(self, point))
+                return True
+        elif kind == QEvent.Type.MouseButtonDblClick and ports.port_at(point) is not None:
+            self.choose(ports.current)
+            return True
+        return False
+
+    def _key(self, ports: PortList, event: QKeyEvent) -> bool:
+        """Enter chooses, Del disconnects, Esc ends a drag; none of them is the dialog's while a port has it."""
+        key, port = event.key(), ports.current
+        if key == Qt.Key.Key_Escape and self.dragged is not None:
+            if event.type() == QEvent.Type.KeyPress:
+                self._end()
+            event.accept()
+            return True
+        if port is None or key not in (*_CHOOSE, Qt.Key.Key_Delete):
+            return False
+        if event.type() == QEvent.Type.KeyPress:
+            if key == Qt.Key.Key_Delete:
+                self.disconnect_port(port)
+            else:
+                self.choose(port)
+        event.accept()
+        return True
+
+    def port_at(self, point: QPoint) -> Port | None:
+        """The port at a point of the bay."""
+        for ports in self.lists.values():
+            local = ports.viewport().mapFrom(self, point)
+            if ports.viewport().rect().contains(local):
+                return ports.port_at(local)
+        return None
+
+    def _drag(self, point: QPoint) -> None:
+        self.pointer = self.gap.mapFrom(self, point)
+        self.setCursor(Qt.CursorShape.CrossCursor)
+        target, dragged = self.port_at(point), self.dragged
+        if target is None or dragged is None or target == dragged:
+            self.told.emit("", False)
+        else:
+            reason = self.refusal(dragged, target)
+            giver, taker = (dragged, target) if dragged.gives else (target, dragged)
+            self.told.emit(reason or f"{_said(giver)} feeds {_said(taker)}.", bool(reason))
+        self.gap.update()
+
+    def _drop(self, point: QPoint) -> None:
+        """Connect what the wire was drawn to; let go in the gap, a wire that was there is taken away."""
+        dragged, target = self.dragged, self.port_at(point)
+        self._end()
+        if dragged is None or target == dragged:
+            return
+        if target is None:
+            if not dragged.gives and self.gap.geometry().contains(point):
+                self.disconnect_port(dragged)
+            return
+        try:
+            self.connect_ports(dragged, target)
+        except ModelError as error:
+            self.told.emit(f"{error.title}: {error.detail}", True)
+
+    def _end(self) -> None:
+        self.dragged = self._pressed = None
+        self.unsetCursor()
+        self.told.emit("", False)
+        self.gap.update()
+
+    def choose(self, port: Port | None) -> ChoicePopup | None:
+        """Let the person choose the other end of a port's wire by name."""
+        if port is None:
+            return None
+        others = self.lists["right" if port.side == "left" else "left"].ports
+        choices = [
+            Choice(
+                title=display(other.name, 80),
+                note=other.note,
+                reason=self.refusal(port, other),
+                run=partial(self._chosen, port, other),
+            )
+            for other in others
+            if other.gives != port.gives
+        ]
+        if any(port in wire for wire in self.wires.items()):
+            choices.append(Choice(title="Nothing", detail="Disconnect it.", run=lambda _: self.disconnect_port(port)))
+        popup = ChoicePopup(self, "Port", lambda error: self.told.emit(f"{error.title}: {error.detail}", True))
+        what = "What does {} feed?" if port.gives else "What feeds {}?"
+        popup.open(choices, caption=what.format(display(port.name, 60)), placeholder="Name")
+        return popup
+
+    def _chosen(self, port: Port, other: Port, _shift: bool) -> None:
+        self.connect_ports(port, other)
+
+
+class _Gap(QWidget):
+    """Where the wires are. A click on one makes the port it feeds current."""
+
+    def __init__(self, bay: PatchBay) -> None:
+        super().__init__(bay)
+        self._bay = bay
+        self.setFixedWidth(_GAP)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+
+    def _end(self, port: Port) -> tuple[QPointF, bool] | None:
+        """Where a port's wire begins at the border of the gap, and whether the port itself can be seen."""
+        ports = self._bay.lists[port.side]
+        level = ports.level(port)
+        if level is None:
+            return None
+        y = self.mapFrom(self._bay, ports.viewport().mapTo(self._bay, QPoint(0, level[0]))).y()
+        return QPointF(_DOT + 1 if port.side == "left" else self.width() - _DOT - 1, y), level[1]
+
+    def path(self, taker: Port) -> QPainterPath | None:
+        """The wire to a port; None when one of its ends is not listed."""
+        start, end = self._end(self._bay.wires[taker]), self._end(taker)
+        return None if start is None or end is None else _curve(start[0], end[0])
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002 - Qt
+        """Wires, those of the current ports in the accent; and the one being drawn."""
+        bay, colors = self._bay, theme()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        current = {ports.current for ports in bay.lists.values() if ports.hasFocus()}
+        for taker, giver in bay.wires.items():
+            path = self.path(taker)
+            chosen = taker in current or giver in current
+            if path is not None and bay.dragged != taker:
+                painter.strokePath(path, QPen(colors.accent if chosen else colors.edge, 2 if chosen else 1.4))
+        painter.setPen(QPen(colors.edge, 1))
+        ends = {*bay.wires, *bay.wires.values()}
+        for ports in bay.lists.values():
+            for port in ports.ports:
+                found = self._end(port)
+                if found is not None and found[1]:
+                    painter.setBrush(colors.edge if port in ends else colors.panel)
+                    painter.drawEllipse(found[0], _DOT, _DOT)
+        if bay.dragged is not None and (start := self._end(bay.dragged)) is not None:
+            x = min(max(bay.pointer.x(), 0), self.width())
+            painter.strokePath(_curve(start[0], QPointF(x, bay.pointer.y())), QPen(colors.accent, 2))
+        painter.end()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the wire under the mouse."""
+        stroker = QPainterPathStroker()
+        stroker.setWidth(_REACH)
+        for taker in self._bay.wires:
+            path = self.path(taker)
+            if path is not None and stroker.createStroke(path).contains(event.position()):
+                ports = self._bay.lists[taker.side]
+                ports.select(taker)
+                ports.setFocus(Qt.FocusReason.MouseFocusReason)
+                return
+
+
+_MOUSE = (
+    QEvent.Type.MouseButtonPress,
+    QEvent.Type.MouseMove,
+    QEvent.Type.MouseButtonRelease,
+    QEvent.Type.MouseButtonDblClick,
+)
+_CHOOSE = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2)
+
+
+def _said(port: Port) -> str:
+    return f"{display(port.name, 60)} {port.note}".rstrip()
+
+
+def _curve(start: QPointF, end: QPointF) -> QPainterPath:
+    path = QPainterPath(start)
+    middle = (start.x() + end.x()) / 2
+    path.cubicTo(QPointF(middle, start.y()), QPointF(middle, end.y()), end)
+    return path
