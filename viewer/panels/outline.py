@@ -41,12 +41,11 @@ class OutlinePanel(Panel):
         self.tree.customContextMenuRequested.connect(self._on_menu)
         self.tree.setContextMenuPolicy(self.contextMenuPolicy().CustomContextMenu)
         workspace.selection.changed.connect(self._follow)
-        workspace.changes.structure_changed.connect(self._on_structure)
-        workspace.changes.nodes_changed.connect(self.model.renamed)
+        workspace.changes.nodes_changed.connect(self._on_nodes)
         workspace.changes.model_changed.connect(self._on_model)
 
-    def _on_structure(self, graphs: set[Graph]) -> None:
-        self.model.restructured(graphs)
+    def _on_nodes(self, nodes: set[Node]) -> None:
+        self.model.follow(nodes)
         self._follow()
 
     def _on_model(self) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from model.graph import Function, Graph, Model, Node
-from model.queries.scopes import Scope, ScopeTree, scope_tree
+from model.lookup import comes_before
+from model.queries.scopes import Path, Scope, ScopeTree, scope_path, scope_tree
 from viewer.icons import dot, icon
 from viewer.text import count_text, display, plural
 from viewer.theme import categories, operator_category
@@ -18,26 +21,32 @@ Index = QModelIndex | QPersistentModelIndex
 #: What a row stands for: a Graph, Scope or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)
 
+#: More nodes than this at once: their graphs' branches are made anew.
+_MOST_SINGLY = 200
+
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One line of the tree; `children` is None until someone opens it."""
+    """One line of the tree; `children` is None until someone opens it.
+
+    `place` is where it stood among its siblings when someone last asked; see `OutlineModel._place`.
+    """
 
     subject: Model | Graph | Scope | Node
     parent: Row | None
     place: int = 0
     children: list[Row] | None = None
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
-    rows: tuple[list[Row], dict[object, Row]] | None = field(default=None, repr=False)  # by subject
-    told: tuple[str, ...] | None = field(default=None, repr=False)  # what a view was told last of a node
+    rows: dict[object, Row] | None = field(default=None, repr=False)  # the children by what they stand for
+    told: tuple[str, ...] | None = field(default=None, repr=False)  # what a view was told last
 
     def child(self, subject: object) -> Row | None:
         """The child that stands for an object, if it is built; the first call looks through all."""
         if self.children is None:
             return None
-        if self.rows is None or self.rows[0] is not self.children:
-            self.rows = (self.children, {row.subject: row for row in self.children})
-        return self.rows[1].get(subject)
+        if self.rows is None:
+            self.rows = {row.subject: row for row in self.children}
+        return self.rows.get(subject)
 
 
 class OutlineModel(QAbstractItemModel):
@@ -46,6 +55,7 @@ class OutlineModel(QAbstractItemModel):
     def __init__(self, model: Model, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._root = Row(model, None)
+        self._graphs: dict[Graph, Row] = {}  # whose branches are built
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -60,6 +70,7 @@ class OutlineModel(QAbstractItemModel):
                 return [*model.root_graphs()]
             case Graph() as graph:
                 row.scopes = scope_tree(graph)
+                self._graphs[graph] = row
                 return _inside(row.scopes.root)
             case Scope() as scope:
                 return _inside(scope)
@@ -69,36 +80,159 @@ class OutlineModel(QAbstractItemModel):
     def rebuild(self) -> None:
         """Everything anew, after graphs came or went."""
         self.beginResetModel()
-        self._root.children = None
+        self._forget(self._root)
         self.endResetModel()
 
-    def restructured(self, graphs: set[Graph]) -> None:
-        """Nodes of these graphs came, went or moved: their branches close and are made anew when opened."""
-        for graph in graphs:
-            row = self._row_of_graph(graph)
-            if row is None or row.children is None:
-                continue
-            index = self._index(row)
-            count = len(row.children)
-            if count:
-                self.beginRemoveRows(index, 0, count - 1)
-                row.children = []
-                self.endRemoveRows()
-            subjects = self._subjects(row)
-            if subjects:
-                self.beginInsertRows(index, 0, len(subjects) - 1)
-                row.children = [Row(subject, row, place) for place, subject in enumerate(subjects)]
-                self.endInsertRows()
+    def _forget(self, row: Row) -> None:
+        """A branch is not built any more."""
+        pending = [row]
+        while pending:
+            one = pending.pop()
+            pending.extend(one.children or ())
+            if isinstance(one.subject, Graph):
+                self._graphs.pop(one.subject, None)
+            one.children = one.rows = None
 
-    def renamed(self, nodes: set[Node]) -> None:
-        """Anything about these nodes changed. A view hears of it only if it shows that: it measures its columns anew."""
-        for node in nodes:
-            row = self._find(node, build=False)
-            if row is not None and row.told not in (None, _identity(node)):
-                row.told = None
-                for column in (0, 1):  # each by itself: a range makes a tree view paint everything
-                    index = self._index(row, column)
-                    self.dataChanged.emit(index, index)
+    # -- following edits -------------------------------------------------------------------------------------------
+
+    def follow(self, nodes: set[Node]) -> None:
+        """These nodes came, went, moved, or have other names or bodies: their rows follow. Costs those rows.
+
+        When they are very many, the branches of their graphs close and are made anew.
+        """
+        if len(nodes) > _MOST_SINGLY:
+            for row in self._built():
+                if any(n.graph is row.subject or self._holder(row, n) for n in nodes):
+                    self._set_children(row, self._subjects(row))
+            return
+        while sum(self._take_out_moved(row, node) for row in self._built() for node in nodes):
+            pass  # a neighbour that stays may be in the wrong place once another is gone
+        for row in self._built():  # after all that went: places are compared among nodes that are there
+            for node in nodes:
+                self._follow_in(row, node)
+            self._tell(row)  # how many nodes
+
+    def _built(self) -> Iterator[Row]:
+        """The rows of graphs whose branches are built, as long as they are."""
+        for graph, row in list(self._graphs.items()):
+            if self._graphs.get(graph) is row:
+                yield row
+
+    def _take_out_moved(self, row: Row, node: Node) -> bool:
+        """Take a node that is gone or stands elsewhere now out of the branch of a graph; whether it was there."""
+        scope = self._holder(row, node)
+        if scope is None or (node.graph is row.subject and _is_in_order(scope, node)):
+            return False
+        self._take_out(row, scope, node)
+        return True
+
+    def _follow_in(self, row: Row, node: Node) -> None:
+        """Let the branch of a graph show a node that is in it now."""
+        if node.graph is not row.subject or row.children is None:
+            return
+        if self._holder(row, node) is None:
+            self._put_in(row, node)
+        elif (shown := self._find(node, build=False)) is not None:
+            self._follow_bodies(shown, node)
+            self._tell(shown)
+
+    def _follow_bodies(self, row: Row, node: Node) -> None:
+        bodies = list(node.bodies)
+        if [child.subject for child in row.children or ()] != bodies:
+            self._set_children(row, bodies)
+
+    def _set_children(self, row: Row, subjects: list[Any]) -> None:
+        """Show other children, whatever was there before."""
+        index, before = self._index(row), row.children
+        if before:
+            self.beginRemoveRows(index, 0, len(before) - 1)
+            for child in before:
+                self._forget(child)
+            row.children, row.rows = [], None
+            self.endRemoveRows()
+        if subjects:
+            row.children = row.children or []
+            self.beginInsertRows(index, 0, len(subjects) - 1)
+            row.children, row.rows = [Row(subject, row, place) for place, subject in enumerate(subjects)], None
+            self.endInsertRows()
+
+    def _holder(self, row: Row, node: Node) -> Scope | None:
+        """The scope whose row shows a node, in the branch of a graph; None when the branch does not show it."""
+        if row.children is None or row.scopes is None:
+            return None
+        return row.scopes.of.get(node) or (row.scopes.root if row.child(node) is not None else None)
+
+    def _take_out(self, row: Row, scope: Scope, node: Node) -> None:
+        """Remove a node from its scope, and scopes that are empty then."""
+        assert row.scopes is not None
+        row.scopes.of.pop(node, None)
+        self._remove(self._row_of_scope(row, scope), node, scope.nodes)
+        _count(scope, -1)
+        while scope.parent is not None and not scope.count:
+            self._remove(self._row_of_scope(row, scope.parent), scope, scope.parent.children)
+            scope = scope.parent
+
+    def _put_in(self, row: Row, node: Node) -> None:
+        """Add a node to the innermost scope there is for it, or to a new one with a neighbour of the same."""
+        assert row.scopes is not None
+        scope, path = _scope_for(row.scopes.root, node)
+        mate = _mate(scope, node, path)
+        if mate is not None:
+            other, shared = mate
+            inner = Scope(shared, "/".join(shared[len(scope.path) :]), scope, nodes=[other])
+            _count(inner, 1)
+            self._insert(row, scope, inner, scope.children)
+            self._take_out(row, scope, other)
+            row.scopes.of[other] = inner
+            scope = inner
+        self._insert(row, scope, node, scope.nodes)
+        _count(scope, 1)
+        if scope.parent is not None:
+            row.scopes.of[node] = scope
+
+    def _remove(self, row: Row | None, subject: Node | Scope, siblings: list[Any]) -> None:
+        siblings.remove(subject)
+        gone = row.child(subject) if row is not None else None
+        if row is None or gone is None:
+            return
+        place = self._place(gone)
+        self.beginRemoveRows(self._index(row), place, place)
+        self._forget(gone)
+        assert row.children is not None
+        assert row.rows is not None
+        del row.children[place]
+        del row.rows[subject]
+        self.endRemoveRows()
+
+    def _insert(self, graph_row: Row, scope: Scope, subject: Node | Scope, siblings: list[Any]) -> None:
+        number = bisect_left(siblings, _position(subject), key=_position)
+        siblings.insert(number, subject)
+        row = self._row_of_scope(graph_row, scope)
+        if row is None or row.children is None:
+            return
+        place = number + (len(scope.children) if isinstance(subject, Node) else 0)
+        self.beginInsertRows(self._index(row), place, place)
+        made = Row(subject, row, place)
+        row.children.insert(place, made)
+        if row.rows is not None:
+            row.rows[subject] = made
+        self.endInsertRows()
+
+    def _row_of_scope(self, row: Row, scope: Scope) -> Row | None:
+        """The row of a scope in the branch of a graph, if it is built."""
+        found: Row | None = row
+        for step in _steps_to(scope):
+            found = None if found is None else found.child(step)
+        return found
+
+    def _tell(self, row: Row) -> None:
+        """Have a row drawn anew where a view shows something else: it measures its columns for that."""
+        if row.told in (None, _identity(row.subject)):
+            return
+        row.told = None
+        for column in (0, 1):  # each by itself: a range makes a tree view paint everything
+            index = self._index(row, column)
+            self.dataChanged.emit(index, index)
 
     # -- finding -------------------------------------------------------------------------------------------------
 
@@ -139,7 +273,15 @@ class OutlineModel(QAbstractItemModel):
         return row.child(subject)
 
     def _index(self, row: Row, column: int = 0) -> QModelIndex:
-        return QModelIndex() if row is self._root else self.createIndex(row.place, column, row)
+        return QModelIndex() if row is self._root else self.createIndex(self._place(row), column, row)
+
+    def _place(self, row: Row) -> int:
+        """Where a row stands among its siblings; looks through them when it is not where it was."""
+        siblings = row.parent.children if row.parent is not None else None
+        assert siblings is not None
+        if row.place >= len(siblings) or siblings[row.place] is not row:
+            row.place = siblings.index(row)
+        return row.place
 
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
@@ -148,7 +290,9 @@ class OutlineModel(QAbstractItemModel):
         children = self._children(self._row(parent))
         if not (0 <= row < len(children) and 0 <= column < 2):
             return QModelIndex()
-        return self.createIndex(row, column, children[row])
+        child = children[row]
+        child.place = row
+        return self.createIndex(row, column, child)
 
     def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]
         """Qt asks for the parent."""
@@ -187,8 +331,7 @@ class OutlineModel(QAbstractItemModel):
         if role == ObjectRole:
             return row.subject
         if role == Qt.ItemDataRole.DisplayRole:
-            if isinstance(row.subject, Node):
-                row.told = _identity(row.subject)
+            row.told = _identity(row.subject)
             return _texts(row.subject)[index.column()]
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             return ", ".join(part for part in _texts(row.subject, 2000) if part)
@@ -209,8 +352,56 @@ class OutlineModel(QAbstractItemModel):
 
 
 def _inside(scope: Scope) -> list[Any]:
-    """Inner groups where their first node stands among the nodes, so that the outline reads in run order."""
+    """Inner groups, then nodes, each in the order of the graph."""
+    scope.nodes.sort(key=_position)  # folding may have put some at the end
+    scope.children.sort(key=_position)
     return [*scope.children, *scope.nodes]
+
+
+def _position(subject: Node | Scope) -> int:
+    """Where in the list of its graph a node, or the first node of a scope, stands."""
+    node = next(subject.all_nodes()) if isinstance(subject, Scope) else subject
+    assert node.graph is not None
+    return node.graph.nodes.place(node)
+
+
+def _count(scope: Scope | None, by: int) -> None:
+    """A scope, and those around it, hold more or fewer nodes."""
+    while scope is not None:
+        scope.count += by
+        scope = scope.parent
+
+
+def _is_in_order(scope: Scope, node: Node) -> bool:
+    """Whether a node stands between its neighbours of the same scope."""
+    place = scope.nodes.index(node)
+    near = [n for n in scope.nodes[max(place - 1, 0) : place + 2] if n.graph is node.graph]
+    return all(map(comes_before, near, near[1:]))
+
+
+def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
+    """The innermost scope that a node belongs to, of those there are, and what the node says it belongs to."""
+    path = scope_path(node)
+    scope = root
+    while True:
+        inner = next((c for c in scope.children if path[: len(c.path)] == c.path), None)
+        if inner is None:
+            return scope, path
+        scope = inner
+
+
+def _mate(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
+    """A neighbour in the scope that would be in a deeper one together with this node, and that scope's path."""
+    if len(path) <= len(scope.path):
+        return None
+    place = bisect_left(scope.nodes, _position(node), key=_position)
+    for other in scope.nodes[max(place - 1, 0) : place + 1]:
+        shared = path
+        while shared != scope_path(other)[: len(shared)]:
+            shared = shared[:-1]
+        if len(shared) > len(scope.path):
+            return other, shared
+    return None
 
 
 def _steps_to(scope: Scope | None) -> list[Scope]:
@@ -234,9 +425,9 @@ def graph_title(graph: Graph) -> str:
     return graph.name or "graph"
 
 
-def _identity(node: Node) -> tuple[str, ...]:
-    """All of a node that its row depends on."""
-    return node.name, node.op_type, node.domain, node.overload
+def _identity(subject: object) -> tuple[str, ...]:
+    """All that a row depends on."""
+    return (*_texts(subject), subject.domain, subject.overload) if isinstance(subject, Node) else _texts(subject)
 
 
 def _texts(subject: object, limit: int = 200) -> tuple[str, str]:

@@ -1,0 +1,156 @@
+"""The outline while the model is edited: rows come and go one by one, groups and what is open stay."""
+
+import random
+
+import pytest
+from PySide6.QtCore import QModelIndex
+from PySide6.QtTest import QAbstractItemModelTester
+
+from model.attributes import make_attribute
+from model.document import Document
+from model.edits import nodes, values
+from model.graph import Graph, Model, Node, Value
+from model.queries.scopes import Scope
+from model.steps import InsertNode, RemoveNode, SetAttribute
+from viewer.panels.outline import OutlinePanel
+from viewer.qt_models.outline import ObjectRole
+from viewer.workspace import Workspace
+
+
+@pytest.fixture
+def blocks(qtbot):
+    """Ten groups of three nodes in a row, and a node after each that is in none."""
+    graph = Graph("net")
+    value = Value("x", None, graph)
+    names = [name for block in range(10) for name in (*(f"net/b{block}/n{i}" for i in range(3)), f"free{block}")]
+    for number, name in enumerate(names):
+        node = Node("Relu", (value,), (Value(f"v{number}"),), name=name)
+        InsertNode(graph, node).apply()
+        value = node.outputs[0]
+    workspace = Workspace(Document(Model(graph, opset=21)), title="net")
+    panel = OutlinePanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    tester = QAbstractItemModelTester(panel.model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    yield panel
+    del tester
+    workspace.close()
+
+
+def rows(model, parent=None):
+    """Every index below one, each before those in it."""
+    parent = parent or QModelIndex()
+    for row in range(model.rowCount(parent)):
+        index = model.index(row, 0, parent)
+        yield index
+        yield from rows(model, index)
+
+
+def shown_nodes(panel):
+    return [index.data(ObjectRole) for index in rows(panel.model) if isinstance(index.data(ObjectRole), Node)]
+
+
+def assert_right(panel):
+    """Every node once, in the order of the graph within each group, and where `index_of` says."""
+    graph = panel.workspace.model.graph
+    everything = list(graph.nodes)
+    found = shown_nodes(panel)
+    assert len(found) == len(everything)
+    assert set(found) == set(everything)
+    for parent in [QModelIndex(), *rows(panel.model)]:
+        inside = [panel.model.index(r, 0, parent) for r in range(panel.model.rowCount(parent))]
+        mine = [i.data(ObjectRole) for i in inside if isinstance(i.data(ObjectRole), Node)]
+        assert mine == sorted(mine, key=everything.index)
+        subject = parent.data(ObjectRole)
+        if isinstance(subject, Scope):
+            assert subject.count == sum(1 for _ in subject.all_nodes()) > 0
+    for node in found:
+        assert panel.model.index_of(node).data(ObjectRole) is node
+
+
+def test_what_is_open_stays_open_when_nodes_come_and_go(blocks):
+    document, tree = blocks.workspace.document, blocks.tree
+    node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
+    group = blocks.model.index_of(node).parent()
+    tree.expand(group.parent())
+    tree.expand(group)
+    with document.edit("Insert") as edit:
+        made = nodes.insert_on_edge(edit, node.outputs[0], "Neg")
+    assert_right(blocks)
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, [node])
+    assert_right(blocks)
+    sibling = next(n for n in document.model.graph.nodes if n.name == "net/b4/n0")
+    assert tree.isExpanded(blocks.model.index_of(sibling).parent())
+    assert blocks.model.index_of(made).parent() == blocks.model.index(0, 0)
+
+
+def test_an_emptied_group_goes_and_comes_back(blocks):
+    document = blocks.workspace.document
+    before = [index.data() for index in rows(blocks.model)]
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [n for n in document.model.graph.nodes if n.name.startswith("net/b4/")])
+    assert "b4" not in [index.data() for index in rows(blocks.model)]
+    assert_right(blocks)
+    document.undo()
+    assert [index.data() for index in rows(blocks.model)] == before
+
+
+def test_a_copy_stands_in_the_group_of_its_original(blocks):
+    document = blocks.workspace.document
+    node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
+    group = blocks.model.index_of(node).parent()
+    with document.edit("Duplicate") as edit:
+        (copy,) = nodes.duplicate(edit, [node])
+    assert blocks.model.index_of(copy).parent() == group
+
+
+def test_a_body_shows_as_soon_as_a_node_has_one(blocks):
+    document = blocks.workspace.document
+    node = document.model.graph.nodes.first
+    list(rows(blocks.model))
+    with document.edit("Body") as edit:
+        edit.do(SetAttribute(node, "body", make_attribute("body", Graph("inner"))))
+    index = blocks.model.index_of(node)
+    assert blocks.model.rowCount(index) == 1
+    document.undo()
+    assert blocks.model.rowCount(blocks.model.index_of(node)) == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_edits_leave_the_outline_right(blocks, seed):
+    chance = random.Random(seed)
+    document = blocks.workspace.document
+    graph = document.model.graph
+    list(rows(blocks.model))
+    for _ in range(25):
+        chosen = chance.sample(list(graph.nodes), min(3, len(graph.nodes)))
+        with document.edit("Edit") as edit:
+            match chance.randrange(5):
+                case 0:
+                    nodes.delete(edit, chosen)
+                case 1:
+                    nodes.duplicate(edit, chosen)
+                case 2:
+                    nodes.insert_on_edge(edit, chosen[0].outputs[0], "Abs")
+                case 3:
+                    for node in chosen:
+                        edit.do(RemoveNode(node))
+                        edit.do(InsertNode(graph, node, chance.choice([None, graph.nodes.first])))
+                case 4:
+                    values.rename_value(edit, chosen[0].outputs[0], f"r{chance.random()}")
+        assert_right(blocks)
+        if chance.random() < 0.3:
+            document.undo()
+            assert_right(blocks)
+    document.go_to(document.root)
+    assert_right(blocks)
+
+
+def test_very_many_at_once_are_made_anew(blocks):
+    document = blocks.workspace.document
+    list(rows(blocks.model))
+    with document.edit("Many") as edit:
+        for number in range(300):
+            nodes.add_node(edit, document.model.graph, "Abs", name=f"more/n{number}")
+    assert_right(blocks)
