@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from model.attributes import Attribute, AttributeKind
@@ -20,6 +22,7 @@ SMALL = 4
 _SMALL_BYTES = 256
 _TEXT_LIMIT = 80
 _SYMBOL_LIMIT = 10
+_MOST_CONSUMERS = 50
 #: Lists that count as left out when every element is this number ("if not present, 1 along each axis").
 _IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
 #: Integers with these names are element types, in every operator that has them.
@@ -153,6 +156,20 @@ def short_shape(shape: Shape | None) -> str:
         return ""
     text = shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
     return f"[{text}]" if shape.rank == 1 else text
+
+
+def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
+    """How the first device configuration that says so splits a value: ``axis 0 ÷ 2``; empty where none does.
+
+    Asks the nodes given, or all that make or use the value.
+    """
+    for node in (value.producer, *islice(value.consumers, _MOST_CONSUMERS)) if nodes is None else nodes:
+        for configuration in node.device_configurations if node is not None else ():
+            for spec in configuration.sharding:
+                if spec.tensor_name == value.name:
+                    axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
+                    return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
+    return ""
 
 
 def value_text(value: Value, type_: Type | None = None) -> str:

@@ -81,7 +81,7 @@ class Cards:
             note = captions.value_text(value, type_)
         if value.initializer is not None:
             note = captions.tensor_text(value.initializer)
-        note = measure.elided(note, Style.ROW, 200.0)
+        note = measure.elided(" · ".join(filter(None, (note, captions.split_text(value)))), Style.ROW, 200.0)
         width = measure.width(title, Style.NAME) + PILL
         if note:
             width += _GAP + measure.width(note, Style.ROW)
@@ -150,11 +150,13 @@ class Cards:
                     continue
                 tensor = value.initializer
                 if tensor is not None:
-                    rows.append(captions.constant_row(index, value, tensor, schema))
+                    row = captions.constant_row(index, value, tensor, schema)
+                    split = captions.split_text(value, (node,)) if node.device_configurations else ""
+                    rows.append(row._replace(text=f"{row.text} · {split}") if split else row)
                 elif value.producer is not None and value.producer.op_type == "Constant":
-                    row = self._folded_row(index, value, value.producer, schema)
-                    if row is not None:
-                        rows.append(row)
+                    folded = self._folded_row(index, value, value.producer, schema)
+                    if folded is not None:
+                        rows.append(folded)
         if options.attributes:
             rows += captions.attribute_rows(node, schema)
         return captions.limited(rows)

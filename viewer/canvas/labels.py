@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.graph import Value
 from model.types import TensorType, Type
-from viewer.canvas.captions import short_shape
+from viewer.canvas.captions import short_shape, split_text
 from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
 from viewer.canvas.grid import Grid, Ids
 from viewer.canvas.notes import SPACE, Note, NoteOf, no_note, note_width
@@ -26,7 +24,6 @@ _WIDEST = 190.0
 #: Labels reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = 160.0
 
-_MOST_CONSUMERS = 50
 _TILE = 3000.0  # labels of more than this at once are compared tile by tile
 
 
@@ -55,17 +52,6 @@ def short_type(type_: Type | None) -> str:
         element = "" if type_.element_type == 1 and shape else element_text(type_.element_type)
         return f"{element} {shape}".strip()
     return "" if type_ is None else type_text(type_)
-
-
-def split_text(value: Value) -> str:
-    """How the first device configuration that says so splits a value: ``axis 0 ÷ 2``; empty where none does."""
-    for node in (value.producer, *islice(value.consumers, _MOST_CONSUMERS)):
-        for configuration in node.device_configurations if node is not None else ():
-            for spec in configuration.sharding:
-                if spec.tensor_name == value.name:
-                    axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
-                    return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
-    return ""
 
 
 class Labels:

@@ -95,6 +95,22 @@ def test_how_a_value_is_split_over_devices_is_written_beside_its_edge(show, smal
     assert not view.shows_devices
 
 
+def test_how_inputs_and_weights_are_split_is_written_where_they_stand(show, qtbot, small):
+    model = small.model()
+    conv = next(iter(small.graph.nodes))
+    halves = (ShardedDimension(0, ((None, 2),)),)
+    specs = (ShardingSpec("w", (0, 1), (), halves), ShardingSpec("x", (0, 1), (), ()))
+    SetField(model, "configurations", (DeviceConfiguration("pair", 2),)).apply()
+    view = show(model)
+    with view.workspace.document.edit("Shard") as edit:
+        edit.do(SetField(conv, "device_configurations", (NodeDeviceConfiguration("pair", specs, None),)))
+    wait(qtbot, view)
+    rows = {row.name: row.text for row in view.scene.boxes[titles(view).index("Conv")].rows}
+    assert rows["W"] == "8×3×3×3 · axis 0 ÷ 2"
+    assert rows["B"] == "8 values"
+    assert "on every device" in view.scene.boxes[titles(view).index("x")].note
+
+
 def test_a_picture_of_a_part_keeps_the_colours_of_an_overlay(show, small):
     view = show(small.model())
     nodes = [*small.graph.nodes]
