@@ -86,12 +86,16 @@ def test_conv_is_its_definition(case: Any) -> None:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
-    if name == "winograd":
+    if name.startswith("winograd"):
+        columns, step = (3, 1) if name == "winograd" else data.draw(st.tuples(st.integers(1, 4), st.integers(1, 2)))
+        reach = (columns - 1) * step + 1
         sizes = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 20)))
         pads = data.draw(st.tuples(*[st.integers(1, 2)] * 4))
+        assume(sizes[1] + pads[1] + pads[3] >= reach)
         rng = np.random.default_rng(0)
-        x, w = rng.standard_normal((1, 5, *sizes), np.float32), rng.standard_normal((6, 5, 3, 3), np.float32)
-        b, view = rng.standard_normal(6, np.float32), window(sizes, (3, 3), pads=pads)
+        x, w = rng.standard_normal((2, 5, *sizes), np.float32), rng.standard_normal((6, 5, 3, columns), np.float32)
+        b = data.draw(st.sampled_from([None, rng.standard_normal(6, np.float32)]))
+        view = window(sizes, (3, columns), pads=pads, dilations=(1, step))
     else:
         x, w, b, _, view = data.draw(convolutions(2, "dense", name))
     out = np.full((x.shape[0], w.shape[0], *view.output), np.nan, np.float32)
