@@ -56,7 +56,7 @@ def repeated_blocks(
     """
     nodes = run_order(graph)
     free = {n for n in nodes if among is None or n in among}
-    labels = _labels(nodes)
+    labels = _labels(n for n in nodes if n in free)
     free.intersection_update(labels)
     found: list[Repeat] = []
     for _ in range(_PASSES):

@@ -204,7 +204,7 @@ ACTIONS = (
     ),
     Action(
         id="view.groups",
-        title="&Group by Name Scope",
+        title="&Group Nodes",
         run=_toggle_groups,
         checked=lambda context: context.document_open and _view(context).is_grouped,
         menu=Menu.VIEW,
@@ -212,7 +212,7 @@ ACTIONS = (
         shortcut=("G",),
         on_graph=True,
         contexts=frozenset({"canvas"}),
-        tip="Show nodes whose names share a scope as one block that opens in place.",
+        tip="Show nodes that share a name scope, or else blocks that repeat, as one box that opens in place.",
         words="hierarchy blocks modules namespace scopes collapse",
     ),
     Action(

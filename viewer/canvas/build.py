@@ -8,7 +8,7 @@ Reads the model, so on the thread that owns it. About 15 µs a node, half of it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,7 +52,7 @@ class _Level:
 
 
 class Builder:
-    """Draws one graph. `expanded` are the keys of opened groups, bodies and functions."""
+    """Draws one graph. `expanded` are the keys of opened groups, bodies and functions; `tree_of` tells the groups."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Builder:
         ids: Ids,
         cards: Cards,
         type_of: TypeOf,
+        tree_of: Callable[[Graph], ScopeTree] = scope_tree,
     ) -> None:
         self._options = options
         self._expanded = expanded
@@ -82,9 +83,9 @@ class Builder:
         model = graph.model
         if model is not None:
             self._functions = {function.key: function for function in model.functions}
-        grouped = options.groups if options.groups is not None else len(graph.nodes) > options.many
-        self._grouped = grouped
-        self._root = _Level(graph, (), -1, None, scope_tree(graph) if grouped else None)
+        self._tree_of = tree_of
+        self._grouped = options.are_grouped(graph)
+        self._root = _Level(graph, (), -1, None, tree_of(graph) if self._grouped else None)
         self._levels = [self._root]
 
     def steps(self) -> Iterator[None]:
@@ -120,6 +121,7 @@ class Builder:
             box_ids=np.fromiter((self._ids[box.key] for box in boxes), np.int64, len(boxes)),
             graphs=tuple(level.graph for level in self._levels),
             grouped=self._grouped,
+            has_groups=self._root.tree is not None and bool(self._root.tree.root.children),
             folded=self._folded,
             also=self._also,
         )
@@ -174,7 +176,7 @@ class Builder:
         if not alone:
             container = self._add(self._cards.container(graph, instance, index, title=name_of(graph), buttons=("○",)))
         outer = level if graph.owner is node else None
-        return _Level(graph, instance, container, outer, scope_tree(graph) if self._grouped else None)
+        return _Level(graph, instance, container, outer, self._tree_of(graph) if self._grouped else None)
 
     def _claim(self, level: _Level, node: Node, box: int) -> None:
         for value in node.outputs:

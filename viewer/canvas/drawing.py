@@ -109,6 +109,10 @@ class Options:
     many: int = 2000
     direction: Direction = "down"
 
+    def are_grouped(self, graph: Graph) -> bool:
+        """Whether groups decide which boxes a graph has."""
+        return self.groups if self.groups is not None else len(graph.nodes) > self.many
+
 
 @dataclass(slots=True, eq=False)
 class Drawing:
@@ -130,7 +134,8 @@ class Drawing:
     target_ports: NDArray[np.float32]  # [E]
     box_ids: NDArray[np.int64]  # [N]
     graphs: tuple[Graph, ...] = ()  # the one shown, and those of the bodies and functions open in it
-    grouped: bool = False  # whether name scopes decide which boxes there are
+    grouped: bool = False  # whether groups decide which boxes there are
+    has_groups: bool = False  # whether there are any
     folded: dict[Node, int] = field(default_factory=dict)  # Constants inside their consumer, members of groups
     also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
     _by_subject: dict[object, list[int]] | None = None

@@ -21,6 +21,7 @@ from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Drawing, Kind, Options, TypeOf
 from viewer.canvas.fonts import Fonts
+from viewer.canvas.grouping import Grouping
 from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped
 from viewer.canvas.scene import Scene, request
@@ -57,12 +58,14 @@ class Loader(QObject):
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._go_on)
         self._waiting: tuple[Graph, Options, frozenset[Hashable]] | None = None
+        self.grouping = Grouping(self)
         self.state = ""  # what to tell while there is no scene yet
 
     @property
     def is_busy(self) -> bool:
         """Whether a scene is on its way."""
-        return self._steps is not None or self._job is not None or self._waiting is not None
+        under_way = (self._steps, self._job, self._waiting)
+        return self.grouping.is_searching or any(part is not None for part in under_way)
 
     def load(
         self, graph: Graph, options: Options, expanded: Iterable[Hashable], *, previous: Layout | None = None
@@ -84,9 +87,20 @@ class Loader(QObject):
             self._start(*waiting)
 
     def _start(self, graph: Graph, options: Options, expanded: Iterable[Hashable]) -> None:
+        asked = options.groups is True
+        if options.are_grouped(graph) and self.grouping.prepare(
+            graph, asked=asked, ready=lambda: self._draw(graph, options, expanded)
+        ):
+            self._set_state("Looking for blocks that repeat …")
+            return
+        self._draw(graph, options, expanded)
+
+    def _draw(self, graph: Graph, options: Options, expanded: Iterable[Hashable]) -> None:
         if self._cards is None or self._cards.options != options:
             self._cards = Cards(self._fonts, options)
-        self._builder = Builder(graph, options, frozenset(expanded), self._ids, self._cards, self._type_of)
+        self._builder = Builder(
+            graph, options, frozenset(expanded), self._ids, self._cards, self._type_of, self.grouping.tree
+        )
         self._steps = self._builder.steps()
         self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
         self._go_on()
@@ -97,6 +111,7 @@ class Loader(QObject):
         """Give up what is on its way."""
         self._timer.stop()
         self._steps = self._builder = self._waiting = None
+        self.grouping.stop()
         if self._job is not None:
             self._job.cancel()
             self._job = None

@@ -28,7 +28,6 @@ from PySide6.QtWidgets import QGestureEvent, QWidget
 from model.document import Change
 from model.graph import Graph, Node, Value
 from model.queries import topology
-from model.queries.scopes import scope_tree
 from model.types import Type
 from viewer.canvas.build import initial_expansion
 from viewer.canvas.drawing import Kind, Options, TypeOf
@@ -294,7 +293,7 @@ class GraphView(MarkedSurface):
         self.repaint_labels()
 
     def set_option_groups(self, groups: bool | None) -> None:
-        """Draw name scopes as groups, or not; None: as the settings say."""
+        """Draw groups (name scopes, or else repeated blocks), or not; None: as the settings say."""
         self._place.groups = groups
         if groups and not self._place.expanded:
             self._place.expanded |= initial_expansion(self._graph)
@@ -303,8 +302,8 @@ class GraphView(MarkedSurface):
 
     @property
     def is_grouped(self) -> bool:
-        """Whether name scopes are drawn as groups."""
-        return self.scene is not None and self.scene.drawing.grouped
+        """Whether groups are drawn."""
+        return self.scene is not None and self.scene.drawing.has_groups
 
     # -- groups, bodies, functions ---------------------------------------------------------------------------
 
@@ -327,10 +326,11 @@ class GraphView(MarkedSurface):
 
     def expand_all(self) -> None:
         """Open every group of this graph."""
-        tree = scope_tree(self._graph)
-        self._place.groups = True
-        self._place.expanded |= {((), scope.path) for scope in tree.root.walk() if scope is not tree.root}
-        self.reload()
+        tree = self._loader.grouping.tree(self._graph)
+        if tree.root.children:
+            self._place.groups = True
+            self._place.expanded |= {((), scope.path) for scope in tree.root.walk() if scope is not tree.root}
+            self.reload()
 
     def collapse_all(self) -> None:
         """Close all groups but the outermost few, so that the graph reads as its blocks."""
@@ -455,7 +455,7 @@ class GraphView(MarkedSurface):
         box = scene.drawing.boxes_of(node)
         if not box or scene.boxes[box[0]].kind is not Kind.GROUP:
             return False
-        scope = scope_tree(self._graph).of.get(node)
+        scope = self._loader.grouping.tree(self._graph).of.get(node)
         while scope is not None and scope.path:
             self._place.expanded.add(((), scope.path))
             scope = scope.parent

@@ -1,0 +1,80 @@
+"""Graphs without scopes, grouped by what they repeat."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.graph import Graph, Node, Value
+from model.progress import Cancelled, Progress
+from model.queries.blocks import block_tree, find_blocks
+from model.steps import InsertNode, SetInput
+from tests.model.builders import model
+
+
+def residual(blocks: int, operators: tuple[str, ...] = ("Exp", "Relu", "Tanh")) -> Graph:
+    """x, then so many times: a chain of operators, added to what it began with."""
+    lines, last = [], "x"
+    for block in range(blocks):
+        value = last
+        for number, operator in enumerate(operators):
+            lines.append(f"[b{block}_{number}] t{block}_{number} = {operator} ({value})")
+            value = f"t{block}_{number}"
+        lines.append(f"[b{block}_add] s{block} = Add ({value}, {last})")
+        last = f"s{block}"
+    lines.append(f"[end] y = Softmax ({last})")
+    return model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) {' + "\n".join(lines) + "}"
+    ).graph
+
+
+def test_blocks_are_numbered_and_named_after_their_operators():
+    graph = residual(5)
+    blocks = find_blocks(graph)
+    tree = block_tree(graph, blocks)
+    assert [scope.name for scope in tree.root.children] == [f"Block {n} · Exp-Relu-Tanh" for n in range(1, 6)]
+    assert [[node.title for node in scope.nodes] for scope in tree.root.children][1] == [
+        "b1_0", "b1_1", "b1_2", "b1_add"
+    ]  # fmt: skip
+    assert [node.title for node in tree.root.nodes] == ["end"]
+    assert blocks.outermost == 6
+    assert blocks.are_worthwhile  # 6 boxes for 21 nodes
+
+
+def test_large_blocks_have_the_blocks_inside_that_all_of_them_repeat():
+    inner = ("Exp", "Relu", "Tanh", "Neg")
+    graph = residual(4, inner * 6 + ("Sqrt",))
+    tree = block_tree(graph, find_blocks(graph))
+    assert [scope.count for scope in tree.root.children] == [26] * 4
+    for outer in tree.root.children:
+        assert [scope.count for scope in outer.children] == [4] * 6
+        assert all(scope.path[0] == outer.name for scope in outer.children)
+
+
+def test_a_graph_that_repeats_nothing_has_no_blocks():
+    graph = residual(1)
+    blocks = find_blocks(graph)
+    assert not block_tree(graph, blocks).root.children
+    assert blocks.outermost == len(graph.nodes)
+    assert not blocks.are_worthwhile
+
+
+def test_blocks_stay_when_the_graph_is_edited_and_new_nodes_join_their_neighbours():
+    graph = residual(5)
+    blocks = find_blocks(graph)
+    node = next(n for n in graph.nodes if n.title == "b1_1")
+    middle = Value("middle", None, graph)
+    new = Node("Abs", (node.inputs[0],), (middle,), name="new")
+    InsertNode(graph, new).apply()
+    SetInput(node, 0, middle).apply()
+    between = Node("Abs", (next(n for n in graph.nodes if n.title == "b0_add").outputs[0],), (), name="between")
+    InsertNode(graph, between).apply()
+    tree = block_tree(graph, blocks)
+    assert new in tree.root.children[1].nodes
+    assert [scope.count for scope in tree.root.children] == [5, 5, 4, 4, 4]  # the other joined the first: it ends there
+
+
+def test_the_search_can_be_cancelled():
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        find_blocks(residual(5), progress)

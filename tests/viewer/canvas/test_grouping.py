@@ -1,0 +1,108 @@
+"""A large graph whose names tell nothing opens as the blocks it repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.edits import nodes
+from tests.viewer.canvas.graphs import Graphs
+from viewer.canvas.drawing import Kind, Options
+
+
+def residual(blocks: int) -> Graphs:
+    """x, then so many times: Exp, Relu, Tanh, added to what it began with; then Softmax. Nothing has a name."""
+    g = Graphs()
+    g.input("x", 4)
+    last = "x"
+    for block in range(blocks):
+        value = last
+        for operator in ("Exp", "Relu", "Tanh"):
+            g.node(operator, [value], [f"{operator}{block}"])
+            value = f"{operator}{block}"
+        g.node("Add", [value, last], [f"sum{block}"])
+        last = f"sum{block}"
+    g.node("Softmax", [last], ["y"])
+    g.outputs("y")
+    return g
+
+
+def wait(qtbot, view):
+    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
+
+
+def count(view, kind):
+    return sum(box.kind is kind for box in view.scene.boxes)
+
+
+@pytest.fixture
+def large():
+    return residual(Options().many // 4 + 1)
+
+
+def test_a_large_graph_opens_as_blocks_and_can_be_shown_flat(show, qtbot, large):
+    blocks = Options().many // 4 + 1
+    view = show(large.model())
+    assert view.is_grouped
+    assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (blocks, 1)
+    assert "Block 2 · Exp-Relu-Tanh" in [box.title for box in view.scene.boxes]
+    view.set_option_groups(False)
+    wait(qtbot, view)
+    assert not view.is_grouped
+    assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (0, 4 * blocks + 1)
+    view.set_option_groups(None)
+    wait(qtbot, view)
+    assert count(view, Kind.GROUP) == blocks
+
+
+def test_a_node_inside_a_block_is_shown_by_opening_it(show, qtbot, large):
+    view = show(large.model())
+    node = large.values["Relu7"].producer
+    view.reveal(node)
+    wait(qtbot, view)
+    (box,) = view.scene.drawing.boxes_of(node)
+    assert view.scene.boxes[view.scene.boxes[box].parent].title == "Block 8 · Exp-Relu-Tanh"
+
+
+def test_blocks_stay_while_one_of_them_is_edited(show, qtbot, large):
+    view = show(large.model())
+    view.reveal(large.values["Relu7"].producer)
+    wait(qtbot, view)
+    groups = count(view, Kind.GROUP)
+    with view.workspace.document.edit("Insert") as edit:
+        new = nodes.insert_on_edge(edit, large.values["Exp7"], "Abs")
+    wait(qtbot, view)
+    (box,) = view.scene.drawing.boxes_of(new)
+    assert view.scene.boxes[view.scene.boxes[box].parent].title == "Block 8 · Exp-Relu-Tanh"
+    assert count(view, Kind.GROUP) == groups
+    view.workspace.document.undo()
+    wait(qtbot, view)
+    assert count(view, Kind.GROUP) == groups
+
+
+def test_a_small_graph_is_grouped_when_somebody_asks(show, qtbot):
+    view = show(residual(3).model())
+    assert not view.is_grouped
+    view.set_option_groups(True)
+    wait(qtbot, view)
+    assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (3, 1)
+    view.expand_all()
+    wait(qtbot, view)
+    assert (count(view, Kind.CONTAINER), count(view, Kind.NODE)) == (3, 13)
+
+
+def test_an_edit_while_blocks_are_looked_for_starts_over(show, qtbot):
+    view = show(residual(3).model())
+    view.set_option_groups(True)
+    assert view.is_busy
+    with view.workspace.document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, list(view.workspace.graph.nodes)[-1:])
+    wait(qtbot, view)
+    assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (3, 0)
+
+
+def test_opening_all_groups_of_a_graph_that_has_none_changes_nothing(show, qtbot):
+    view = show(residual(1).model())
+    scene = view.scene
+    view.expand_all()
+    wait(qtbot, view)
+    assert view.scene is scene
