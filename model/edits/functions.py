@@ -259,6 +259,11 @@ def inline_call(edit: Transaction, call: Node) -> list[Node]:
     if function is None or graph is None:
         raise ModelError(f"{call.title} calls no function of this model", f"Its operator is {call.op_type}.", call)
     _reconcile_opsets(edit, graph, function, call)
+    return replace_by_body(edit, graph, call, function)
+
+
+def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Function) -> list[Node]:
+    """Replace a node by the nodes of a function that does the same; operator sets are the caller's concern."""
     outputs = call.outputs
     before = call.next
     edit.do(RemoveNode(call))

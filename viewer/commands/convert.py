@@ -80,7 +80,15 @@ def convert(document: Document, options: argparse.Namespace, converting: Progres
     if options.opset is not None:
         types = infer(document.model, progress=converting)
         with document.edit("Convert operator set") as edit:
-            reports.append(convert_opset(edit, options.opset, types.type_of, converting))
+            reports.append(
+                convert_opset(
+                    edit,
+                    options.opset,
+                    types.type_of,
+                    converting,
+                    infer=lambda: infer(document.model, progress=converting).type_of,
+                )
+            )
     if options.precision is not None:
         reports += _precision(document, options, converting)
     if options.ir_version is not None:

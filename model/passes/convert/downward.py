@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from model.passes.convert.hands import Hands
+from model.passes.convert.hands import Hands, number_constant
 from model.passes.convert.upward import Adapter
+from model.tensors import ArrayTensor
 
 
 def _ints_back(hands: Hands, name: str, index: int) -> None:
@@ -138,6 +139,29 @@ def _dft_from_20(hands: Hands) -> None:
     hands.keep_inputs(2)
 
 
+def _shape_from_15(hands: Hands) -> None:
+    """A part of the shape is the shape, sliced."""
+    import numpy as np
+
+    start, end = hands.attribute("start", 0), hands.attribute("end")
+    hands.drop("start", "end")
+    if start == 0 and end is None:
+        return
+    bounds = (np.array([n], np.int64) for n in (start, np.iinfo(np.int64).max if end is None else end))
+    hands.after("Slice", [hands.make_constant(n, word) for n, word in zip(bounds, ("start", "end"), strict=True)])
+
+
+def _constant_from_12(hands: Hands) -> None:
+    """Before, a Constant held a tensor."""
+    if "value" in hands.node.attributes or "sparse_value" in hands.node.attributes:
+        return
+    numbers = number_constant(hands.node)
+    if numbers is None:
+        raise hands.refuse("it holds texts, or what a function's caller gives, which it could not before version 12")
+    hands.drop(*hands.node.attributes)
+    hands.set("value", ArrayTensor(numbers))
+
+
 _REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSumSquare",
@@ -159,4 +183,6 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("BatchNormalization", 14): _normalization_from_14,
     ("GridSample", 20): _gridsample_from_20,
     ("DFT", 20): _dft_from_20,
+    ("Shape", 15): _shape_from_15,
+    ("Constant", 12): _constant_from_12,
 }

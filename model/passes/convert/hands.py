@@ -13,7 +13,7 @@ from model.passes.convert.report import Report
 from model.queries.scope import Taken, names_taken, node_names, unique_name
 from model.steps import InsertNode, SetAttribute, SetField, SetInitializer, SetInputs, SetOutputs
 from model.tensors import ArrayTensor, Tensor
-from model.types import TensorType, Type
+from model.types import ElementType, Shape, TensorType, Type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +50,20 @@ class Names:
         return name
 
 
+def number_constant(node: Node) -> NDArray[Any] | None:
+    """The numbers a Constant holds, None where they are many, not numbers, or given by a function's caller."""
+    import numpy as np
+
+    for name, attribute in node.attributes.items():
+        value = attribute.value
+        if isinstance(value, Tensor):
+            return value.numpy() if value.size <= _LARGEST_CONSTANT and not value.problem else None
+        dtype = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+        if name in dtype and not attribute.reference:
+            return np.array(value, dtype[name])
+    return None
+
+
 class Hands:
     """One node under conversion."""
 
@@ -63,6 +77,16 @@ class Hands:
         self.report = report
         self._names = names
         self._type_of = type_of
+        self._added: list[Node] = []
+
+    def take_added(self) -> list[Hands]:
+        """The nodes put in since the last call: written as the version just reached has them, they go on from there."""
+        added, self._added = self._added, []
+        return [Hands(self.edit, node, self._names, self._type_of, self.report) for node in added]
+
+    def _add(self, node: Node, before: Node | None) -> None:
+        self.edit.do(InsertNode(self.graph, node, before))
+        self._added.append(node)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -93,11 +117,18 @@ class Hands:
         value = self.input(index)
         tensor: Any = value.initializer if not value.is_input else None
         if tensor is None and value.producer is not None and value.producer.op_type == "Constant":
-            attribute = value.producer.attributes.get("value")
-            tensor = attribute.value if attribute is not None else None
+            return number_constant(value.producer)
         if not isinstance(tensor, Tensor) or tensor.size > _LARGEST_CONSTANT:
             return None
         return tensor.numpy()
+
+    def type_of(self, index: int) -> Type | None:
+        """The type of an input, None when it is not known."""
+        value = self.input(index)
+        tensor = value.initializer
+        if isinstance(tensor, Tensor) and isinstance(tensor.element_type, ElementType):
+            return TensorType(tensor.element_type, Shape(tensor.shape))
+        return self._type_of(value)
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute's value; refuses one that a function's caller gives."""
@@ -123,8 +154,6 @@ class Hands:
 
     def dtype(self, index: int) -> np.dtype[Any]:
         """The numpy dtype of an input."""
-        from model.types import ElementType
-
         value = self.input(index)
         kind = self._type_of(value)
         found = value.initializer.element_type if value.initializer is not None else None
@@ -182,7 +211,7 @@ class Hands:
             attributes = {"value": make_attribute("value", tensor)}
             node_name = self._names.node(self.graph, f"Constant_{name}")
             constant = Node("Constant", (), (value,), name=node_name, attributes=attributes)
-            self.edit.do(InsertNode(self.graph, constant, self.node))
+            self._add(constant, self.node)
         else:
             self.edit.do(SetInitializer(self.graph, value, tensor))
         return value
@@ -198,9 +227,7 @@ class Hands:
         name = self._names.node(self.graph, f"{base}_{op_type}")
         output = Value(self._names.value(self.graph, f"{name}_output"))
         made = {key: make_attribute(key, value) for key, value in attributes.items()}
-        self.edit.do(
-            InsertNode(self.graph, Node(op_type, tuple(inputs), (output,), name=name, attributes=made), before)
-        )
+        self._add(Node(op_type, tuple(inputs), (output,), name=name, attributes=made), before)
         return output
 
     def after(self, op_type: str, more_inputs: Sequence[Value | None] = (), **attributes: Any) -> None:
@@ -213,7 +240,7 @@ class Hands:
         name = self._names.node(self.graph, f"{self.node.name or self.node.op_type}_{op_type}")
         made = {key: make_attribute(key, value) for key, value in attributes.items()}
         node = Node(op_type, (inner, *more_inputs), (final,), name=name, attributes=made)
-        self.edit.do(InsertNode(self.graph, node, following))
+        self._add(node, following)
 
     def drop_outputs(self, count: int) -> None:
         """Keep the first outputs; refuses when another one is used."""

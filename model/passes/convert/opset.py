@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from model import schemas
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Value
+from model.graph import Function, Graph, Model, Node, Value
+from model.passes.convert.bodies import write_out
 from model.passes.convert.downward import DOWNWARD
 from model.passes.convert.hands import Hands, Names
 from model.passes.convert.report import Report
@@ -23,34 +24,82 @@ TypeOf = Callable[[Value], Type | None]
 _DEAD = ("consumed_inputs",)
 
 
-def convert_opset(edit: Transaction, version: int, type_of: TypeOf, progress: Progress = SILENT) -> Report:
+#: Versions below which an operator means something else that no adapter can say: it is written out as if missing.
+_OTHER_BELOW = {"GroupNormalization": 21}
+
+
+def convert_opset(
+    edit: Transaction,
+    version: int,
+    type_of: TypeOf,
+    progress: Progress = SILENT,
+    *,
+    infer: Callable[[], TypeOf] | None = None,
+) -> Report:
     """Convert the whole model, functions too, to a version of ai.onnx. `type_of` should know inferred types.
 
-    ModelError names the first node whose meaning the version cannot say; the caller's edit is then taken back.
+    Operators that the version lacks are written out by their specification's function bodies; `infer` is then
+    called to know the types of what is in them. ModelError names the first node whose meaning the version cannot
+    say; the caller's edit is then taken back.
     """
     newest = schemas.newest_opset()
     if not 1 <= version <= newest:
         raise ModelError(f"There is no operator set {version}", f"Versions 1 to {newest} are known.")
     report = Report()
-    model = edit.model
     names = Names()
-    owners: list[tuple[Model | Function, list[Graph]]] = [
-        (model, [g for g in model.root_graphs() if not isinstance(g.owner, Function)]),
-        *((f, [f.body]) for f in model.functions),
-    ]
-    local = {f.key for f in model.functions}
-    for owner, roots in owners:
+    while _write_out_missing(edit, version, Names(), type_of, report, progress):
+        type_of = infer() if infer is not None else type_of
+    for owner, roots in _owners(edit.model):
         current = owner.opset_imports.get("")
         if current is None or current == version:
             continue
-        for root in roots:
-            for graph in list(root.walk()):
-                for node in list(graph.nodes):
-                    progress.check()
-                    if node.domain == "" and (node.domain, node.op_type, node.overload) not in local:
-                        _convert_node(Hands(edit, node, names, type_of, report), current, version)
+        for node in _standard_nodes(edit.model, roots):
+            progress.check()
+            _convert_node(Hands(edit, node, names, type_of, report), current, version)
         edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
     return report
+
+
+def _owners(model: Model) -> list[tuple[Model | Function, list[Graph]]]:
+    """Who imports operator sets, and the graphs they are for."""
+    return [
+        (model, [g for g in model.root_graphs() if not isinstance(g.owner, Function)]),
+        *((f, [f.body]) for f in model.functions),
+    ]
+
+
+def _standard_nodes(model: Model, roots: Iterable[Graph]) -> Iterator[Node]:
+    """The nodes of ai.onnx in graphs and their bodies; nodes may be added meanwhile."""
+    local = {f.key for f in model.functions}
+    for root in roots:
+        for graph in list(root.walk()):
+            for node in list(graph.nodes):
+                if node.domain == "" and (node.domain, node.op_type, node.overload) not in local:
+                    yield node
+
+
+def _write_out_missing(
+    edit: Transaction, version: int, names: Names, type_of: TypeOf, report: Report, progress: Progress
+) -> int:
+    """Write out the nodes whose operators are not in an older version, in operators of the one imported now."""
+    count = 0
+    for owner, roots in _owners(edit.model):
+        current = owner.opset_imports.get("", version)
+        for node in _standard_nodes(edit.model, roots) if current > version else ():
+            progress.check()
+            if schemas.find(node.op_type, current) is None or not _is_missing(node.op_type, current, version):
+                continue
+            count += 1
+            for copy, known in write_out(Hands(edit, node, names, type_of, report), current):
+                inner = [copy, *(n for body in copy.bodies for g in body.walk() for n in g.nodes)]
+                for made in inner:
+                    _convert_node(Hands(edit, made, names, type_of, Report()), known, current)
+    return count
+
+
+def _is_missing(op_type: str, current: int, version: int) -> bool:
+    other_below = _OTHER_BELOW.get(op_type, 0)
+    return schemas.find(op_type, version) is None or version < other_below <= current
 
 
 def _convert_node(hands: Hands, current: int, version: int) -> None:
@@ -70,6 +119,8 @@ def _convert_node(hands: Hands, current: int, version: int) -> None:
                 return
             _downward(hands, crossed)
             current = crossed - 1
+        for added in hands.take_added():
+            _convert_node(added, current, version)
 
 
 def _upward(hands: Hands, old: Schema | None, crossed: int) -> None:

@@ -133,10 +133,53 @@ def test_older_operator_sets_compute_the_same(old, new, text):
         np.testing.assert_allclose(after[name], array, rtol=1e-6, atol=1e-6)
 
 
+QKV = "g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,3,4] y)"
+WRITTEN_OUT = [
+    (20, 9, "g (float[2,3] x) => (y) { y = Gelu(x) }"),
+    (20, 13, 'g (float[2,3] x) => (y) { y = Gelu<approximate="tanh">(x) }'),
+    (20, 11, "g (float[2,3,4] x, float[4] s, float[4] b) => (y, m) { y, m = LayerNormalization(x, s, b) }"),
+    (21, 9, "g (float[2,3] x) => (y) { y = HardSwish(x) }"),
+    (21, 18, "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }"),
+    (24, 13, "g (float[2,3] x) => (y) { y = Swish<alpha=2.0>(x) }"),
+    (23, 13, QKV + " { y = Attention(q, k, v) }"),
+    (23, 17, "g (float[1,2,3,4] x, float[1,3,2] c, float[1,3,2] s) => (y) { y = RotaryEmbedding(x, c, s) }"),
+    (16, 11, "g (float[2,3] x, float[2,3] z) => (y) { y = GreaterOrEqual(x, z) }"),
+    (18, 17, "g (float[2,3] x) => (y) <int64[2] n = {1,5}> { y = CenterCropPad(x, n) }"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "text"), WRITTEN_OUT)
+def test_operators_that_an_older_set_lacks_are_written_out(old, new, text):
+    document = made(old, text)
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)
+    operators = {node.op_type for node in document.model.graph.nodes}
+    with document.edit("Convert") as edit:
+        report = convert_opset(edit, new, lambda value: value.type, infer=lambda: infer(document.model).type_of)
+    assert_linked(document.model)
+    content = to_bytes(document.model)
+    onnx.checker.check_model(content)
+    after = outputs(load(content), feeds)
+    for name, array in before.items():
+        np.testing.assert_allclose(after[name], array, rtol=1e-5, atol=1e-6)
+    assert any(f"{name} is written out in older operators" in dict(report.summary()) for name in operators)
+
+
+@pytest.mark.parametrize(("start", "end"), [(1, None), (0, 2), (-2, None), (-3, -1)])
+def test_a_part_of_a_shape_is_sliced_from_the_whole(start, end):
+    attributes = f"start={start}" + (f", end={end}" if end is not None else "")
+    document = made(15, f"g (float[2,3,4] x) => (y) {{ y = Shape<{attributes}>(x) }}")
+    to_opset(document, 9)
+    content = to_bytes(document.model)
+    onnx.checker.check_model(content)
+    assert outputs(load(content), fed(document.model))["y"].tolist() == [2, 3, 4][start:end]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "text", "reason"),
     [
-        (21, 12, "g (float[2] x) => (y) { y = HardSwish(x) }", "exists only since operator set 14"),
+        (13, 10, "g (float[2] x) => (y) { y = Round(x) }", "Round: no older operators say the same"),
+        (23, 17, "g (float[2,3] x, float[3] s) => (y) { y = RMSNormalization(x, s) }", "computed while the model runs"),
         (13, 12, "g (float[2,3] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "computed while the model runs"),
         (13, 10, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize(x, , s) }", "asymmetric"),
         (8, 13, "g (float[2,3,4] x, float[3,4] b) => (y) { y = BatchNormalization<spatial=0>(x,b,b,b,b) }", "spatial"),
