@@ -187,8 +187,9 @@ class _Sums:
 
 
 def value_keys(result: RunResult) -> Iterator[ValueKey]:
-    """Values of the main graph in run order: inputs, then what each node gives."""
-    by_slot = {slot: key for key, slot in reversed(result.layout.slots.items())}
+    """Values in run order: inputs, then what each node gives; what a call gives goes by its name outside."""
+    outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
+    by_slot = {slot: key for key, slot in outermost}
     made = {slot for step in result.layout.steps for slot in step.outs}
     for key, slot in result.layout.slots.items():
         if not key[0] and slot not in made and result.slots[slot] is not MISSING:

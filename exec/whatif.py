@@ -6,8 +6,9 @@ The model is not touched: the snapshot of the request gets a call of a small fun
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from operator import is_
 from typing import Final, Literal
 
 from exec.compare import Row, compare_values, value_keys
@@ -26,51 +27,84 @@ _numbers = itertools.count(-1_000_000_000, -1)
 
 
 def in_precision(request: Request, precision: Precision, values: Collection[int]) -> Request:
-    """The request with values of the main graph rounded to a precision and back, by their numbers.
+    """The request with some values rounded to a precision and back, by their numbers.
 
-    `values` must be tensors of a float type: outputs of nodes, initializers or inputs. float16 and bfloat16 round
-    to nearest; int8 quantises each tensor to 8 bits over its own range.
+    `values` must be tensors of a float type: outputs of nodes, initializers or inputs, in the main graph, in bodies
+    or in functions, whose every call is rounded. float16 and bfloat16 round to nearest; int8 quantises each tensor
+    to 8 bits over its own range.
     """
-    chosen = frozenset(values)
-    function = _function(precision)
-    graph = request.snapshot.graph
-    before: list[NodeSnapshot] = []
-    nodes: list[NodeSnapshot] = []
-    renamed: dict[int, int] = {}
-    initializers = []
-    for value, tensor in graph.initializers:
-        if value in chosen and value not in graph.inputs:
-            renamed[value] = next(_numbers)
-            before.append(_call(function, renamed[value], value))
-        initializers.append((renamed.get(value, value), tensor))
-    inputs = {value: next(_numbers) for value in graph.inputs if value in chosen}
-    for value, rounded in inputs.items():
-        before.append(_call(function, value, rounded))
-    for node in graph.nodes:
-        made = {value: next(_numbers) for value in node.outputs if value in chosen}
-        read = tuple(inputs.get(value, value) for value in node.inputs)
-        if made or read != node.inputs:
-            outputs = tuple(made.get(value, value) for value in node.outputs)
-            node = replace(node, uid=next(_numbers), inputs=read, outputs=outputs)
-        nodes.append(node)
-        nodes += [_call(function, raw, value) for value, raw in made.items()]
-    changed = replace(
-        graph, uid=next(_numbers), initializers=tuple(initializers), nodes=(*before, *nodes),
-        outputs=tuple(inputs.get(v, v) for v in graph.outputs),
-    )  # fmt: skip
+    rounding = _Rounding(_function(precision), frozenset(values))
+    snapshot = request.snapshot
+    key = rounding.function.key
+    functions = {name: rounding.in_function(function) for name, function in snapshot.functions.items()}
     snapshot = replace(
-        request.snapshot,
+        snapshot,
         uid=next(_numbers),
-        graph=changed,
-        functions={**request.snapshot.functions, function.key: function},
-        opset_imports={**request.snapshot.opset_imports, _DOMAIN: 1},
+        graph=rounding.in_graph(snapshot.graph, {}),
+        functions={**functions, key: rounding.function},
+        opset_imports={**snapshot.opset_imports, _DOMAIN: 1},
     )
     return replace(request, snapshot=snapshot, breakpoints=())
 
 
-def _call(function: FunctionSnapshot, value: int, rounded: int) -> NodeSnapshot:
-    domain, name, overload = function.key
-    return NodeSnapshot(next(_numbers), next(_numbers), name, domain, overload, name, (value,), (rounded,), ())
+class _Rounding:
+    """Puts a call of a function behind each chosen value. What holds no such value stays the same object."""
+
+    def __init__(self, function: FunctionSnapshot, chosen: frozenset[int]) -> None:
+        self.function = function
+        self._chosen = chosen
+
+    def in_function(self, function: FunctionSnapshot) -> FunctionSnapshot:
+        """A function of the model whose body rounds."""
+        body = self.in_graph(function.body, {})
+        if body is function.body:
+            return function
+        imports = {**function.opset_imports, _DOMAIN: 1}
+        return replace(function, uid=next(_numbers), body=body, opset_imports=imports)
+
+    def in_graph(self, graph: GraphSnapshot, outer: Mapping[int, int]) -> GraphSnapshot:
+        """A graph that rounds; `outer` has the rounded form of inputs of the graphs around it."""
+        inputs = {value: next(_numbers) for value in graph.inputs if value in self._chosen}
+        rounded = {**outer, **inputs}
+        before = [self._call(value, new) for value, new in inputs.items()]
+        initializers = []
+        for value, tensor in graph.initializers:
+            raw = value
+            if value in self._chosen and value not in inputs:
+                raw = next(_numbers)
+                before.append(self._call(raw, value))
+            initializers.append((raw, tensor))
+        nodes = [new for node in graph.nodes for new in self._in_node(node, rounded)]
+        outputs = tuple(rounded.get(v, v) for v in graph.outputs)
+        if not before and outputs == graph.outputs and all(map(is_, nodes, graph.nodes)):
+            return graph
+        return replace(
+            graph, uid=next(_numbers), initializers=tuple(initializers), nodes=(*before, *nodes), outputs=outputs
+        )
+
+    def _in_node(self, node: NodeSnapshot, rounded: Mapping[int, int]) -> list[NodeSnapshot]:
+        """A node that reads what is rounded, and the calls that round what it makes."""
+        made = {value: next(_numbers) for value in node.outputs if value in self._chosen}
+        inputs = tuple(rounded.get(value, value) for value in node.inputs)
+        attributes = tuple(self._in_attribute(a, rounded) for a in node.attributes) if node.bodies else node.attributes
+        if not made and inputs == node.inputs and all(map(is_, attributes, node.attributes)):
+            return [node]
+        outputs = tuple(made.get(value, value) for value in node.outputs)
+        changed = replace(node, uid=next(_numbers), inputs=inputs, outputs=outputs, attributes=attributes)
+        return [changed, *(self._call(raw, value) for value, raw in made.items())]
+
+    def _in_attribute(self, attribute: AttributeSnapshot, rounded: Mapping[int, int]) -> AttributeSnapshot:
+        match attribute.value:
+            case GraphSnapshot() as body:
+                changed = self.in_graph(body, rounded)
+                return attribute if changed is body else replace(attribute, value=changed)
+            case (GraphSnapshot(), *_) as bodies:
+                return replace(attribute, value=tuple(self.in_graph(body, rounded) for body in bodies))
+        return attribute
+
+    def _call(self, value: int, rounded: int) -> NodeSnapshot:
+        domain, name, overload = self.function.key
+        return NodeSnapshot(next(_numbers), next(_numbers), name, domain, overload, name, (value,), (rounded,), ())
 
 
 def _function(precision: Precision) -> FunctionSnapshot:

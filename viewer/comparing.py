@@ -17,6 +17,7 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.save import prepare
 from model.progress import Progress
+from model.types import ElementType, TensorType
 from viewer.results import Record
 
 if TYPE_CHECKING:
@@ -137,7 +138,11 @@ def with_precision(
     def prepared(ours: Record) -> Work:
         session = workspace.runs.session
         request = session.request(ours.feeds, seed=workspace.runs.inputs.seed)
-        numbers = {session.number(v) for v in _float_values(workspace, chosen)}
+        values = _float_values(workspace, chosen)
+        if not values:
+            what = "no node" if chosen is None else "none of the nodes selected"
+            raise ModelError("Nothing to keep in fewer bits", f"{what} makes or reads a tensor of floats")
+        numbers = {session.number(v) for v in values}
         rounded = in_precision(request, precision, numbers)
 
         def work(progress: Progress) -> list[Row]:
@@ -151,19 +156,29 @@ def with_precision(
 
 
 def _float_values(workspace: Workspace, nodes: frozenset[Node] | None) -> set[Value]:
-    """The float tensors that some nodes read as constants or make."""
-    results = workspace.results
+    """The float tensors that some nodes read as constants or make; a node with bodies stands for those inside too."""
+    model = workspace.model
+    chosen = {graph for node in nodes or () for body in node.bodies for graph in body.walk()}
     found: set[Value] = set()
-    for node in workspace.model.graph.nodes if nodes is None else nodes:
-        if node.graph is not workspace.model.graph:
-            continue
-        constants = [v for v in node.inputs if v is not None and v.initializer is not None and v.producer is None]
-        for value in (*constants, *(v for v in node.outputs if v is not None)):
-            info = results.info_of(value)
-            kind = value.initializer.element_type if value.initializer is not None else info and info.element_type
-            if kind is not None and getattr(kind, "is_float", False):
-                found.add(value)
+    for graph in model.graphs():
+        for node in graph.nodes:
+            if nodes is None or node in nodes or graph in chosen:
+                constants = [v for v in node.inputs if v is not None and v.initializer is not None]
+                outputs = [v for v in node.outputs if v is not None]
+                found.update(v for v in (*constants, *outputs) if _is_float(workspace, v))
     return found
+
+
+def _is_float(workspace: Workspace, value: Value) -> bool:
+    """Whether a value is a tensor of floats: as it was computed, or as far as that is known without."""
+    if value.initializer is not None:
+        kind: ElementType | int | None = value.initializer.element_type
+    else:
+        info = workspace.results.info_of(value)
+        declared = workspace.types.type_of(value)
+        kind = declared.element_type if isinstance(declared, TensorType) else None
+        kind = info.element_type if info is not None else kind
+    return isinstance(kind, ElementType) and kind.is_float
 
 
 def _compare(work: Callable[[], list[Row]]) -> list[Row]:
