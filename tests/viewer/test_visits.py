@@ -168,3 +168,14 @@ def test_only_the_latest_places_are_kept(workspace):
     while visits.back() is not None:
         steps += 1
     assert 50 < steps <= 200
+
+
+def test_from_an_outer_value_used_in_a_body_f12_goes_to_its_producer_and_back(window, qtbot):
+    inner = next(iter(node(window, "branch").bodies[0].nodes))
+    window.workspace.reveal(inner)
+    window.workspace.selection.set([inner.inputs[0]])
+    qtbot.waitUntil(lambda: ready(window) and window.actions_binding.qaction("go.origin").isEnabled())
+    qtbot.keyClick(window.tab.view, Qt.Key.Key_F12)
+    assert window.workspace.selection.items == (node(window, "relu_119"),)
+    go_back(window, qtbot)
+    assert window.workspace.graph is inner.graph

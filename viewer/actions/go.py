@@ -7,7 +7,8 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from model.graph import Function, Graph, Node, TrainingInfo
+from model.graph import Function, Graph, Node, TrainingInfo, Value
+from model.queries.bodies import origin
 from viewer.actions.action import Action, Context, Menu, with_document
 
 
@@ -56,6 +57,18 @@ def _neighbours(context: Context, *, upstream: bool) -> Iterator[Node]:
 
 def _has_neighbour(context: Context, *, upstream: bool) -> bool:
     return any(True for _ in _neighbours(context, upstream=upstream))
+
+
+def _origin(context: Context) -> Node | Value | None:
+    workspace = context.workspace
+    item = None if workspace is None else workspace.selection.current
+    return origin(item) if isinstance(item, Value) else None
+
+
+def _go_to_origin(context: Context) -> None:
+    found = _origin(context)
+    if found is not None:
+        context.opened.reveal(found)
 
 
 def _trace(context: Context, *, upstream: bool) -> None:
@@ -207,6 +220,18 @@ ACTIONS = (
         enabled=partial(_has_neighbour, upstream=False),
         contexts=_NODE,
         words="outputs after downstream users",
+    ),
+    Action(
+        id="go.origin",
+        title="Go to &Origin of the Value",
+        run=_go_to_origin,
+        menu=Menu.GO,
+        section=2,
+        shortcut=("F12",),
+        enabled=lambda context: _origin(context) is not None,
+        contexts=frozenset({"value"}),
+        tip="The node that makes it; from an input of a body, the value given to it outside.",
+        words="producer definition source outer scope outside declaration",
     ),
     Action(
         id="go.trace_up",

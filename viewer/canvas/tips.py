@@ -6,11 +6,12 @@ from itertools import islice
 
 from model.attributes import Attribute
 from model.graph import Graph, Node, ShardingSpec, Value
+from model.queries.bodies import origin
 from model.queries.scopes import Scope
 from viewer.canvas.captions import attribute_text, tensor_text, value_text
 from viewer.canvas.drawing import TypeOf
 from viewer.canvas.scene import Hit, Scene
-from viewer.places import name_of
+from viewer.places import name_of, place_text
 from viewer.text import bytes_text, display, plural
 
 _LIMIT = 400
@@ -50,6 +51,11 @@ def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:
     text = value_text(value, type_of(value))
     if text:
         lines.append(text)
+    outside = origin(value)
+    if isinstance(outside, Value):
+        lines.append(f"outside: {display(outside.name, _LIMIT)}")
+    elif outside is not None and outside.graph is not scene.drawing.graph and scene.drawing.graph is not value.graph:
+        lines.append(f"from {place_text(outside)}")
     if value.initializer is not None:
         lines.append(f"{tensor_text(value.initializer)}, {bytes_text(value.initializer.nbytes)}")
         if value.initializer.problem:

@@ -98,12 +98,17 @@ class Travel:
                 return
 
     def open(self, hit: Hit) -> None:
-        """What a double-click does: into bodies, functions and groups; values and plain nodes go to `opened`."""
+        """What a double-click does: into bodies, functions and groups, out of a body to where an outer value is made.
+
+        Other values and plain nodes go to `opened`.
+        """
         view, scene = self._view, self._view.scene
         if scene is None:
             return
         value = scene.value_at(hit)
-        if value is not None:
+        if value is not None and hit.box >= 0 and scene.boxes[hit.box].kind is Kind.OUTER and value.is_defined:
+            view.workspace.reveal(value.producer or value)
+        elif value is not None:
             view.opened.emit(value)
         elif hit.box >= 0:
             box = scene.boxes[hit.box]
