@@ -42,6 +42,8 @@ _LARGEST = {
 }
 #: Operators whose meaning depends on how many bits an element has.
 _ABOUT_BITS = frozenset({"BitCast"})
+#: Operators that do not care of which type the values in their bodies are; any other one may compute beside them.
+_HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _CASTING_OPSET = 13  # the first that casts to every precision here
 #: Attributes that hold an element type, by operator.
 _TYPE_ATTRIBUTES = {
@@ -88,6 +90,7 @@ class _Conversion:
         self._report = Report()
         self._now: dict[Value, ElementType] = {}  # what a value that was of the source type is
         self._casts: dict[tuple[Value, ElementType], Value] = {}
+        self._kept: dict[Node, bool] = {}
         self._functions = {f.key for f in edit.model.functions}
 
     def run(self) -> Report:
@@ -108,21 +111,39 @@ class _Conversion:
     def _is_source(self, value: Value) -> bool:
         if value.initializer is not None:
             return value.initializer.element_type == self._wish.source
-        return _innermost(self._type_of(value)) == self._wish.source
+        kind = self._type_of(value)
+        holder = value.producer
+        if kind is None and holder is not None and holder.op_type == "If":  # its branches may know
+            return any(self._is_source(b.outputs[value.index]) for b in holder.bodies if value.index < len(b.outputs))
+        return _innermost(kind) == self._wish.source
 
     def _decide(self, graph: Graph) -> None:
         for value in graph.inputs:
             if self._is_source(value):
-                self._now[value] = self._wish.target
+                self._now[value] = self._wish.source if self._is_inside_kept(graph) else self._wish.target
         for node in graph.nodes:
             for index, output in enumerate(node.outputs):
                 if output is not None and self._is_source(output):
                     self._now[output] = self._wish.target if self._turns(node, index, "output") else self._wish.source
 
     def _is_kept(self, node: Node) -> bool:
-        if node.op_type in _ABOUT_BITS and node.domain == "":
+        """Whether a node stays as it is, because of itself or of a node that holds it in a body."""
+        known = self._kept.get(node)
+        if known is None:
+            known = self._kept[node] = self._stays(node) or (
+                node.graph is not None and self._is_inside_kept(node.graph)
+            )
+        return known
+
+    def _stays(self, node: Node) -> bool:
+        if node.domain == "" and node.op_type in _ABOUT_BITS:
+            return True
+        if node.bodies and not (node.domain == "" and node.op_type in _HOLDERS):
             return True
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
+
+    def _is_inside_kept(self, graph: Graph) -> bool:
+        return isinstance(graph.owner, Node) and self._is_kept(graph.owner)
 
     def _turns(self, node: Node, index: int, word: str) -> bool:
         """Whether an input or output of a node is of the target type afterwards."""
@@ -165,14 +186,14 @@ class _Conversion:
             if not isinstance(tensor, Tensor) or tensor.element_type != self._wish.source:
                 continue
             turning = [self._user_turns(user, index) for user, index in value.uses]
-            if turning and not any(turning):
+            if self._is_inside_kept(graph) or (turning and not any(turning)):
                 self._now[value] = self._wish.source  # nothing wants it in the target type
                 continue
             self._now[value] = self._wish.target
             self._edit.do(SetInitializer(graph, value, self._tensor(tensor, value.name, value)))
 
     def _user_turns(self, user: Node | Graph, index: int) -> bool:
-        return self._turns(user, index, "input") if isinstance(user, Node) else True
+        return self._turns(user, index, "input") if isinstance(user, Node) else not self._is_inside_kept(user)
 
     def _tensor(self, tensor: Tensor, name: str, place: Any) -> Tensor:
         self._progress.check()
@@ -280,11 +301,11 @@ class _Conversion:
             self._edit.do(SetField(target, "opset_imports", {**target.opset_imports, "": _CASTING_OPSET}))
 
     def _returned(self, graph: Graph) -> None:
-        """Bodies and functions return the target type, as their callers expect."""
-        outputs = [
-            self._cast(v, self._wish.target, graph, None) if self._now.get(v) == self._wish.source else v
-            for v in graph.outputs
-        ]
+        """Bodies and functions return the target type, those of nodes that stay the source type, as is expected."""
+        ours, theirs = self._wish.target, self._wish.source
+        if self._is_inside_kept(graph):
+            ours, theirs = theirs, ours
+        outputs = [self._cast(v, ours, graph, None) if self._now.get(v) == theirs else v for v in graph.outputs]
         if tuple(outputs) != graph.outputs:
             self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
 

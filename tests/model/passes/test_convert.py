@@ -134,12 +134,13 @@ def test_older_operator_sets_compute_the_same(old, new, text):
 
 
 QKV = "g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,3,4] y)"
+GROUPS = "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y)"
 WRITTEN_OUT = [
     (20, 9, "g (float[2,3] x) => (y) { y = Gelu(x) }"),
     (20, 13, 'g (float[2,3] x) => (y) { y = Gelu<approximate="tanh">(x) }'),
     (20, 11, "g (float[2,3,4] x, float[4] s, float[4] b) => (y, m) { y, m = LayerNormalization(x, s, b) }"),
     (21, 9, "g (float[2,3] x) => (y) { y = HardSwish(x) }"),
-    (21, 18, "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }"),
+    (21, 18, GROUPS + " { y = GroupNormalization<num_groups=2>(x, s, b) }"),
     (24, 13, "g (float[2,3] x) => (y) { y = Swish<alpha=2.0>(x) }"),
     (23, 13, QKV + " { y = Attention(q, k, v) }"),
     (23, 17, "g (float[1,2,3,4] x, float[1,3,2] c, float[1,3,2] s) => (y) { y = RotaryEmbedding(x, c, s) }"),
@@ -293,6 +294,51 @@ def test_there_and_back_keeps_the_structure():
     to_precision(document, FLOAT, source=HALF, keep_interface=False)
     assert [n.name for n in document.model.graph.nodes] == names
     assert {v.type.element_type for v in document.model.graph.inputs} == {FLOAT}
+
+
+HOLDS = {
+    "a kept If": (
+        ("If",),
+        '"": 21',
+        """g (float[3] x, bool f) => (float[3] y) <float[3] w = {1.0, 2.0, 3.0}> {
+            a = Exp (x)
+            [choose] b = If (f) <
+                then_branch = t () => (float[3] c) { d = Mul (a, w) c = Neg (d) },
+                else_branch = e () => (float[3] k) <float[3] k = {0.5, 0.25, 0.125}> { }
+            >
+            y = Sqrt (b)
+        }""",
+    ),
+    "an operator whose body computes in a type of its own": (
+        (),
+        '"": 26, "ai.onnx.preview": 1',
+        """g (float[1,2,3,4] x) => (float[1,2,3,4] y) <float h = {0.5}> {
+            a = Tanh (x)
+            b = ai.onnx.preview.FlexAttention <
+                score_mod = m (float[1,2,3,3] s) => (float[1,2,3,3] t) { t = Mul (s, h) }
+            > (a, a, a)
+            y = Neg (b)
+        }""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("keep", "imports", "text"), HOLDS.values(), ids=HOLDS)
+def test_what_is_in_the_body_of_a_kept_node_is_kept_too(keep, imports, text):
+    document = Document(builders.model(f"<ir_version: 10, opset_import: [{imports}]> {text}"))
+    feeds = {"f": np.array(True), "x": np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 2, 3, 4)}
+    feeds = {v.name: feeds[v.name] for v in document.model.graph.inputs}
+    if keep:
+        feeds["x"] = feeds["x"].reshape(-1)[:3]
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF, keep=keep)
+    assert_linked(document.model)
+    content = to_bytes(document.model)
+    onnx.checker.check_model(content)
+    holder = next(n for n in document.model.graph.nodes if n.bodies)
+    inner = [v for body in holder.bodies for v in body.values()]
+    assert {v.type.element_type for v in inner if v.type is not None} == {FLOAT}
+    np.testing.assert_allclose(outputs(load(content), feeds)["y"], before, atol=5e-3)
 
 
 def test_operators_that_do_not_take_it_stay_and_are_cast_around():
