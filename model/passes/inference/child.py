@@ -6,28 +6,37 @@ The one place outside model.io that sees messages, because onnx's inference spea
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from model.io.decode import read_type
 from model.io.encode import write_type
+from model.passes.inference.reply import encode
 from model.passes.inference.rules import RULES, Call, Rule, user_rule
 from model.passes.inference.shape_values import ShapeValues
-from model.types import ElementType, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
+from model.types import Dimension, ElementType, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
 
 _ROUNDS = 6  # onnx's inference and ours take turns; each turn gets past at least one operator the other cannot
 _DEEPEST = 32  # functions within functions
 _BUDGET = 200_000  # nodes looked at one by one, calls of functions counted each time
 
+_LOOP_TRIALS = 3  # guesses at what a loop leaves as it is; nested loops try within tries
+
+#: What the body of a Loop gets first: the number of the turn, and whether to go on.
+_TURN = (TensorType(ElementType.INT64, Shape()), TensorType(ElementType.BOOL, Shape()))
+
+#: Operators of which shape arithmetic may know more than onnx's inference.
+_RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
+
 
 def run(payload: bytes) -> bytes:
-    """From a header line (user rules) and a stripped model to JSON: for each graph, the types found by value name."""
+    """From a header line (user rules) and a stripped model to what `reply.decode` reads: the types of each graph."""
     import onnx
 
     header, _, data = payload.partition(b"\n")
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in json.loads(header).items()}
     model = onnx.ModelProto.FromString(data)
-    return json.dumps(Inference(model, {k: r for k, r in rules.items() if r is not None}).run()).encode()
+    return encode(Inference(model, {k: r for k, r in rules.items() if r is not None}).run())
 
 
 class Inference:
@@ -40,23 +49,25 @@ class Inference:
         self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self._budget = _BUDGET
         self._found: dict[int, dict[str, Type]] = {}  # by id of the graph or function message
+        self._formal: dict[tuple[int, str], Type | None] = {}  # what the file says of inputs of bodies
+        self._read: dict[bytes, Type | None] = {}  # types by their messages, as many are equal
+        self._improved = False  # whether the last sweep found more than was known
         # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
+        self._main = list(_walk(model.graph))
 
-    def run(self) -> list[dict[str, Any]]:
+    def run(self) -> list[dict[str, Type]]:
         """Types by value name, for the main graph and its bodies, then functions and their bodies, then training."""
         for root in self._roots():
-            _forget_declarations(root)
+            self._forget_declarations(root)
         self._infer_whole()
-        known = -1
         for _ in range(_ROUNDS):
-            self._collect(self._model.graph)
+            self._collect()
+            self._improved = False
             self._sweep(self._model.graph, {}, self._imports, 0)
-            count = sum(map(len, self._found.values()))
-            if count == known:
+            if not self._improved:
                 break
-            known = count
-            self._declare(self._model.graph)
+            self._declare()
             self._infer_whole()
         for training in self._model.training_info:
             for field in ("initialization", "algorithm"):
@@ -64,11 +75,7 @@ class Inference:
                     continue
                 graph = getattr(training, field)
                 self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
-        return [
-            {name: to_json(kind) for name, kind in self._found.get(id(graph), {}).items()}
-            for root in self._all_roots()
-            for graph in _walk(root)
-        ]
+        return [self._found.get(id(graph), {}) for graph in self._alive]
 
     def _roots(self) -> Iterator[Any]:
         yield self._model.graph
@@ -85,6 +92,19 @@ class Inference:
                 if training.HasField(field):
                     yield getattr(training, field)
 
+    def _forget_declarations(self, root: Any) -> None:
+        """What the file says of inner values and outputs may be wrong, and is compared with the result later.
+
+        What it says of the inputs of a body counts only where nothing is known of what the body gets.
+        """
+        for graph in _walk(root):
+            del graph.value_info[:]
+            for output in graph.output:
+                output.ClearField("type")
+            for value in graph.input if graph is not root else ():
+                self._formal[id(graph), value.name] = self._type(value.type)
+                value.ClearField("type")
+
     def _infer_whole(self) -> None:
         """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep."""
         import onnx
@@ -93,23 +113,29 @@ class Inference:
             inferred = onnx.shape_inference.infer_shapes(self._model, data_prop=True)
         except Exception:  # noqa: BLE001  # it raises its own and plain RuntimeErrors; node by node works on
             return
-        _adopt_types(self._model.graph, inferred.graph)
+        _adopt_types(self._main, list(_walk(inferred.graph)))
 
-    def _collect(self, root: Any) -> None:
-        """Take over what the messages now say."""
-        for graph in _walk(root):
+    def _collect(self) -> None:
+        """Take over what the messages of the main graph and its bodies now say."""
+        for graph in self._main:
             types = self._types(graph)
             for info in (*graph.value_info, *graph.input, *graph.output):
-                kind = read_type(info.type)
+                kind = self._type(info.type)
                 if kind is not None and _is_better(kind, types.get(info.name)):
                     types[info.name] = kind
+
+    def _type(self, message: Any) -> Type | None:
+        written = message.SerializeToString()
+        if written not in self._read:
+            self._read[written] = read_type(message)
+        return self._read[written]
 
     def _types(self, graph: Any) -> dict[str, Type]:
         return self._found.setdefault(id(graph), {})
 
-    def _declare(self, root: Any) -> None:
+    def _declare(self) -> None:
         """Write what was found into the messages, for onnx's inference to go on from."""
-        for graph in _walk(root):
+        for graph in self._main:
             declared = {info.name: info for info in (*graph.value_info, *graph.output)}
             inputs = {info.name for info in graph.input}
             for name, kind in self._types(graph).items():
@@ -119,6 +145,8 @@ class Inference:
                 if info is None:
                     info = graph.value_info.add()
                     info.name = name
+                elif self._type(info.type) == kind:
+                    continue
                 info.type.Clear()
                 write_type(info.type, kind)
 
@@ -131,17 +159,29 @@ class Inference:
         for tensor in constants.values():
             visible.setdefault(tensor.name, TensorType(ElementType(tensor.data_type), Shape(tuple(tensor.dims))))
         values = ShapeValues(constants)
+        improved: set[str] = set()
         for node in graph.node:
             self._budget -= 1
             if self._budget < 0:
                 return
-            wanted = [name for name in node.output if name]
-            if any(not _is_full(visible.get(n)) for n in wanted) or _has_bodies(node) or self._is_first_call(node):
+            if self._is_worth_asking(node, visible, improved):
                 found = self._infer_node(node, visible, imports, values, depth)
                 for name, kind in zip(node.output, found, strict=False):
                     if name and kind is not None and _is_better(kind, visible.get(name)):
                         types[name] = visible[name] = kind
+                        improved.add(name)
             values.visit(node, visible)
+        self._improved |= bool(improved)
+
+    def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
+        """Whether more may be found out of a node than onnx's inference over the whole graph did."""
+        known = [visible.get(name) for name in node.output if name]
+        if not all(map(_is_full, known)) or _has_bodies(node) or self._is_first_call(node):
+            return True
+        if not improved and node.op_type not in _RESHAPING:
+            return False
+        is_touched = node.op_type in _RESHAPING or not improved.isdisjoint(node.input)
+        return is_touched and any(map(_is_partly_open, known))
 
     def _infer_node(
         self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues, depth: int
@@ -167,7 +207,7 @@ class Inference:
         if not found and domain == "" and node.op_type == "Constant":
             found = [_referred_constant(node)]
         shaped = values.shape_of_result(node, visible)
-        if shaped is not None and (not found or not _is_full(found[0])):
+        if shaped is not None and (not found or _is_better(shaped, found[0])):
             found = [shaped, *found[1:]]
         return found
 
@@ -223,25 +263,52 @@ class Inference:
     ) -> Sequence[Type | None]:
         if depth >= _DEEPEST:
             return []
-        results = []
-        for body in _bodies(node):
-            types = self._types(body)
-            for formal, kind in zip(body.input, _formal_types(node, body, visible), strict=False):
-                if kind is not None and _is_better(kind, types.get(formal.name)):
-                    types[formal.name] = kind
-            self._sweep(body, visible, imports, depth + 1)
-            inner = {**visible, **types}
-            results.append([inner.get(output.name) for output in body.output])
+        if node.op_type == "Loop":
+            body = next(iter(_bodies(node)))
+            return _joined(node, [self._infer_loop(node, body, visible, imports, depth)])
+        results = [
+            self._infer_body(body, _formal_types(node, body, visible), visible, imports, depth)
+            for body in _bodies(node)
+        ]
         return _joined(node, results)
+
+    def _infer_body(
+        self,
+        body: Any,
+        formal: Sequence[Type | None],
+        visible: Mapping[str, Type],
+        imports: Mapping[str, int],
+        depth: int,
+    ) -> list[Type | None]:
+        types = self._types(body)
+        for value, given in zip(body.input, formal, strict=False):
+            kind = given or self._formal.get((id(body), value.name))
+            if kind is not None and _is_better(kind, types.get(value.name)):
+                types[value.name] = kind
+        self._sweep(body, visible, imports, depth + 1)
+        inner = {**visible, **types}
+        return [inner.get(output.name) for output in body.output]
+
+    def _infer_loop(
+        self, node: Any, body: Any, visible: Mapping[str, Type], imports: Mapping[str, int], depth: int
+    ) -> list[Type | None]:
+        """What a Loop carries keeps the sizes that it has after a turn if it had them before."""
+        carried = [_surely_sized(visible.get(name)) for name in node.input[2:]]
+        before = {id(graph): dict(self._types(graph)) for graph in _walk(body)}
+        was_improved = self._improved
+        for _ in range(_LOOP_TRIALS):
+            results = self._infer_body(body, [*_TURN, *carried], visible, imports, depth)
+            kept = [_common(a, _surely_sized(b)) for a, b in zip(carried, results[1:], strict=False)]
+            if kept == carried[: len(kept)]:
+                return results
+            self._found.update({key: dict(types) for key, types in before.items()})
+            self._improved, carried = was_improved, kept
+        return self._infer_body(body, [*_TURN, *map(_without_dims, carried)], visible, imports, depth)
 
 
 def _formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Type | None]:
     actual = [visible.get(name) if name else None for name in node.input]
     match node.op_type:
-        case "Loop":
-            number, condition = TensorType(ElementType.INT64, Shape()), TensorType(ElementType.BOOL, Shape())
-            carried = [_without_dims(kind) for kind in actual[2:]]
-            return [number, condition, *carried]
         case "Scan":
             count = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
             states = len(actual) - count
@@ -250,6 +317,13 @@ def _formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Typ
             return [kind.element if isinstance(kind, SequenceType) else kind for kind in actual]
         case _:
             return [None] * len(body.input)
+
+
+def _surely_sized(kind: Type | None) -> Type | None:
+    """The type without sizes that inference only made up a name for: two of one name need not be equal."""
+    if isinstance(kind, TensorType) and kind.shape is not None:
+        return TensorType(kind.element_type, Shape(tuple(d if _weight(d) > 1 else None for d in kind.shape.dims)))
+    return kind
 
 
 def _without_dims(kind: Type | None) -> Type | None:
@@ -321,17 +395,9 @@ def _has_bodies(node: Any) -> bool:
     return any(a.HasField("g") or a.graphs for a in node.attribute)
 
 
-def _forget_declarations(root: Any) -> None:
-    """What the file says of inner values and outputs may be wrong, and is compared with the result later."""
-    for graph in _walk(root):
-        del graph.value_info[:]
-        for output in graph.output:
-            output.ClearField("type")
-
-
-def _adopt_types(ours: Any, theirs: Any) -> None:
+def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
     """Copy inferred types into the same graphs of our message; the messages themselves must stay the same objects."""
-    for mine, other in zip(_walk(ours), _walk(theirs), strict=True):
+    for mine, other in zip(ours, theirs, strict=True):
         del mine.value_info[:]
         mine.value_info.extend(other.value_info)
         for output, inferred in zip(mine.output, other.output, strict=True):
@@ -371,6 +437,18 @@ def _is_full(kind: Type | None) -> bool:
     return kind is not None
 
 
+def _is_partly_open(kind: Type | None) -> bool:
+    """Whether a size of a tensor has neither a number nor a name that someone gave it."""
+    return isinstance(kind, TensorType) and kind.shape is not None and any(_weight(d) < 2 for d in kind.shape.dims)
+
+
+def _weight(dim: Dimension) -> int:
+    """How much is known of a size: a number, a name, a name that onnx's inference made up, or nothing."""
+    if dim is None:
+        return 0
+    return 3 if isinstance(dim, int) else 1 if dim.startswith("unk__") else 2
+
+
 def _is_better(new: Type | None, old: Type | None) -> bool:
     if new is None:
         return False
@@ -378,7 +456,7 @@ def _is_better(new: Type | None, old: Type | None) -> bool:
         return True
     if isinstance(new, TensorType) and isinstance(old, TensorType) and new.shape is not None and old.shape is not None:
         same_rank = new.shape.rank == old.shape.rank
-        return same_rank and sum(d is not None for d in new.shape.dims) > sum(d is not None for d in old.shape.dims)
+        return same_rank and sum(map(_weight, new.shape.dims)) > sum(map(_weight, old.shape.dims))
     return False
 
 
@@ -386,26 +464,3 @@ def _pad(first: list[Any], second: list[Any], length: int) -> Iterator[tuple[Any
     first += [None] * (length - len(first))
     second += [None] * (length - len(second))
     return zip(first[:length], second[:length], strict=True)
-
-
-# -- types as JSON --------------------------------------------------------------------------------------------
-
-
-def to_json(kind: Type) -> Any:
-    """A type in the form the parent reads back with `from_json`."""
-    import base64
-
-    import onnx
-
-    proto = onnx.TypeProto()
-    write_type(proto, kind)
-    return base64.b64encode(proto.SerializeToString()).decode()
-
-
-def from_json(text: str) -> Type | None:
-    """The type that `to_json` wrote."""
-    import base64
-
-    from model.io.protobuf import TypeProto
-
-    return read_type(TypeProto.FromString(base64.b64decode(text)))

@@ -11,7 +11,7 @@ from model.edits.values import set_type
 from model.errors import ModelError
 from model.graph import Graph, Model, Value
 from model.isolation import run_isolated
-from model.passes.inference.child import from_json
+from model.passes.inference.reply import decode
 from model.progress import SILENT, Progress
 from model.tensors import Tensor
 from model.types import Shape, TensorType, Type
@@ -84,10 +84,9 @@ def answer(asked: Request, progress: Progress = SILENT, *, seconds: int = 120) -
     except ModelError as error:
         return Inferred(problem=str(error))
     found: dict[Value, Type] = {}
-    for types, values in zip(json.loads(reply), asked.values, strict=True):
-        for name, encoded in types.items():
-            kind = from_json(encoded)
-            if kind is not None and name in values:
+    for types, values in zip(decode(reply), asked.values, strict=True):
+        for name, kind in types.items():
+            if name in values:
                 found[values[name]] = kind
     return Inferred(found)
 

@@ -202,3 +202,53 @@ def test_a_declared_type_says_what_a_person_meant():
     found = infer(document.model)
     assert found.types[builders.value(document, "a")] == tensor("N", 4)
     assert list(disagreements(document.model, found)) == []
+
+
+def loop(body, *, inputs="float[2, 3] x, int64 n"):
+    """Types inside and behind a Loop that carries x."""
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g ({inputs}) => (float[A, B] y) {{
+            end = Loop(n, , x) <body = b (int64 i, bool c, float v) => (bool d, float w)
+                {{ d = Identity(c) {body} }}>
+            y = Identity(end)
+        }}
+    """
+    model = builders.model(text.replace("float v", "float[p, q] v").replace("float w", "float[r, s] w"))
+    found = infer(model)
+    assert found.problem == ""
+    return lambda name: found.types.get(builders.value(model, name))
+
+
+def test_what_a_loop_leaves_as_it_is_keeps_its_sizes():
+    types = loop("a = Relu(v) w = Neg(a)")
+    assert types("end") == tensor(2, 3)
+
+
+def test_what_a_loop_enlarges_has_no_size_in_that_direction():
+    types = loop("a = Relu(v) w = Concat <axis = 0> (a, a)")
+    assert types("a").shape.dims[1:] == (3,)
+    assert not isinstance(types("a").shape.dims[0], int)
+    assert not isinstance(types("end").shape.dims[0], int)
+
+
+def test_sizes_found_late_reach_what_follows():
+    types = inferred(
+        "a = my.own.Magic(x) s = Shape(a) k = Constant<value_ints: ints = [0]>() n = Gather(s, k) y = Expand(x, s)",
+        imports=', "my.own" : 1',
+        rules={"my.own::Magic": "same as input 0"},
+    )
+    assert types("s") == tensor(2, kind=ElementType.INT64)
+    assert types("n") == tensor(1, kind=ElementType.INT64)
+
+
+def test_only_distinct_types_are_written_in_the_answer():
+    from model.passes.inference.reply import decode, encode
+
+    graphs = [
+        {"a": tensor(1, "N", None), "b": tensor(1, "N", None), "c": TensorType(99)},
+        {"s": SequenceType(tensor(2)), "p": SparseTensorType(ElementType.FLOAT, Shape((3,)))},
+        {},
+    ]
+    assert list(decode(encode(graphs))) == graphs
+    assert len(encode([{str(i): tensor(1, 2, 3) for i in range(100)}])) < 1500
