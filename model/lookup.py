@@ -15,6 +15,8 @@ from model.graph import Graph, Node, Value
 _Thing = TypeVar("_Thing", Node, Value)
 _Holders = dict[str, _Thing | list[_Thing]]
 
+_BREATH = 256
+
 
 class Lookup:
     """The values and nodes of a tree of graphs by name, and whether every node comes after what it needs.
@@ -24,12 +26,13 @@ class Lookup:
 
     __slots__ = ("_nodes", "_root", "_sorted", "_values")
 
-    def __init__(self, root: Graph) -> None:
+    def __init__(self, root: Graph, *, empty: bool = False) -> None:
         self._root = root
         self._values: _Holders[Value] = {}
         self._nodes: _Holders[Node] = {}
         self._sorted: bool | None = None  # None: not known
-        self._graph_came(root)
+        if not empty:
+            self._graph_came(root)
 
     @classmethod
     def of(cls, graph: Graph) -> Lookup:
@@ -38,6 +41,23 @@ class Lookup:
         if root._lookup is None:
             root._lookup = cls(root)
         return root._lookup
+
+    @classmethod
+    def prepare(cls, graph: Graph) -> Iterator[None]:
+        """Make what `of` returns bit by bit, so that later questions cost nothing. No edit may come in between."""
+        root = graph.root
+        if root._lookup is not None and root._lookup._sorted is not None:
+            return
+        made = cls(root, empty=True)
+        yield from made._take_up(root)
+        made._sorted = True
+        for count, node in enumerate(_nodes_of(root)):
+            if not count % _BREATH:
+                yield
+            if not _is_in_place(node):
+                made._sorted = False
+                break
+        root._lookup = made
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -101,11 +121,18 @@ class Lookup:
             self._sorted = None
 
     def _graph_came(self, root: Graph) -> None:
+        for _ in self._take_up(root):
+            pass
+
+    def _take_up(self, root: Graph) -> Iterator[None]:
+        """Every name below a graph, with chances to go on with something else."""
         values, nodes = self._values, self._nodes
         for graph in root.walk():
             for value in (*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared):
                 _hold(values, value)
-            for node in graph.nodes:
+            for count, node in enumerate(graph.nodes):
+                if not count % _BREATH:
+                    yield
                 _hold(nodes, node)
                 for output in node.outputs:
                     if output is not None:

@@ -36,6 +36,7 @@ class Problems(QObject):
         self._checker: Checker | None = None
         self._typed: list[Problem] = []
         self._listed: list[Problem] = []
+        self._seen = -1  # the checker's revision that is listed
         self._started = False
         self._idle = QTimer(self, interval=_IDLE_MS)
         self._idle.timeout.connect(self._work)
@@ -80,9 +81,11 @@ class Problems(QObject):
         self._idle.start()
 
     def _work(self) -> None:
-        if self._checker is None or self._checker.work():
+        checker = self._checker
+        if checker is None or checker.work():
             self._idle.stop()
-        self._collect()
+        if checker is None or checker.finished or checker.revision != self._seen:
+            self._collect()
 
     def _compare_types(self) -> None:
         from model.checks.problem import Fix, warning
@@ -110,6 +113,7 @@ class Problems(QObject):
     def _collect(self) -> None:
         if self._checker is None:
             return
+        self._seen = self._checker.revision
         found = [*self._read(), *self._checker.problems, *self._typed]
         found.sort(key=lambda problem: _ORDER[problem.severity])
         if found != self._listed:

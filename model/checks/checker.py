@@ -10,8 +10,8 @@ from model.checks.models import check_properties
 from model.checks.nodes import check_node
 from model.checks.problem import Problem
 from model.document import Change, Document
-from model.graph import Graph, Node, Value
-from model.steps import SetAttribute, SetField, Step, touched
+from model.graph import Graph, Model, Node, TrainingInfo, Value
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, Step, touched
 
 
 class Checker:
@@ -25,12 +25,14 @@ class Checker:
         self._document = document
         self._listener = listener
         self._properties: list[Problem] = []
+        self._graphs: dict[Graph, None] = {}  # all of the model
         self._by_graph: dict[Graph, list[Problem]] = {}
         self._pending: dict[Graph, None] = {}
         self._running: Iterator[Problem | None] | None = None
         self._running_graph: Graph | None = None
         self._found: list[Problem] = []
         self._check_properties = True
+        self.revision = 0  # goes up whenever `problems` may be others
         self._end = document.subscribe(self._changed)
         self.check_all()
 
@@ -53,7 +55,7 @@ class Checker:
     def check_all(self) -> None:
         """Check everything anew."""
         self._check_properties = True
-        graphs = list(self._document.model.graphs())
+        graphs = self._graphs = dict.fromkeys(self._document.model.graphs())
         self._by_graph = {graph: self._by_graph.get(graph, []) for graph in graphs}
         self._stop_running()
         self._pending = dict.fromkeys(graphs)
@@ -64,6 +66,7 @@ class Checker:
         if self._check_properties:
             self._properties = list(check_properties(self._document.model))
             self._check_properties = False
+            self.revision += 1
         while time.perf_counter() < deadline:
             if self._running is None and not self._start_next():
                 self._listener()
@@ -95,6 +98,7 @@ class Checker:
             elif time.perf_counter() > deadline:
                 return
         self._by_graph[self._running_graph] = self._found
+        self.revision += 1
         self._stop_running()
 
     def _stop_running(self) -> None:
@@ -102,6 +106,7 @@ class Checker:
         self._running_graph = None
 
     def _changed(self, change: Change) -> None:
+        self.revision += 1
         if not all(_concerns_one_node(step) for step in change.steps):
             self._recheck_structure(change)
             return
@@ -113,7 +118,9 @@ class Checker:
 
     def _recheck_structure(self, change: Change) -> None:
         self._check_properties = True
-        graphs = set(self._document.model.graphs())
+        if any(map(_changes_graphs, change.steps, change.inverses)):
+            self._graphs = dict.fromkeys(self._document.model.graphs())
+        graphs = self._graphs
         self._by_graph = {graph: problems for graph, problems in self._by_graph.items() if graph in graphs}
         if self._running_graph is not None:
             self._pending[self._running_graph] = None
@@ -143,6 +150,20 @@ def _concerns_one_node(step: Step) -> bool:
     if isinstance(step, SetAttribute):
         return not step.node.bodies and not (step.attribute and step.attribute.graphs)
     return isinstance(step, SetField) and step.field in ("doc_string", "metadata")
+
+
+def _changes_graphs(step: Step, inverse: Step) -> bool:
+    """Whether graphs may have come or gone."""
+    match step:
+        case InsertNode() | RemoveNode():
+            return bool(step.node.bodies)
+        case SetAttribute():
+            before = inverse.attribute if isinstance(inverse, SetAttribute) else None
+            return any(a is not None and bool(a.graphs) for a in (before, step.attribute))
+        case SetField():
+            return isinstance(step.target, (Model, TrainingInfo))
+        case _:
+            return False
 
 
 def _graphs_of(target: object) -> Iterator[Graph]:

@@ -9,7 +9,8 @@ from model.checks.problem import Fix, Problem, error, info, warning
 from model.document import Transaction
 from model.edits.names import regenerate_node_names
 from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scope import dependencies, run_order, unique_name, upstream
+from model.lookup import Lookup
+from model.queries.scope import dependencies, names_taken, node_on_cycle, run_order, unique_name
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetInitializer
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType, Shape, TensorType
@@ -23,8 +24,13 @@ _TYPE_SINCE = {
 }  # fmt: skip
 
 
+#: Nodes or values between two chances for the caller to go on with something else.
+_BREATH = 64
+
+
 def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
     """Every rule broken in a graph and its nodes, not in its bodies. Yields None now and then, for a breath."""
+    yield from Lookup.prepare(graph)
     yield from _check_names(graph)
     yield from _check_order(graph)
     yield from _check_interface(graph, model)
@@ -32,15 +38,17 @@ def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
     imports: Mapping[str, int] = graph.opset_imports
     for count, node in enumerate(graph.nodes):
         yield from check_node(node, imports, model)
-        if not count % 64:
+        if not count % _BREATH:
             yield None
     yield from _check_dead(graph)
 
 
-def _check_names(graph: Graph) -> Iterator[Problem]:
+def _check_names(graph: Graph) -> Iterator[Problem | None]:
     outer = _outer_names(graph)
     seen: dict[str, Value] = {}
-    for value in graph.values():
+    for count, value in enumerate(graph.values()):
+        if not count % _BREATH:
+            yield None
         if not value.name:
             if value.producer is None:
                 yield error("value-name", "A graph input or initializer has no name", value, "Every value needs one.")
@@ -65,10 +73,12 @@ def _check_names(graph: Graph) -> Iterator[Problem]:
     yield from _check_node_names(graph)
 
 
-def _check_node_names(graph: Graph) -> Iterator[Problem]:
+def _check_node_names(graph: Graph) -> Iterator[Problem | None]:
     seen: dict[str, Node] = {}
     model = graph.model
-    for node in graph.nodes:
+    for count, node in enumerate(graph.nodes):
+        if not count % _BREATH:
+            yield None
         if node.name and seen.setdefault(node.name, node) is not node:
             fix = None
             if model is not None:
@@ -94,24 +104,25 @@ def _outer_names(graph: Graph) -> set[str]:
 
 def _rename(graph: Graph, value: Value) -> Fix:
     def apply(edit: Transaction) -> None:
-        taken = {v.name for level in graph.root.walk() for v in level.values()}
-        edit.do(SetField(value, "name", unique_name(value.name, taken)))
+        edit.do(SetField(value, "name", unique_name(value.name, names_taken(graph))))
 
     return Fix(f"Rename the second {value.name}", apply)
 
 
-def _check_order(graph: Graph) -> Iterator[Problem]:
+def _check_order(graph: Graph) -> Iterator[Problem | None]:
+    if Lookup.of(graph).is_sorted:
+        return
     done: set[Node] = set()
     late: list[Node] = []
-    for node in graph.nodes:
+    for count, node in enumerate(graph.nodes):
+        if not count % _BREATH:
+            yield None
         if any(v.graph is graph and v.producer is not None and v.producer not in done for v in dependencies(node)):
             late.append(node)
         done.add(node)
-    if not late:
-        return
-    cyclic = [n for n in late if any(v.producer is n or _depends(v, n, graph) for v in dependencies(n))]
-    if cyclic:
-        yield error("cycle", f"{cyclic[0].title} depends on itself", cyclic[0], "A graph must have no cycles.")
+    cyclic = node_on_cycle(graph) if late else None
+    if cyclic is not None:
+        yield error("cycle", f"{cyclic.title} depends on itself", cyclic, "A graph must have no cycles.")
         return
     for node in late:
         yield error(
@@ -121,10 +132,6 @@ def _check_order(graph: Graph) -> Iterator[Problem]:
             "Nodes must be in topological order.",
             Fix("Sort the nodes", lambda edit: sort_nodes(edit, graph)),
         )
-
-
-def _depends(value: Value, node: Node, graph: Graph) -> bool:
-    return value.graph is graph and value.producer is not None and node in upstream([value.producer], graph)
 
 
 def sort_nodes(edit: Transaction, graph: Graph) -> None:
@@ -237,21 +244,18 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
         )
 
 
-def _check_dead(graph: Graph) -> Iterator[Problem]:
+def _check_dead(graph: Graph) -> Iterator[Problem | None]:
     """Nodes none of whose results reach an output of the graph."""
     if not graph.outputs:
         return
-    roots = [v.producer for v in graph.outputs if v.producer is not None]
-    bodies_use = [
-        v.producer
-        for node in graph.nodes
-        if node.bodies
-        for v in dependencies(node)
-        if v.producer is not None and v.graph is graph and node.graph is graph
-    ]
-    alive = upstream(roots, graph)
-    if bodies_use:
-        alive = upstream(alive, graph)
+    alive = {v.producer for v in graph.outputs if v.producer is not None}
+    pending = list(alive)
+    while pending:
+        if not len(alive) % _BREATH:
+            yield None
+        needed = {v.producer for v in dependencies(pending.pop()) if v.producer is not None and v.graph is graph}
+        pending.extend(needed - alive)
+        alive |= needed
     for node in graph.nodes:
         if node not in alive:
             yield info(

@@ -203,6 +203,27 @@ def run_order(graph: Graph) -> list[Node]:
     return order
 
 
+def node_on_cycle(graph: Graph) -> Node | None:
+    """A node of the graph that depends on itself; None when none does. Cost: as `run_order`."""
+    order = run_order(graph)
+    ordered: set[Node] = set()
+    for node in order:
+        if not _producers(node, graph) <= ordered:
+            break
+        ordered.add(node)
+    if len(ordered) == len(order):
+        return None
+    node, passed = order[len(ordered)], set(ordered)
+    while node not in passed:  # each of those left needs another of them, so going back meets one twice
+        passed.add(node)
+        node = next(p for p in _producers(node, graph) if p not in ordered)
+    return node
+
+
+def _producers(node: Node, graph: Graph) -> set[Node]:
+    return {v.producer for v in dependencies(node) if v.producer is not None and v.producer.graph is graph}
+
+
 def _is_sorted(nodes: list[Node], followers: dict[Node, list[Node]]) -> bool:
     position = {node: i for i, node in enumerate(nodes)}
     return all(position[f] > position[node] for node, fs in followers.items() for f in fs)

@@ -6,10 +6,11 @@ import pytest
 
 from model.attributes import make_attribute
 from model.checks import Checker, check_model
+from model.checks.graphs import check_graph
 from model.edits import nodes, values
-from model.graph import Node, Value
+from model.graph import Graph, Model, Node, Value
 from model.io.read import load
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput, SetInputs
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphOutputs, SetInput, SetInputs
 from tests.model import builders
 
 
@@ -183,3 +184,44 @@ def test_incremental_checks_agree_with_checking_anew(text):
     while document.undo():
         expected = {(p.rule, p.message) for p in check_model(document.model)}
         assert {(p.rule, p.message) for p in checker.run()} == expected
+
+
+def test_a_node_named_for_a_cycle_is_on_it():
+    graph = Graph("g")
+    first, second, after = (Node("Relu", (None,), (Value(n),), name=n) for n in "abc")
+    for node in (after, first, second):
+        InsertNode(graph, node).apply()
+    SetInput(after, 0, second.outputs[0]).apply()
+    SetInput(first, 0, second.outputs[0]).apply()
+    SetInput(second, 0, first.outputs[0]).apply()
+    SetGraphOutputs(graph, (after.outputs[0],)).apply()
+    (cycle,) = [p for p in check_model(Model(graph, opset=21)) if p.rule == "cycle"]
+    assert cycle.place in (first, second)
+
+
+def test_the_checker_breathes_on_a_large_graph():
+    graph = Graph("g")
+    value = Value("x", None, graph)
+    for number in range(5000):
+        node = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
+        InsertNode(graph, node).apply()
+        value = node.outputs[0]
+    SetGraphOutputs(graph, (value,)).apply()
+    breaths = sum(problem is None for problem in check_graph(graph, Model(graph, opset=21)))
+    assert breaths >= 4 * 5000 // 64  # names of values and of nodes, the rules of each node, dead nodes
+
+
+def test_bodies_that_come_and_go_are_checked_and_forgotten():
+    document = builders.document(builders.BRANCHES)
+    checker = Checker(document)
+    checker.run()
+    holder = next(n for n in document.model.graph.nodes if n.bodies)
+    body = holder.bodies[0]
+    with document.edit("Break") as edit:
+        edit.do(InsertNode(body, Node("Relu", (), (Value("lonely"),), name="lonely")))
+    assert any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(holder))
+    assert not any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
+    document.undo()
+    assert any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))

@@ -45,7 +45,11 @@ class OutlinePanel(Panel):
         workspace.changes.model_changed.connect(self._on_model)
 
     def _on_nodes(self, nodes: set[Node]) -> None:
+        self._following = True  # a view whose current row goes chooses another by itself
         self.model.follow(nodes)
+        if self.workspace.selection.current is None:
+            self.tree.clearSelection()
+        self._following = False
         self._follow()
 
     def _on_model(self) -> None:

@@ -147,6 +147,17 @@ def test_any_edits_leave_the_outline_right(blocks, seed):
     assert_right(blocks)
 
 
+def test_a_row_that_goes_leaves_nothing_chosen(blocks):
+    document, selection = blocks.workspace.document, blocks.workspace.selection
+    node = next(n for n in document.model.graph.nodes if n.name == "free4")
+    blocks.tree.setCurrentIndex(blocks.model.index_of(node))
+    assert selection.items == (node,)
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, [node])
+    assert selection.items == ()
+    assert not blocks.tree.selectionModel().selectedIndexes()
+
+
 def test_very_many_at_once_are_made_anew(blocks):
     document = blocks.workspace.document
     list(rows(blocks.model))
