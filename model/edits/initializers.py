@@ -37,11 +37,7 @@ def put_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor |
 
 
 def _constant_node(graph: Graph, output: Value, tensor: Tensor | SparseTensor) -> Node:
-    attribute = (
-        Attribute("sparse_value", AttributeKind.SPARSE_TENSOR, tensor)
-        if isinstance(tensor, SparseTensor)
-        else Attribute("value", AttributeKind.TENSOR, tensor)
-    )
+    attribute = _value_attribute(tensor)
     name = unique_name(f"Constant_{output.name}", node_names(graph))
     return Node("Constant", (), (output,), name=name, attributes={attribute.name: attribute})
 
@@ -65,7 +61,7 @@ def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -
     graph = _graph_of(value)
     edit.do(SetInitializer(graph, value, tensor))
     declared = value.type
-    if isinstance(declared, TensorType) and isinstance(tensor, Tensor):
+    if isinstance(declared, TensorType):
         dims = declared.shape.dims if declared.shape is not None else tensor.shape
         fits = len(dims) == len(tensor.shape) and all(
             not isinstance(d, int) or d == n for d, n in zip(dims, tensor.shape, strict=True)
@@ -215,9 +211,16 @@ def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
     return None
 
 
-def set_constant_tensor(edit: Transaction, node: Node, tensor: Tensor) -> None:
-    """Replace the value of a Constant node; whatever attribute held it gives way to `value`."""
+def set_constant_tensor(edit: Transaction, node: Node, tensor: Tensor | SparseTensor) -> None:
+    """Replace the value of a Constant node; whatever attribute held it gives way to `value` or `sparse_value`."""
     for name in list(node.attributes):
         if name.startswith("value") or name == "sparse_value":
             edit.do(SetAttribute(node, name, None))
-    edit.do(SetAttribute(node, "value", Attribute("value", AttributeKind.TENSOR, tensor)))
+    attribute = _value_attribute(tensor)
+    edit.do(SetAttribute(node, attribute.name, attribute))
+
+
+def _value_attribute(tensor: Tensor | SparseTensor) -> Attribute:
+    if isinstance(tensor, SparseTensor):
+        return Attribute("sparse_value", AttributeKind.SPARSE_TENSOR, tensor)
+    return Attribute("value", AttributeKind.TENSOR, tensor)

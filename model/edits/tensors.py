@@ -16,7 +16,13 @@ import numpy as np
 from model.attributes import Attribute, AttributeKind
 from model.document import Transaction
 from model.edits.expressions import Expression
-from model.edits.initializers import ConversionReport, constant_tensor, convert, set_constant_tensor, set_tensor
+from model.edits.initializers import (
+    ConversionReport,
+    constant_tensor,
+    convert,
+    set_constant_tensor,
+    set_tensor,
+)
 from model.elements import fit, parse_element
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -64,9 +70,6 @@ def put(edit: Transaction, place: Place, tensor: Tensor | SparseTensor) -> None:
         set_tensor(edit, owner, tensor)
     elif place.attribute:
         _put_attribute(edit, owner, place, tensor)
-    elif isinstance(tensor, SparseTensor):
-        attribute = Attribute("sparse_value", AttributeKind.SPARSE_TENSOR, tensor)
-        edit.do(SetAttribute(owner, "sparse_value", attribute))
     else:
         set_constant_tensor(edit, owner, tensor)
         _declare(edit, owner, tensor)
@@ -76,17 +79,24 @@ def _put_attribute(edit: Transaction, node: Node, place: Place, tensor: Tensor |
     old = node.attributes.get(place.attribute)
     if old is None:
         raise ModelError(f"{node.title} has no attribute {place.attribute}", "It was removed.", node)
+    kind = AttributeKind.SPARSE_TENSOR if isinstance(tensor, SparseTensor) else AttributeKind.TENSOR
+    if kind is not old.kind.element and node.op_type == "Constant" and not node.domain:
+        put(edit, Place(node), tensor)
+        return
     value: Any = tensor
     if place.index is not None:
+        if kind is not old.kind.element:
+            raise ModelError(f"{place.attribute} holds {old.kind.name.lower()}", "A list holds one kind.", node)
+        kind = old.kind
         if not isinstance(old.value, tuple) or place.index >= len(old.value):
             raise ModelError(f"{place.attribute} of {node.title} has no tensor {place.index}", "", node)
         value = (*old.value[: place.index], tensor, *old.value[place.index + 1 :])
-    edit.do(SetAttribute(node, old.name, Attribute(old.name, old.kind, value, old.doc_string, "", old.source)))
-    if node.op_type == "Constant" and not node.domain and isinstance(tensor, Tensor):
+    edit.do(SetAttribute(node, old.name, Attribute(old.name, kind, value, old.doc_string, "", old.source)))
+    if node.op_type == "Constant" and not node.domain:
         _declare(edit, node, tensor)
 
 
-def _declare(edit: Transaction, constant: Node, tensor: Tensor) -> None:
+def _declare(edit: Transaction, constant: Node, tensor: Tensor | SparseTensor) -> None:
     output = constant.outputs[0] if constant.outputs else None
     if output is None or not isinstance(output.type, TensorType):
         return

@@ -87,6 +87,7 @@ def _present(
         row.note = str(attribute.value)
     if schema is not None and known is None and schema.is_signature_known:
         row.style, row.note = "warning", f"{row.note} · unknown to {schema.name}"
+        row.tip = f"{display(schema.name, 80)} has no attribute of this name in the opset that is imported."
     elif known is not None and known.kind is not attribute.kind:
         row.style, row.note = "error", f"{row.note}, expected {kind_text(known.kind)}"
     row.field = _field(node, attribute, known, open_list)

@@ -67,7 +67,8 @@ def _joined(workspace: Workspace, lists: list[list[Row]]) -> list[Row]:
 def _join(workspace: Workspace, same: list[Row]) -> Row:
     first = same[0]
     row = Row(first.key, first.label, first.text, first.note, first.style, first.mono, first.middle)
-    row.help, row.expanded, row.bars = first.help, first.expanded, ()
+    row.help = first.help if all(other.help == first.help for other in same) else None
+    row.expanded = first.expanded
     if any(other.text != first.text or other.style != first.style for other in same):
         counts = Counter(other.text for other in same)
         row.text = f"{len(counts)} different" if first.style != "section" else ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.edits import tensors
+from model.edits import sparse, tensors
 from model.edits.initializers import ConversionReport
 from model.edits.tensors import Place, Region
 from model.errors import ModelError
@@ -50,7 +51,7 @@ class TensorEditing:
 
     def _apply(self, title: str, place: Place, held: Held, work: Callable[[], Held], refused: Refused | None) -> None:
         """Work out the new tensor, then set it as one edit."""
-        if held.nbytes <= _AT_ONCE:
+        if _cost(held) <= _AT_ONCE:
             try:
                 made = work()
             except ModelError as error:
@@ -99,33 +100,34 @@ class TensorEditing:
 
     def fill(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
         """Some parts, or all, with one value."""
-        place, held = self._dense()
+        place, held = self._held()
         part = "part of " if regions else ""
         self._apply(
             f"Fill {part}{self.name()} with {display(text, 30)}", place, held,
-            lambda: tensors.fill(held, regions, text), refused,
+            lambda: _changed(held, lambda tensor: tensors.fill(tensor, regions, text)), refused,
         )  # fmt: skip
 
     def compute(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
         """An expression on some parts, or on all."""
-        place, held = self._dense()
+        place, held = self._held()
 
-        def work() -> Held:
-            made, rounded = tensors.compute(held, text, regions)
+        def compute(tensor: Tensor) -> Tensor:
+            made, rounded = tensors.compute(tensor, text, regions)
             if rounded:
                 lost.append(rounded)
             return made
 
         lost: list[int] = []
         part = " on a part of" if regions else " on"
-        self._apply(f"Apply {display(text, 40)}{part} {self.name()}", place, held, work, refused)
+        title = f"Apply {display(text, 40)}{part} {self.name()}"
+        self._apply(title, place, held, lambda: _changed(held, compute), refused)
         if lost:
             detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
             self._workspace.message("info", f"{self.name()} was changed", detail)
 
     def paste(self, text: str, which: Slice, row: int, column: int, refused: Refused | None = None) -> None:
         """A block of texts from a cell on; into a vector, one after the other."""
-        place, held = self._dense()
+        place, held = self._held()
         strings = held.element_type is ElementType.STRING
         rows = [line.split("\t") for line in text.splitlines()] if strings else tensors.read_block(text)
         height, width = which.size(held.shape)
@@ -142,8 +144,10 @@ class TensorEditing:
                 block = f"{len(rows)}×{max(map(len, rows))}"
                 raise ModelError(f"The block of {block} does not fit", f"The plane shown is {height}×{width}.")
             if which.wrap:
-                return tensors.paste(held, rows, lambda _r, c: (start + c,))
-            return tensors.paste(held, rows, lambda r, c: which.index(row + r, column + c))
+                return _changed(held, lambda tensor: tensors.paste(tensor, rows, lambda _r, c: (start + c,)))
+            return _changed(
+                held, lambda tensor: tensors.paste(tensor, rows, lambda r, c: which.index(row + r, column + c))
+            )
 
         count = sum(map(len, rows))
         self._apply(f"Paste {plural(count, 'value')} into {self.name()}", place, held, work, refused)
@@ -152,19 +156,27 @@ class TensorEditing:
 
     def reshape(self, text: str, refused: Refused | None = None) -> None:
         """Another shape, as typed: numbers with × x , or blanks between them; ``scalar`` for none."""
-        place, held = self._dense()
+        place, held = self._held()
         shape = parse_shape(text)
-        title = f"Change the shape of {self.name()} to {shape_text(shape)}"
-        self._apply(title, place, held, lambda: tensors.reshape(held, shape), refused)
+
+        def work() -> Held:
+            return sparse.reshape(held, shape) if isinstance(held, SparseTensor) else tensors.reshape(held, shape)
+
+        self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", place, held, work, refused)
 
     def retype(
         self, kind: ElementType, confirm: Callable[[str, Callable[[], object]], object], refused: Refused | None = None
     ) -> None:
         """Another element type; when that loses anything, `confirm(report, go_on)` is asked first."""
-        place, held = self._dense()
+        place, held = self._held()
         title = f"Change {self.name()} to {kind.text}"
 
-        def done(found: tuple[Tensor, ConversionReport]) -> None:
+        def work() -> tuple[Held, ConversionReport]:
+            if isinstance(held, SparseTensor):
+                return sparse.retype(held, kind, _cast)
+            return tensors.retype(held, kind, _cast)
+
+        def done(found: tuple[Held, ConversionReport]) -> None:
             made, report = found
             if report.changed:
                 confirm(loss_text(report, held.element_type, kind), lambda: self._put(title, place, held, made))
@@ -175,7 +187,7 @@ class TensorEditing:
             if isinstance(error, ModelError):
                 (refused or self._workspace.report)(error)
 
-        self._workspace.jobs.start(title, lambda _: tensors.retype(held, kind, _cast), done=done, failed=failed)
+        self._workspace.jobs.start(title, lambda _: work(), done=done, failed=failed)
 
     def store(self, *, external: bool) -> None:
         """In a data file beside the model, or inside it, from the next save on."""
@@ -190,6 +202,20 @@ class TensorEditing:
         place, held = self._held()
         if isinstance(held, SparseTensor):
             self._apply(f"Make {self.name()} dense", place, held, lambda: tensors.to_dense(held), None)
+
+    def can_be_sparse(self) -> bool:
+        """Whether the tensor may be stored as its elements that are not zero: constants of numbers may."""
+        subject = self.subject
+        if subject is None or subject.target.place is None or not isinstance(subject.held, Tensor):
+            return False
+        owner = subject.target.place.owner
+        is_constant = isinstance(owner, Value) or (owner.op_type == "Constant" and not owner.domain)
+        return is_constant and subject.element_type is not ElementType.STRING
+
+    def make_sparse(self) -> None:
+        """The same values as a sparse tensor, which stores no zeros."""
+        place, held = self._dense()
+        self._apply(f"Make {self.name()} sparse", place, held, lambda: tensors.to_sparse(held), None)
 
     def import_file(self, path: Path, refused: Refused | None = None) -> None:
         """The values of a file, with its shape and element type."""
@@ -215,6 +241,16 @@ class TensorEditing:
             lambda _: write_array(path, tensor),
             done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
         )
+
+
+def _cost(held: Held) -> int:
+    """Bytes that an edit may go through: of a sparse tensor, those of the dense one."""
+    return max(held.nbytes, 8 * prod(held.shape)) if isinstance(held, SparseTensor) else held.nbytes
+
+
+def _changed(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
+    """An edit of dense tensors, on a tensor of either kind."""
+    return sparse.on_dense(held, change) if isinstance(held, SparseTensor) else change(held)
 
 
 def _same_constant(place: Place, held: Held) -> bool:

@@ -43,8 +43,9 @@ class TensorMenu(QMenu):
         if subject is None:
             return
         dense = isinstance(subject.held, Tensor) and subject.editable
+        sparse = isinstance(subject.held, SparseTensor) and subject.editable
         numeric = subject.element_type is not ElementType.STRING
-        if dense:
+        if dense or sparse:
             self._add("&Fill…", self.ask_fill)
             if numeric:
                 self._add("&Expression…", self.ask_expression, "x*0.5, clip(x, 0, 1), where(x < 0, 0, x)")
@@ -54,10 +55,12 @@ class TensorMenu(QMenu):
                 action = types.addAction(kind.text)
                 action.setEnabled(kind != subject.element_type)
                 action.triggered.connect(lambda _=False, k=kind: self.change_type(k))
-            self._storage(subject.held)
-            self.addSeparator()
-        if isinstance(subject.held, SparseTensor) and subject.editable:
-            self._add("Make &Dense", self._pane.editing.make_dense)
+            if isinstance(subject.held, Tensor):
+                self._storage(subject.held)
+            if sparse:
+                self._add("Make &Dense", self._pane.editing.make_dense)
+            elif self._pane.editing.can_be_sparse():
+                self._add("Make S&parse", self._pane.editing.make_sparse, "Stores no zeros")
             self.addSeparator()
         if dense:
             self._add("&Import…", self.ask_import, "From .npy, .npz, .pb, raw bytes, CSV or PNG")

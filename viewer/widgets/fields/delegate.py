@@ -34,6 +34,7 @@ Index = QModelIndex | QPersistentModelIndex
 ICON = 14
 _GAP = 6
 _TEXT_LINES = 7
+_EMPTY = "–"  # where a text may be written
 _ALWAYS = ("add", "go")  # the buttons that show without the pointer, when they are the last
 
 
@@ -94,7 +95,9 @@ class RowDelegate(QStyledItemDelegate):
     def _paint_label(self, painter: QPainter, rect: QRect, row: Row, colors: Theme) -> None:
         painter.setPen(colors.muted)
         painter.setFont(self._tree.font())
-        self._draw(painter, rect.adjusted(2, 0, -_GAP, 0), row.label, Qt.TextElideMode.ElideMiddle)
+        named = row.label_field is not None or row.middle or row.label == row.key  # names differ at their ends
+        mode = Qt.TextElideMode.ElideMiddle if named else Qt.TextElideMode.ElideRight
+        self._draw(painter, rect.adjusted(2, 0, -_GAP, 0), row.label, mode)
 
     def _paint_value(self, painter: QPainter, rect: QRect, row: Row, colors: Theme, *, hovered: bool) -> None:
         area = rect.adjusted(4, 0, -4, 0)
@@ -110,15 +113,16 @@ class RowDelegate(QStyledItemDelegate):
         if row.note:
             wanted = metrics.horizontalAdvance(row.note) + 2
             free = area.width() - metrics.horizontalAdvance(row.text) - _GAP
-            note_width = min(wanted, max(free, area.width() // 2))
+            note_width = min(wanted, max(free, area.width() // 3))
             note = QRect(area.right() - note_width + 1, area.top(), note_width, area.height())
             painter.setPen(colors.muted)
             self._draw(painter, note, row.note, Qt.TextElideMode.ElideRight)
             area.setRight(note.left() - _GAP)
         pen = {"muted": colors.muted, "error": colors.error, "warning": colors.warning}.get(row.style, colors.text)
-        painter.setPen(pen)
+        empty = not row.text and row.field is not None
+        painter.setPen(colors.muted if empty else pen)
         mode = Qt.TextElideMode.ElideMiddle if row.middle else Qt.TextElideMode.ElideRight
-        self._draw(painter, area, row.text, mode)
+        self._draw(painter, area, _EMPTY if empty else row.text, mode)
 
     def _draw(self, painter: QPainter, area: QRect, text: str, mode: Qt.TextElideMode) -> None:
         if text and area.width() > 8:
