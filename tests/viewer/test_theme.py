@@ -13,7 +13,20 @@ TEXT_ON_BACKGROUND = [
     ("text", "window"), ("text", "panel"), ("text", "alternate"), ("text", "canvas"), ("text", "node"),
     ("text", "endpoint"), ("text", "label"), ("text", "hover"), ("text", "match"), ("text", "group"),
     ("muted", "window"), ("muted", "panel"), ("muted", "alternate"), ("muted", "canvas"), ("muted", "node"),
-    ("accent_text", "accent"), ("accent", "panel"), ("warning", "panel"), ("error", "panel"), ("changed", "node"),
+    ("muted", "endpoint"), ("muted", "group"), ("muted", "label"), ("muted", "hover"),
+    ("accent_text", "accent"), ("accent", "panel"), ("accent", "window"), ("accent", "canvas"), ("changed", "node"),
+    ("warning", "panel"), ("warning", "window"), ("error", "panel"), ("error", "window"), ("error", "canvas"),
+]  # fmt: skip
+#: Lines and marks that say something have to stand out, if less than text.
+DRAWN_ON_BACKGROUND = [
+    ("edge", "canvas"), ("edge", "group"), ("accent", "canvas"), ("accent", "node"), ("accent", "window"),
+    ("error", "canvas"), ("changed", "canvas"),
+]  # fmt: skip
+#: What widgets write with which colour of the palette on which.
+PALETTE_TEXT = [
+    ("WindowText", "Window"), ("Text", "Base"), ("Text", "AlternateBase"), ("ButtonText", "Button"),
+    ("ToolTipText", "ToolTipBase"), ("PlaceholderText", "Base"), ("PlaceholderText", "Window"),
+    ("HighlightedText", "Highlight"), ("Link", "Base"), ("Link", "Window"), ("LinkVisited", "Base"),
 ]  # fmt: skip
 
 
@@ -33,6 +46,21 @@ def contrast(a: QColor, b: QColor) -> float:
 def test_text_can_be_read(name, text, background):
     colors = load_theme(name)
     assert contrast(getattr(colors, text), getattr(colors, background)) >= 4.5
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize(("drawn", "background"), DRAWN_ON_BACKGROUND)
+def test_lines_and_marks_stand_out(name, drawn, background):
+    colors = load_theme(name)
+    assert contrast(getattr(colors, drawn), getattr(colors, background)) >= 3.0
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize("group", [QPalette.ColorGroup.Active, QPalette.ColorGroup.Inactive])
+def test_text_of_widgets_can_be_read(name, group):
+    made = palette(load_theme(name))
+    ratios = {pair: contrast(*(made.color(group, QPalette.ColorRole[role]) for role in pair)) for pair in PALETTE_TEXT}
+    assert {pair: ratio for pair, ratio in ratios.items() if ratio < 4.5} == {}
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])

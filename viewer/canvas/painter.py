@@ -373,7 +373,7 @@ class ScenePainter:
         """What a run says of a value: what is wrong, an outline, words; left to right from x."""
         theme, fonts = self._theme, self._fonts
         if note.alarm:
-            self._text(painter, x, line, note.alarm, Style.LABEL, theme.stale if note.stale else theme.error)
+            self._text(painter, x, line, note.alarm, Style.LABEL, theme.muted if note.stale else theme.error)
             x += fonts.width(note.alarm, Style.LABEL) + notes.SPACE
         if note.bars:
             high = np.array(note.bars) * notes.HEIGHT

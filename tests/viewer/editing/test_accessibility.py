@@ -1,0 +1,152 @@
+"""What screen readers and people without a mouse get: every control has a name and can be reached."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QLineEdit,
+    QMenuBar,
+    QPlainTextEdit,
+    QScrollBar,
+    QTabBar,
+    QTabWidget,
+    QToolBar,
+    QWidget,
+)
+
+from tests.model import builders
+from viewer.actions import actions
+from viewer.panels import PANELS
+from viewer.widgets.choice_popup import ChoicePopup
+from viewer.widgets.operator_palette import OperatorPalette
+
+_CONTROLS = (
+    QAbstractButton, QLineEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider, QPlainTextEdit,
+)  # fmt: skip
+_ELSEWHERE = {"file.quit", "view.full_screen", "file.close", "file.close_all"}
+
+
+@pytest.fixture(autouse=True)
+def no_system_dialogs(monkeypatch):
+    """Nobody chooses a file."""
+    for name in ("getOpenFileNames", "getOpenFileName", "getSaveFileName"):
+        empty = [] if name.endswith("s") else ""
+        monkeypatch.setattr(QFileDialog, name, lambda *_, empty=empty, **__: (empty, ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, **__: "")
+    monkeypatch.setattr("PySide6.QtGui.QDesktopServices.openUrl", lambda _: True)
+
+
+def controls(root: QWidget) -> list[QWidget]:
+    """The controls that can be seen in a widget; parts of one control, such as a spin box's field, belong to it."""
+    return [
+        child
+        for child in root.findChildren(QWidget)
+        if isinstance(child, _CONTROLS)
+        and child.isVisibleTo(root)
+        and not isinstance(child, QScrollBar)
+        and not isinstance(child.parent(), (QAbstractSpinBox, QComboBox, QTabBar, QMenuBar, QLineEdit))
+        and not (isinstance(child.parent(), QAbstractItemView) and isinstance(child, QAbstractButton))  # table corner
+        and not child.objectName().startswith("qt_")
+        and type(child).__name__ not in ("QHeaderView", "QComboBoxListView", "QDockWidgetTitleButton")
+    ]
+
+
+def name_of(widget: QWidget) -> str:
+    """What a screen reader says."""
+    interface = QAccessible.queryAccessibleInterface(widget)
+    return interface.text(QAccessible.Text.Name).strip() if interface is not None else ""
+
+
+def described(widget: QWidget) -> str:
+    """Enough to find the control in the source."""
+    chain = []
+    while widget is not None and len(chain) < 4:
+        chain.append(type(widget).__name__)
+        widget = widget.parentWidget()
+    return " in ".join(chain)
+
+
+def unreachable(widget: QWidget) -> bool:
+    """Whether the keyboard cannot get there.
+
+    Buttons of tool bars and tabs are actions with shortcuts too; the list of a popup is walked from its field.
+    """
+    parent = widget.parentWidget()
+    if isinstance(parent, (QToolBar, QTabBar, QTabWidget, ChoicePopup, OperatorPalette)):
+        return False
+    return not widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+
+
+def show_all(desk):
+    """A model with bodies and functions, and everything there is to see of it."""
+    first = desk.window.tabs()[0]
+    desk.open(builders.BRANCHES)
+    desk.window.remove_tab(first)
+
+
+@pytest.mark.parametrize("info", PANELS, ids=lambda info: info.id)
+def test_every_control_of_a_panel_has_a_name_and_can_be_reached(desk, info):
+    show_all(desk)
+    panel = desk.window.docks.open(info.id) or desk.window.docks.panel(info.id)
+    nameless, stranded, seen = set(), set(), set()
+    model = desk.document.model
+    for item in (desk.node("double"), desk.node("choose"), desk.value("w"), desk.value("x"), model, model.graph):
+        desk.select(item)
+        QApplication.processEvents()
+        for control in controls(panel):
+            seen.add(type(control))
+            if not name_of(control):
+                nameless.add(described(control))
+            if unreachable(control):
+                stranded.add(f"{name_of(control)}: {described(control)}")
+    assert seen, "nothing was looked at"
+    assert nameless == set()
+    assert stranded == set()
+
+
+def test_every_control_of_the_window_has_a_name(desk):
+    show_all(desk)
+    desk.workspace.message("warning", "Something", "to read", desk.node("double"), choices=(("Do it", lambda: None),))
+    QApplication.processEvents()
+    assert {described(control) for control in controls(desk.window) if not name_of(control)} == set()
+
+
+@pytest.mark.parametrize("kind", ["node", "value", "graph"])
+def test_every_control_of_a_dialog_has_a_name_and_can_be_reached(desk, kind):
+    show_all(desk)
+    tab = desk.window.tab
+    nameless, stranded, seen = set(), set(), 0
+    for one in actions():
+        if one.id in _ELSEWHERE or one.id.startswith(("run.", "panel.", "file.recent", "file.open")):
+            continue
+        for other in desk.window.tabs():
+            if other is not tab:
+                desk.window.remove_tab(other)
+        desk.document.go_to(desk.document.root)
+        desk.workspace.show(desk.document.model.graph)
+        subject = {"node": desk.node("double"), "value": desk.value("d"), "graph": desk.document.model.graph}[kind]
+        desk.select(subject)
+        before = set(QApplication.topLevelWidgets())
+        desk.run(one.id)
+        for dialog in set(QApplication.topLevelWidgets()) - before:
+            if not dialog.isVisible():
+                continue
+            seen += 1
+            for control in controls(dialog):
+                if not name_of(control):
+                    nameless.add(f"{one.id}: {described(control)}")
+                if unreachable(control):
+                    stranded.add(f"{one.id}: {name_of(control)}: {described(control)}")
+            dialog.close()
+    assert seen > 3
+    assert nameless == set()
+    assert stranded == set()
