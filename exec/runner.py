@@ -40,6 +40,10 @@ class Finished(NamedTuple):
     failure: Failure | None
 
 
+#: Elements numpy goes through at a time where an operand is converted or repeated along shorter rows than this: small
+#: enough for the first-level cache. With its default of 8192, one value added to each row takes twice as long.
+_BUFFER = 256
+
 #: Seconds that so many steps are expected to take, and all of them.
 Estimate = Callable[[int], tuple[float, float]]
 
@@ -101,7 +105,8 @@ class Run:
         self._connect(self.plan, self.slots)
         self._gaps[len(self.stamps)] = time.perf_counter()
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # which gives back the buffer size too
+                np.setbufsize(_BUFFER)
                 if not self.dead and end == len(self.code):
                     self._fast()
                 while len(self.stamps) < end and not self.stopped:
