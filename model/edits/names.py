@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from model import schemas
 from model.document import Transaction
 from model.edits.nodes import change_operator
 from model.errors import ModelError
@@ -172,3 +173,36 @@ def regenerate_value_names(edit: Transaction, model: Model) -> int:
                         edit.do(SetField(value, "name", wanted))
                         count += 1
     return count
+
+
+def regenerate_initializer_names(edit: Transaction, model: Model) -> int:
+    """Name initializers after the first node that uses them and what they are to it; those that are inputs keep theirs.
+
+    Returns how many changed.
+    """
+    count = 0
+    for root in model.root_graphs():
+        taken = names_taken(root)
+        for graph in root.walk():
+            for value in list(graph.initializers):
+                use = next(((user, index) for user, index in value.uses if isinstance(user, Node)), None)
+                if use is None or value.is_input or value.is_output:
+                    continue
+                wanted = f"{use[0].title}_{_part(*use)}"
+                if value.name == wanted:
+                    continue
+                name = unique_name(wanted, taken)
+                taken.add(name)
+                edit.do(SetField(value, "name", name))
+                count += 1
+    return count
+
+
+def _part(node: Node, index: int) -> str:
+    """What the operator's signature calls an input."""
+    assert node.graph is not None
+    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    formal = schema.input(index) if schema is not None else None
+    if formal is None or not formal.name:
+        return f"input_{index}"
+    return f"{formal.name}_{index}" if formal.option == "variadic" else formal.name

@@ -66,3 +66,25 @@ def test_an_edit_behind_the_dialog_is_taken_into_account(dialog, qtbot):
     dialog.apply()
     assert document.model.opset_imports[""] == 13
     assert builders.node(document, "other")
+
+
+def test_functions_names_and_version_are_reported_before(dialog, qtbot):
+    document = dialog._workspace.document
+    dialog.renamed["nodes"].setChecked(True)
+    dialog.renamed["initializers"].setChecked(True)
+    dialog.ir_version.setCurrentText("9")
+    settled(dialog, qtbot)
+    assert lines(dialog) == [
+        "1 × 4 nodes have new names",
+        "1 × 2 initializers have new names",
+        "1 × the IR version is 9 instead of 10",
+    ]
+    dialog.ok.click()
+    assert document.undo_title == "Convert to new names, IR version 9"
+    assert [v.name for v in document.model.graph.initializers] == ["Mul_0_B", "Add_0_B"]
+
+
+def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
+    with qtbot.waitSignal(dialog._workspace.action_requested) as asked:
+        dialog.weights.click()
+    assert asked.args == ["file.save_options"]

@@ -161,6 +161,8 @@ def _regenerate(kind: str, context: Context) -> None:
             count = names.regenerate_node_names(edit, workspace.model)
         elif kind == "missing node names":
             count = names.regenerate_node_names(edit, workspace.model, only_missing=True)
+        elif kind == "initializer names":
+            count = names.regenerate_initializer_names(edit, workspace.model)
         else:
             count = names.regenerate_value_names(edit, workspace.model)
     workspace.message("info", f"{plural(count, 'name')} changed.")
@@ -303,5 +305,15 @@ ACTIONS = (
         enabled=with_document,
         tip="Outputs of nodes are named after their node; inputs, outputs and initializers of graphs keep theirs.",
         words="rename tensor",
+    ),
+    Action(
+        id="model.initializer_names",
+        title="Regenerate Initializer Names",
+        run=partial(_regenerate, "initializer names"),
+        menu=Menu.MODEL,
+        section=5,
+        enabled=with_document,
+        tip="Initializers are named after the first node that uses them and what they are to it.",
+        words="rename weights constants",
     ),
 )

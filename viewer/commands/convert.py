@@ -6,18 +6,21 @@ What changed is printed, and what a person should look at; when something cannot
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from model.document import Document
+from model.document import Document, Transaction
+from model.edits.names import regenerate_initializer_names, regenerate_node_names, regenerate_value_names
 from model.errors import ModelError
+from model.graph import Model, Value
 from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
-from viewer.text import display, number_text
+from viewer.text import display, number_text, plural
 
 if TYPE_CHECKING:
     from model.passes.convert import Report
     from model.progress import Progress
+    from model.types import Type
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strip", action="append", default=[], metavar="PART", help="take away: doc, metadata, producer or types"
     )
+    parser.add_argument(
+        "--functions", choices=("inline", "extract"),
+        help="replace all calls by what the functions do, or what the model repeats by calls of functions",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rename", action="append", default=[], choices=tuple(RENAMED),
+        help="give these new names: nodes by operator and number, values and initializers after their nodes",
+    )  # fmt: skip
     add_output_arguments(parser)
 
 
@@ -63,9 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 def convert(document: Document, options: argparse.Namespace, converting: Progress) -> list[Report]:
     """Everything asked for, one edit each."""
-    from model.edits.properties import set_ir_version
-    from model.passes.convert import convert_opset, free_batch, freeze, strip
-    from model.passes.inference import infer
+    from model.passes.convert import extract_blocks, free_batch, freeze, strip
 
     reports: list[Report] = []
     if options.strip:
@@ -77,24 +86,76 @@ def convert(document: Document, options: argparse.Namespace, converting: Progres
     if options.free:
         with document.edit("Free the batch") as edit:
             reports.append(free_batch(edit, options.free))
+    if options.functions == "inline":
+        reports.append(_inline(document))
     if options.opset is not None:
-        types = infer(document.model, progress=converting)
-        with document.edit("Convert operator set") as edit:
-            reports.append(
-                convert_opset(
-                    edit,
-                    options.opset,
-                    types.type_of,
-                    converting,
-                    infer=lambda: infer(document.model, progress=converting).type_of,
-                )
-            )
+        reports.append(_opset(document, options.opset, converting))
     if options.precision is not None:
         reports += _precision(document, options, converting)
+    if options.functions == "extract":
+        with document.edit("Extract repeated blocks") as edit:
+            reports.append(extract_blocks(edit, converting))
+    reports += [_rename(document, what) for what in RENAMED if what in options.rename]
     if options.ir_version is not None:
-        with document.edit("Set IR version") as edit:
-            set_ir_version(edit, options.ir_version)
+        reports.append(_claim(document, options.ir_version))
     return reports
+
+
+def _inline(document: Document) -> Report:
+    from model.edits.functions import inline_all
+    from model.passes.convert import Report
+
+    report = Report()
+    functions = len(document.model.functions)
+    with document.edit("Inline functions") as edit:
+        calls = inline_all(edit)
+    if functions:
+        report.changed(f"{plural(calls, 'call')} of {plural(functions, 'function')} inlined", document.model)
+    return report
+
+
+def _opset(document: Document, version: int, converting: Progress) -> Report:
+    from model.passes.convert import convert_opset
+    from model.passes.inference import infer
+
+    def types() -> Callable[[Value], Type | None]:
+        return infer(document.model, progress=converting).type_of
+
+    known = types()
+    with document.edit("Convert operator set") as edit:
+        return convert_opset(edit, version, known, converting, infer=types)
+
+
+#: What can get new names, and the edit that gives them.
+RENAMED: dict[str, Callable[[Transaction, Model], int]] = {
+    "nodes": regenerate_node_names,
+    "initializers": regenerate_initializer_names,
+    "values": regenerate_value_names,
+}
+
+
+def _rename(document: Document, what: str) -> Report:
+    from model.passes.convert import Report
+
+    report = Report()
+    with document.edit(f"Regenerate names of {what}") as edit:
+        count = RENAMED[what](edit, document.model)
+    if count:
+        report.changed(f"{count:,} {what} have new names", document.model)
+    return report
+
+
+def _claim(document: Document, version: int) -> Report:
+    from model.edits.properties import set_ir_version
+    from model.passes.convert import Report
+
+    report = Report()
+    before = document.model.ir_version
+    with document.edit("Set IR version") as edit:
+        set_ir_version(edit, version)
+    if before != version:
+        report.changed(f"the IR version is {version} instead of {before}", document.model)
+    return report
 
 
 def _precision(document: Document, options: argparse.Namespace, converting: Progress) -> list[Report]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
@@ -22,23 +23,32 @@ from PySide6.QtWidgets import (
 )
 
 from model import schemas
+from model.checks.models import NEWEST_IR_VERSION
 from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert import PARTS, PRECISIONS, symbols
-from viewer.commands.convert import convert
+from viewer.commands.convert import RENAMED, convert
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
+from viewer.rehearsing import Rehearsing
 from viewer.text import display, number_text, plural
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from model.passes.convert import Report
+    from model.passes.rehearsal import Rehearsal
     from model.progress import Progress
     from model.steps import Step
 
 _DELAY_MS = 400
 _OLDEST = 7
+_OLDEST_IR = 3
+_NAMED = {
+    "nodes": "by operator and number",
+    "initializers": "after the first node that uses them",
+    "values": "after the node that makes them",
+}
 _PlaceRole = Qt.ItemDataRole.UserRole
 
 
@@ -55,6 +65,7 @@ class ConvertDialog(QDialog):
         self._revision = -1
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
+        self._rehearsing = Rehearsing(workspace, self._try, self)
         layout = QVBoxLayout(self)
         layout.addLayout(self._make_form())
         self.state = QLabel("Choose what to convert.")
@@ -72,6 +83,9 @@ class ConvertDialog(QDialog):
         self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
         self.ok.setText("Convert")
         self.ok.setEnabled(False)
+        self.weights = self.buttons.addButton("&Weights…", QDialogButtonBox.ButtonRole.ActionRole)
+        self.weights.setToolTip("Move weights out to data files or back into the model: that is a way of saving it")
+        self.weights.clicked.connect(lambda: workspace.trigger("file.save_options"))
         without_icons(self.buttons.buttons())
         self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
@@ -115,7 +129,8 @@ class ConvertDialog(QDialog):
             form.addRow(title, field)
             field.setAccessibleName(title.replace("&", "").rstrip(":") or self.keep_interface.text())
         form.addRow("Take away:", self._make_strip())
-        for combo in (self.opset, self.precision):
+        self._add_functions_and_names(form)
+        for combo in (self.opset, self.precision, self.functions, self.ir_version):
             combo.currentIndexChanged.connect(self._on_choice)
         for line in (self.keep, self.freeze, self.free):
             line.textEdited.connect(self._on_choice)
@@ -124,18 +139,38 @@ class ConvertDialog(QDialog):
         return form
 
     def _make_strip(self) -> QWidget:
-        self.strip: dict[str, QCheckBox] = {}
-        holder = QWidget()
-        row = QHBoxLayout(holder)
-        row.setContentsMargins(0, 0, 0, 0)
-        for part, what in PARTS.items():
-            box = QCheckBox({"doc": "Descriptions", "types": "Inner types"}.get(part, part.capitalize()))
-            box.setToolTip(what[0].upper() + what[1:])
-            box.toggled.connect(self._on_choice)
-            self.strip[part] = box
-            row.addWidget(box)
-        row.addStretch(1)
-        return holder
+        titles = {part: {"doc": "Descriptions", "types": "Inner types"}.get(part, part.capitalize()) for part in PARTS}
+        self.strip = {part: self._box(title, PARTS[part]) for part, title in titles.items()}
+        return _in_a_row(self.strip.values())
+
+    def _add_functions_and_names(self, form: QFormLayout) -> None:
+        model = self._workspace.model
+        self.functions = QComboBox()
+        self.functions.setToolTip("Calls can be replaced by what their functions do, and the other way round")
+        for title, choice in (
+            ("as they are", None), ("inline all calls", "inline"), ("repeated blocks become functions", "extract"),
+        ):  # fmt: skip
+            self.functions.addItem(title, choice)
+        self.renamed = {what: self._box(what.capitalize(), _NAMED[what]) for what in RENAMED}
+        self.ir_version = QComboBox()
+        self.ir_version.setToolTip("What the file claims; contents are not converted")
+        self.ir_version.addItem(f"as it is ({model.ir_version})", None)
+        for version in range(NEWEST_IR_VERSION, _OLDEST_IR - 1, -1):
+            if version != model.ir_version:
+                self.ir_version.addItem(str(version), version)
+        for title, field in (
+            ("F&unctions:", self.functions),
+            ("New names for:", _in_a_row(self.renamed.values())),
+            ("&IR version:", self.ir_version),
+        ):
+            form.addRow(title, field)
+            field.setAccessibleName(title.replace("&", "").rstrip(":"))
+
+    def _box(self, title: str, tip: str) -> QCheckBox:
+        box = QCheckBox(title)
+        box.setToolTip(tip[0].upper() + tip[1:])
+        box.toggled.connect(self._on_choice)
+        return box
 
     # -- preview -------------------------------------------------------------------------------------------------
 
@@ -161,22 +196,26 @@ class ConvertDialog(QDialog):
             freeze=[part.strip() for part in self.freeze.text().split(",") if part.strip()],
             free=self.free.text().strip() or None,
             strip=[part for part, box in self.strip.items() if box.isChecked()],
-            ir_version=None,
+            functions=self.functions.currentData(),
+            rename=[what for what, box in self.renamed.items() if box.isChecked()],
+            ir_version=self.ir_version.currentData(),
         )
 
     def preview(self) -> None:
         """Rehearse what is chosen, in the background."""
-        from model.passes.rehearsal import Rehearsal
-
         options = self.options()
         self.error.show_error(None)
         self.list.clear()
         self._steps = []
-        wanted = any((options.opset, options.precision, options.freeze, options.free, options.strip))
+        wanted = any(value for name, value in vars(options).items() if name != "keep")
         self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
         if not wanted:
+            self._rehearsing.cancel()
             return
-        rehearsal = Rehearsal(self._workspace.model)
+        self._rehearsing.start()
+
+    def _try(self, rehearsal: Rehearsal) -> None:
+        options = self.options()
         revision = self._workspace.document.revision
 
         def work(progress: Progress) -> tuple[list[Report], list[Step]]:
@@ -251,5 +290,18 @@ class ConvertDialog(QDialog):
             ", ".join(options.freeze),
             f"any {options.free}" if options.free else "",
             "fewer texts" if options.strip else "",
+            {"inline": "no functions", "extract": "functions"}.get(options.functions or "", ""),
+            "new names" if options.rename else "",
+            f"IR version {options.ir_version}" if options.ir_version else "",
         ]
         return "Convert to " + ", ".join(part for part in parts if part)
+
+
+def _in_a_row(widgets: Iterable[QWidget]) -> QWidget:
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(0, 0, 0, 0)
+    for widget in widgets:
+        row.addWidget(widget)
+    row.addStretch(1)
+    return holder

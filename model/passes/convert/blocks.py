@@ -15,6 +15,7 @@ from model.queries.scope import run_order, unique_name
 from model.steps import SetField
 
 DOMAIN = "local"
+_FUNCTIONS_SINCE = 8  # IR version
 LEAST_NODES = 3  # a block of fewer is not worth a function
 
 
@@ -32,6 +33,9 @@ def extract_blocks(edit: Transaction, progress: Progress = SILENT, *, least_node
             _extract(edit, graph, block, report)
         if blocks and run_order(graph) != list(graph.nodes):
             sort_nodes(edit, graph)
+    if report.changes and edit.model.ir_version < _FUNCTIONS_SINCE:
+        edit.do(SetField(edit.model, "ir_version", _FUNCTIONS_SINCE))
+        report.changed(f"the IR version became {_FUNCTIONS_SINCE}, the first with functions", edit.model)
     return report
 
 

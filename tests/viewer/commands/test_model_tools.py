@@ -173,6 +173,27 @@ def test_convert_changes_dimensions_and_strips(tmp_path):
     assert str(model.graph.outputs[0].type) == "float[batch,4]"
 
 
+def test_convert_inlines_extracts_and_renames(tmp_path, capsys):
+    path, out, back = (tmp_path / f"{name}.onnx" for name in ("in", "functions", "inlined"))
+    block = "a{0} = Mul (v{0}, w) b{0} = Relu (a{0}) v{1} = Add (b{0}, w)"
+    lines = "\n".join(block.format(i, i + 1) for i in range(3)).replace("v0", "x")
+    head = '<ir_version: 7, opset_import: ["" : 14]> g (float[4] x) => (float[4] v3) <float[4] w = {1, 2, 3, 4}>'
+    save(builders.model(f"{head} {{ {lines} }}"), path)
+    assert main(["convert", str(path), "-o", str(out), "--functions", "extract"]) == 0
+    said = capsys.readouterr().out
+    assert "3 nodes that occur 3 times became the function Block" in said
+    assert "the IR version became 8" in said
+    assert [n.op_type for n in load(out).graph.nodes] == ["Block"] * 3
+    new_names = ["--rename", "nodes", "--rename", "values", "--rename", "initializers"]
+    assert main(["convert", str(out), "-o", str(back), "--functions", "inline", *new_names]) == 0
+    assert "3 calls of 1 function inlined" in capsys.readouterr().out
+    model = load(back)
+    assert [n.name for n in model.graph.nodes][:4] == ["Mul_0", "Relu_0", "Add_0", "Mul_1"]
+    assert [v.name for v in model.graph.initializers] == ["Mul_0_B"]
+    assert [n.outputs[0].name for n in model.graph.nodes][:2] == ["Mul_0_output_0", "Relu_0_output_0"]
+    assert not model.functions
+
+
 @pytest.mark.parametrize("wrong", [["--freeze", "Q=1"], ["--freeze", "N"], ["--strip", "all"], ["--opset", "99"]])
 def test_convert_writes_nothing_when_it_cannot(tmp_path, wrong):
     assert converted(tmp_path, *wrong) == (2, None)
