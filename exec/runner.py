@@ -6,6 +6,7 @@ The loop names no operator and does as little as it can for each: call, store, n
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -88,6 +89,7 @@ class Run:
         self._frames: dict[int, tuple[Plan, list[RuntimeValue], Path]] = {}
         self._tick = 0.0
         self._told = 0
+        self._telling = threading.Lock()
         self._gaps: dict[int, float] = {}  # position → when its step really began
         self._last_reads: dict[int, int] | None = None
         self._expected: Estimate | None = None
@@ -114,7 +116,7 @@ class Run:
         finally:
             set_limits(None)
             self._disconnect(self.plan)
-            self._tell()
+            self.tell()
             self._expected = None
 
     def _fast(self) -> None:
@@ -212,19 +214,25 @@ class Run:
             raise LimitError(msg)
         if self.held > self.ceiling:
             self._make_room()
-        self._tell()
+        self.tell()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Tell the observer which nodes were finished since the last time, and the progress. Any thread."""
         done = len(self.stamps)
-        if self.observer is not None and done > self._told:
-            news = [
-                Finished(self.code[i].step, self.seconds(i), self.sizes[i], self.failures.get(self.code[i].step.index))
-                for i in range(self._told, done)
-            ]
-            self._told = done
-            self.observer(news)
-        if self._expected is not None and not self.stopped and self.limits.progress is not SILENT:
-            spent, total = self._expected(done)
+        with self._telling:
+            begun, self._told = self._told, max(done, self._told)
+        if self.observer is not None and done > begun:
+            self.observer(
+                [
+                    Finished(
+                        self.code[i].step, self.seconds(i), self.sizes[i], self.failures.get(self.code[i].step.index)
+                    )
+                    for i in range(begun, done)
+                ]
+            )
+        expected = self._expected
+        if expected is not None and not self.stopped and self.limits.progress is not SILENT:
+            spent, total = expected(done)
             with suppress(Cancelled):  # heeded by the next look, or too late
                 self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
 

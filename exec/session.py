@@ -222,6 +222,10 @@ class Stepper:
         step = self._execution.next_step
         return None if step is None else (step.path, self._node_of(step.node.node))
 
+    def tell(self) -> None:
+        """Tell the observer now what was finished, instead of when the node that is being computed is. Any thread."""
+        self._execution.run.tell()
+
     def step(self) -> bool:
         """Compute one node; False when there was none left."""
         if self.done:

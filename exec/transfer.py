@@ -2,15 +2,17 @@
 
 The writer puts an array into a file of a private folder (in memory where the system has such a place) and sends its
 name; the reader maps it and removes the name at once, so that the memory goes with the last array that uses it,
-whoever dies first. On Windows, where a mapped file cannot be removed, named mappings do the same.
+whoever dies first. Where that place is full (containers often give it 64 MB), a folder for temporary files serves.
+On Windows, where a mapped file cannot be removed, named mappings do the same.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import mmap
 import os
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ import numpy as np
 
 from exec.arrays import Array, SparseArray
 from exec.context import RuntimeValue
+from model.errors import ModelError
 from model.types import ElementType
 
 #: Arrays below this size go as messages.
@@ -30,6 +33,7 @@ SHARED_BYTES = 1 << 15
 
 _PREFIX = "onnx-workbench-"
 _WINDOWS = os.name == "nt"
+_FULL = (errno.ENOSPC, errno.EDQUOT) if not _WINDOWS else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,15 @@ class Exchange:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self._spare = Path(tempfile.gettempdir()) / f"{Path(folder).name}-spare"
         self._open: dict[str, mmap.mmap] = {}  # on Windows: kept until the reader has them
 
     @classmethod
     def create(cls) -> Exchange:
         """A new private folder; folders of processes that are gone are removed."""
         base = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())  # noqa: S108 - memory, not disk
-        _remove_stale(base)
+        for place in {base, Path(tempfile.gettempdir())}:
+            _remove_stale(place)
         return cls(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
 
     def remove(self) -> None:
@@ -70,6 +76,7 @@ class Exchange:
             mapping.close()
         self._open.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self._spare, ignore_errors=True)
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -92,27 +99,30 @@ class Exchange:
         if array.nbytes < SHARED_BYTES:
             return Inline(array.tobytes(), kind, array.shape)
         name = uuid.uuid4().hex
-        with contextlib.ExitStack() as stack:
-            memory = self._create(name, array.nbytes)
-            if not _WINDOWS:
-                stack.callback(memory.close)
-            target: Array | None = np.frombuffer(memory, np.uint8)
-            assert target is not None
-            np.copyto(target.view(array.dtype).reshape(array.shape), array)
-            target = None  # the mapping cannot be closed while an array looks at it
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        if _WINDOWS:
+            memory = mmap.mmap(-1, content.nbytes, tagname=_PREFIX + name)  # type: ignore[call-arg,unused-ignore]  # Windows only
+            memory[:] = content.data
+            self._open[name] = memory
+        else:
+            self._write(name, content)
         return Shared(name, kind, array.shape)
 
-    def _create(self, name: str, size: int) -> mmap.mmap:
-        if _WINDOWS:
-            memory = mmap.mmap(-1, size, tagname=_PREFIX + name)  # type: ignore[call-arg,unused-ignore]  # Windows only
-            self._open[name] = memory
-            return memory
-        descriptor = os.open(Path(self.folder) / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.ftruncate(descriptor, size)
-            return mmap.mmap(descriptor, size)
-        finally:
-            os.close(descriptor)
+    def _write(self, name: str, content: Array) -> None:
+        # Written, not copied into a mapping: where there is no room, that is an error and no signal. And it is twice
+        # as fast, since no page is cleared first.
+        for folder in (Path(self.folder), self._spare):
+            if folder == self._spare:
+                _make_private(folder)
+            try:
+                _write_file(folder / name, content.data)
+                return
+            except OSError as error:
+                (folder / name).unlink(missing_ok=True)
+                if error.errno not in _FULL:
+                    raise
+        msg = f"{content.nbytes:,} bytes fit neither into {Path(self.folder).parent} nor into {self._spare.parent}."
+        raise ModelError("There is no room to hand over a value", msg)
 
     def release(self, name: str) -> None:
         """The reader has taken it."""
@@ -151,6 +161,8 @@ class Exchange:
             memory = mmap.mmap(-1, size, tagname=_PREFIX + sent.name, access=mmap.ACCESS_READ)  # type: ignore[call-arg,unused-ignore]
         else:
             path = Path(self.folder) / sent.name
+            if not path.exists():
+                path = self._spare / sent.name
             descriptor = os.open(path, os.O_RDONLY)
             try:
                 memory = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
@@ -170,6 +182,25 @@ class Exchange:
         elif isinstance(sent, dict):
             for item in sent.values():
                 yield from Exchange.names(item)
+
+
+def _write_file(path: Path, content: memoryview) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        while content:
+            content = content[os.write(descriptor, content) :]
+    finally:
+        os.close(descriptor)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that nobody else can look into, or see that it is one that either side has made."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise ModelError("There is no room to hand over a value", f"{folder} belongs to somebody else.") from None
 
 
 def _remove_stale(base: Path) -> None:

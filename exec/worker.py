@@ -214,13 +214,14 @@ class Worker:
 
     @contextlib.contextmanager
     def _going_on(self, number: int, job: _Job, stepper: Stepper) -> Iterator[None]:
-        """Tell now and then which node the run is in, so that its name is known if this process dies."""
+        """Tell now and then what was finished and which node the run is in, however long that node takes."""
         over = threading.Event()
         job.going_on = True
 
         def tell() -> None:
             said = None
             while not over.wait(_TELL):
+                stepper.tell()
                 at = stepper.next_key
                 if at != said:
                     said = at

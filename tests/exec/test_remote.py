@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,19 +168,19 @@ def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: An
     began = threading.Event()
 
     def look() -> None:
-        assert began.wait(60)
-        result = session.so_far()
-        seen.append(
-            (result.values["z"], result.statistics("z").maximum, result.apply(measure_values), result.info("z"))
-        )
-        with pytest.raises(LookupError):
-            result.value("y")
-        again = session.so_far()
-        seen.append(again.find("z"))  # it was fetched before
-        process._process.kill()
+        try:
+            assert began.wait(60)
+            now = session.so_far()
+            seen.append((now.values["z"], now.statistics("z").maximum, now.apply(measure_values), now.info("z")))
+            with pytest.raises(LookupError):
+                now.value("y")
+            seen.append(session.so_far().find("z"))  # it was fetched before
+        finally:
+            process._process.kill()
 
-    def heard(_news: Any) -> None:
-        began.set()  # z is done, the loop is not
+    def heard(news: Any) -> None:
+        if any(f.node.op_type == "Neg" for f in news):  # z is done, the loop is not
+            began.set()
 
     assert session.so_far() is None
     looking = threading.Thread(target=look)
@@ -293,6 +295,49 @@ def test_the_folder_goes_when_the_session_goes() -> None:
     child.join(10)
     assert not child.is_alive()
     assert not folder.exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks up where a descriptor is")
+def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Containers have little room in /dev/shm; beyond it a mapping would end the process with a signal."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    exchange = Exchange.create()
+    write, full = os.write, {Path(exchange.folder)}
+
+    def into_little_room(descriptor: int, content: memoryview) -> int:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().parent in full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, content[:30_000])
+
+    monkeypatch.setattr(os, "write", into_little_room)
+    array = np.arange(100_000, dtype=np.int32).reshape(1000, 100).T
+    try:
+        sent = exchange.put(array)
+        assert not list(Path(exchange.folder).iterdir())
+        np.testing.assert_array_equal(Exchange(exchange.folder).take(sent), array)
+        full |= set(tmp_path.iterdir())
+        with pytest.raises(ModelError, match="400,000 bytes"):
+            exchange.put(array)
+    finally:
+        exchange.remove()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no files are used there")
+def test_a_folder_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    exchange = Exchange.create()
+    (tmp_path / f"{Path(exchange.folder).name}-spare").symlink_to(tmp_path)
+    monkeypatch.setattr(os, "write", _no_room)
+    try:
+        with pytest.raises(ModelError, match="somebody else"):
+            exchange.put(np.zeros(100_000))
+    finally:
+        exchange.remove()
+
+
+def _no_room(_descriptor: int, _content: memoryview) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(
