@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Any, assert_never
 
 from PySide6.QtCore import QObject, Signal
 
@@ -149,11 +149,24 @@ def _collect_field(step: SetField, inverse: Step, touched: Touched) -> None:
                 touched.values.update(step.value)
         case Model() | Function() | TrainingInfo():
             touched.model = True
-            if step.field == "functions" and isinstance(inverse, SetField):
-                gone = set(inverse.value).difference(step.value)
-                touched.removed.update(gone, (f.body for f in gone))
+            if isinstance(inverse, SetField):
+                touched.removed.update(_gone(step.field, inverse.value, step.value))
         case _:
             assert_never(target)
+
+
+def _gone(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
+    """Functions and outermost graphs that a field of the model, or of a training step, held and no longer holds."""
+    match field:
+        case "functions":
+            for function in set(before).difference(after):
+                yield function
+                yield function.body
+        case "training_info":
+            steps = set(before).difference(after)
+            yield from (g for step in steps for g in (step.initialization, step.algorithm) if g is not None)
+        case "initialization" | "algorithm" if before is not None and before is not after:
+            yield before
 
 
 def _collect_node(node: Node, graph: Graph | None, touched: Touched) -> None:
@@ -187,7 +200,11 @@ def is_in_model(thing: Node | Value | Graph | Function | Model) -> bool:
                 return is_in_model(thing.producer)
             return thing.graph is not None and is_in_model(thing.graph) and (thing.is_defined or bool(thing.uses))
         case Graph():
-            owner = thing.root.owner
+            root = thing.root
+            owner = root.owner
+            if isinstance(owner, TrainingInfo):
+                listed = owner.model is not None and owner in owner.model.training_info
+                return listed and root in (owner.initialization, owner.algorithm)
             return is_in_model(owner) if isinstance(owner, Function) else thing.model is not None
         case Function():
             return thing.model is not None and thing in thing.model.functions

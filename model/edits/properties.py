@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from model.document import Transaction
 from model.errors import ModelError
@@ -100,6 +101,16 @@ def remove_training(edit: Transaction, training: TrainingInfo) -> None:
     """Take a training step away."""
     kept = tuple(t for t in edit.model.training_info if t is not training)
     edit.do(SetField(edit.model, "training_info", kept))
+
+
+def set_training_graph(
+    edit: Transaction, training: TrainingInfo, field: Literal["initialization", "algorithm"], graph: Graph | None
+) -> None:
+    """Give a training step one of its graphs, or (None) take it away with the bindings to its outputs."""
+    if graph is None:
+        binding = "initialization_binding" if field == "initialization" else "update_binding"
+        edit.do(SetField(training, binding, ()))
+    edit.do(SetField(training, field, graph))
 
 
 def set_bindings(

@@ -345,3 +345,20 @@ def _training_model():
     binding = step.update_binding.add()
     binding.key, binding.value = "w", "w_new"
     return proto.SerializeToString()
+
+
+def test_a_training_graph_goes_with_its_bindings(chain):
+    from model.graph import Graph, TrainingInfo
+
+    training = TrainingInfo()
+    with chain.edit("Training") as edit:
+        properties.add_training(edit, training)
+        properties.set_training_graph(edit, training, "algorithm", Graph("step"))
+        interface.add_output(edit, training.algorithm, interface.add_input(edit, training.algorithm, "new"))
+        properties.set_bindings(edit, training, update={"w": "new"})
+    with chain.edit("Remove") as edit:
+        properties.set_training_graph(edit, training, "algorithm", None)
+    assert (training.algorithm, training.update_binding) == (None, ())
+    chain.undo()
+    assert training.update_binding == (("w", "new"),)
+    assert training.algorithm.model is chain.model

@@ -29,10 +29,10 @@ from viewer.panels.inspector.common import (
     text_row,
     type_note,
 )
-from viewer.panels.inspector.tensors import tensor_text
+from viewer.panels.inspector.constants import initializers_section
 from viewer.panels.inspector.types import value_type_field
 from viewer.panels.inspector.values import owner_text, quantization_row
-from viewer.text import display, plural, type_text
+from viewer.text import display, type_text
 from viewer.widgets.fields.rows import Field, Row, RowAction
 from viewer.workspace import Workspace
 
@@ -54,7 +54,7 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[Row]:
         Row("nodes", "Nodes", f"{len(graph.nodes):,}", common=False),
         ports_section(workspace, graph, "input"),
         ports_section(workspace, graph, "output"),
-        _initializers(workspace, graph),
+        initializers_section(workspace, graph),
         *_quantization(workspace, graph),
         description_row(graph),
         metadata_section(workspace, graph),
@@ -167,25 +167,6 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
     visible = VisibleValues(workspace, graph, judge=judge)
     field = Field(f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value")
     return add_row("Add output", field)
-
-
-def _initializers(workspace: Workspace, graph: Graph) -> Row:
-    count = len(graph.initializers)
-
-    def make(index: int) -> Row:
-        value = graph.initializers[index]
-        row = Row(f"initializer {index}", display(value.name, 200), middle=True, tip=display(value.name, 400))
-        tensor = value.initializer
-        row.text = "" if tensor is None else tensor_text(tensor)
-        row.mono = True
-        row.label_field = rename_field(value)
-        row.target = value
-        row.actions = (go(workspace, value),)
-        return row
-
-    row = section("initializers", "Initializers", count, lambda: many(count, make), expanded=False, common=False)
-    row.text = plural(count, "constant") if count else ""
-    return row
 
 
 def _quantization(workspace: Workspace, graph: Graph) -> list[Row]:

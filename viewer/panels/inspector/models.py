@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from model import schemas
 from model.attributetext import parse_int
@@ -217,14 +218,12 @@ def _training(workspace: Workspace, model: Model) -> Row:
 
 def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> Row:
     row = Row(f"training {index}", f"Step {index + 1}", expanded=True)
-    children = [
-        _graph_row(workspace, graph, label)
-        for label, graph in (("Initialization", training.initialization), ("Algorithm", training.algorithm))
-        if graph is not None
+    row.children = [
+        _training_graph(workspace, training, "initialization"),
+        _training_graph(workspace, training, "algorithm"),
+        _bindings(training, "initialization", "Initialization bindings"),
+        _bindings(training, "update", "Update bindings"),
     ]
-    for key, label in (("initialization", "Initialization bindings"), ("update", "Update bindings")):
-        children.append(_bindings(training, key, label))
-    row.children = children
     row.actions = (
         RowAction(
             "Remove",
@@ -234,6 +233,27 @@ def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> R
         ),
     )
     return row
+
+
+def _training_graph(workspace: Workspace, training: TrainingInfo, field: Literal["initialization", "algorithm"]) -> Row:
+    """One of the graphs of a training step, or that there is none."""
+    graph: Graph | None = getattr(training, field)
+    label = field.capitalize()
+    if graph is not None:
+        row = _graph_row(workspace, graph, label)
+        removing = act(
+            workspace, f"Remove {field} graph", lambda edit: properties.set_training_graph(edit, training, field, None)
+        )
+        row.actions = (RowAction("Remove", removing, "delete", "remove"), *row.actions)
+        return row
+    adding = act(
+        workspace,
+        f"Add {field} graph",
+        lambda edit: properties.set_training_graph(edit, training, field, Graph(field)),
+    )
+    return Row(
+        f"graph {label}", label, "none", style="muted", actions=(RowAction(f"Add {field} graph", adding, "add", "add"),)
+    )
 
 
 def _bindings(training: TrainingInfo, key: str, label: str) -> Row:

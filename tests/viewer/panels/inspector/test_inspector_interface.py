@@ -220,3 +220,36 @@ def test_a_functions_inputs_are_dragged_and_its_calls_follow(qtbot, panel, works
     drag(qtbot, panel, ("inputs", "input 1 bias"), ("inputs", "input 0 x"))
     assert [v.name for v in function.body.inputs] == ["bias", "x"]
     assert call.inputs == (None, passed)
+
+
+def test_initializers_are_added_renamed_and_removed(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    workspace.selection.set([graph])
+    panel.tree.expand(panel.tree.rows.find("initializers").siblingAtColumn(0))
+    write(qtbot, panel, "initializers", "+", text="bias: float16[2,2] = 0.5")
+    assert type_text(workspace.types.type_of(graph.initializers[0])) == "float16 2×2"
+    write(qtbot, panel, "initializers", "+", text="x = 1")
+    assert "a value named x already" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "initializers", "+", text="y2: float[N]")
+    assert "leaves dimensions open" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "initializers", "initializer 0", text="offset", column=0)
+    assert graph.initializers[0].name == "offset"
+    press(qtbot, panel, "initializers", "initializer 0", title="Remove initializer")
+    assert graph.initializers == []
+
+
+def test_the_graphs_of_a_training_step_come_and_go(qtbot, panel, workspace):
+    training = workspace.model.training_info[0]
+    workspace.selection.set([workspace.model])
+    of = ("training", "training 0")
+    press(qtbot, panel, *of, "graph Initialization", title="Add initialization graph")
+    assert training.initialization.model is workspace.model
+    workspace.show(training.algorithm)
+    workspace.selection.set([workspace.model])
+    press(qtbot, panel, *of, "graph Algorithm", title="Remove")
+    assert training.algorithm is None
+    assert workspace.graph is workspace.model.graph
+    workspace.document.undo()
+    assert training.algorithm is not None

@@ -1,0 +1,62 @@
+"""New constants as a person writes them: ``bias: float[4]``, ``axes = 0, 2``, ``scale: float16[2,2] = 0.5``."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from model.attributes import AttributeKind
+from model.attributetext import parse_any
+from model.edits.tensors import fill, paste
+from model.errors import ModelError
+from model.tensors import ArrayTensor
+from model.types import ElementType, TensorType
+from model.typetext import parse_type
+
+_MOST = 1 << 30  # bytes that are made from a few letters
+_HOW = "Write name = 1, 2, 3 or name: float[2,3], or both: name: float[2,3] = 0.5."
+
+_KINDS = {
+    AttributeKind.INT: ElementType.INT64,
+    AttributeKind.FLOAT: ElementType.FLOAT,
+    AttributeKind.STRING: ElementType.STRING,
+}
+
+
+def parse_constant(text: str) -> tuple[str, ArrayTensor]:
+    """The name and the tensor. Without values it is of zeros; one value fills it; else there is one an element."""
+    head, equals, values = text.partition("=")
+    name, colon, kind = (part.strip() for part in head.partition(":"))
+    if not name or not (equals or colon):
+        raise ModelError("A constant needs a name and a type or values", _HOW)
+    return name, _typed(kind, values.strip(), given=bool(equals)) if colon else _untyped(values)
+
+
+def _untyped(text: str) -> ArrayTensor:
+    value, kind = parse_any(text)
+    element = _KINDS[kind.element]
+    return ArrayTensor(np.array(value, object if element is ElementType.STRING else element.numpy_dtype), element)
+
+
+def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
+    kind = parse_type(text)
+    if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType):
+        raise ModelError(f"{text} is no type of a tensor", _HOW)
+    listed = [part.strip() for part in values.strip("[]").split(",") if part.strip()] if given else []
+    dims: tuple[Any, ...] = kind.shape.dims if kind.shape is not None else (len(listed),) if len(listed) > 1 else ()
+    if not all(isinstance(d, int) for d in dims):
+        raise ModelError(f"{kind} leaves dimensions open", "Those of a constant are numbers.")
+    if prod(dims) * max(1, kind.element_type.bits // 8) > _MOST:
+        raise ModelError(f"{kind} is too large to be written here", "Make it smaller and import the values.")
+    is_text = kind.element_type is ElementType.STRING
+    plain = np.full(dims, "", object) if is_text else np.zeros(dims, kind.element_type.numpy_dtype)
+    tensor = ArrayTensor(plain, kind.element_type)
+    if not listed:
+        return tensor
+    if len(listed) == 1:
+        return fill(tensor, (), listed[0])
+    if len(listed) != tensor.size:
+        raise ModelError(f"{len(listed)} values for {tensor.size} elements", "Write one, or one for each element.")
+    return paste(tensor, [listed], lambda _, column: tuple(int(i) for i in np.unravel_index(column, dims)))

@@ -1,0 +1,48 @@
+"""New constants from text."""
+
+import numpy as np
+import pytest
+
+from model.edits.constants import parse_constant
+from model.errors import ModelError
+from model.types import ElementType as E
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind", "values"),
+    [
+        ("bias: float[3]", "bias", E.FLOAT, [0, 0, 0]),
+        ("axes = 0, 2", "axes", E.INT64, [0, 2]),
+        ("eps = 1e-5", "eps", E.FLOAT, np.float32(1e-5)),
+        ("n = [7]", "n", E.INT64, [7]),
+        ("s: float16[2,2] = 0.5", "s", E.FLOAT16, [[0.5, 0.5], [0.5, 0.5]]),
+        ("m: int8[2,2] = 1, 2, 3, 4", "m", E.INT8, [[1, 2], [3, 4]]),
+        ("flags: bool = true, false", "flags", E.BOOL, [True, False]),
+        ("scalar: double = 2", "scalar", E.DOUBLE, 2.0),
+        ('label = "cat"', "label", E.STRING, "cat"),
+        ("empty: string[0]", "empty", E.STRING, []),
+        ("nib: int4[2] = -8", "nib", E.INT4, [-8, -8]),
+    ],
+)
+def test_what_is_written(text, name, kind, values):
+    found, tensor = parse_constant(text)
+    assert (found, tensor.element_type) == (name, kind)
+    assert tensor.numpy().tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("bias", "needs a name"),
+        (": float[3]", "needs a name"),
+        ("b: float[N]", "leaves dimensions open"),
+        ("b: seq(float)", "no type of a tensor"),
+        ("b: float[2] = 1, 2, 3", "3 values for 2 elements"),
+        ("b: int8[2] = 200", "200"),
+        ("b: float[1000000,1000000]", "too large"),
+    ],
+)
+def test_what_is_refused(text, said):
+    with pytest.raises(ModelError) as refused:
+        parse_constant(text)
+    assert said in refused.value.title

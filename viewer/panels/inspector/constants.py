@@ -1,0 +1,58 @@
+"""Rows for the initializers of a graph: added as text, renamed, gone to and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from model.document import Transaction
+from model.edits import initializers
+from model.errors import ModelError
+from model.graph import Function, Graph
+from model.queries.scope import names_taken
+from viewer.panels.inspector.common import act, add_row, go, many, name_of, rename_field, section
+from viewer.panels.inspector.tensors import tensor_text
+from viewer.text import display, plural
+from viewer.widgets.fields.rows import Field, Row, RowAction
+from viewer.workspace import Workspace
+
+
+def initializers_section(workspace: Workspace, graph: Graph) -> Row:
+    """The constants of a graph."""
+    count = len(graph.initializers)
+
+    def rows() -> Sequence[Row]:
+        return many(count, lambda index: _row(workspace, graph, index), _add(graph))
+
+    row = section("initializers", "Initializers", count, rows, expanded=False, common=False)
+    row.text = plural(count, "constant") if count else ""
+    return row
+
+
+def _row(workspace: Workspace, graph: Graph, index: int) -> Row:
+    value = graph.initializers[index]
+    row = Row(f"initializer {index}", display(value.name, 200), middle=True, tip=display(value.name, 400))
+    tensor = value.initializer
+    row.text = "" if tensor is None else tensor_text(tensor)
+    row.mono = True
+    row.label_field = rename_field(value)
+    row.target = value
+    removing = act(
+        workspace,
+        f"Remove initializer {name_of(value)}",
+        lambda edit: initializers.remove_initializer(edit, value),
+    )
+    row.actions = (RowAction("Remove initializer", removing, "delete", "remove"), go(workspace, value))
+    return row
+
+
+def _add(graph: Graph) -> Row:
+    def add(edit: Transaction, text: str) -> None:
+        from model.edits.constants import parse_constant
+
+        name, tensor = parse_constant(text)
+        if name in names_taken(graph):
+            raise ModelError(f"There is a value named {display(name, 60)} already", "Choose another name.")
+        initializers.add_initializer(edit, graph, tensor, name)
+
+    title = "Add Constant node" if isinstance(graph.owner, Function) else "Add initializer"
+    return add_row(title, Field(f"{title} to {name_of(graph)}", str, add, hint="name = 1, 2 or name: float[3]"))
