@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from model.errors import ModelError
+
 
 class KernelError(ValueError):
     """An input, attribute or shape a kernel cannot take; the message says what was found and expected."""
@@ -13,3 +15,7 @@ class MissingKernelError(LookupError):
 
 class LimitError(MemoryError):
     """A result would pass the memory limit, or the run its time limit; nothing was allocated."""
+
+
+class WorkerUnavailable(ModelError):
+    """The process that runs are to happen in cannot be started, or does not live long enough to take one."""

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Unpack
 
 from exec.context import RuntimeValue
+from exec.errors import WorkerUnavailable
 from exec.messages import ResultMessage, Sender
 from exec.plan import MISSING, Layout, Path, ValueKey
 from exec.results import Failure, NodeResult, RunNumber, RunResult, State
@@ -220,10 +221,14 @@ class WorkerSession(Runs):
         self._latest: Callable[[], RemoteStepper | None] = lambda: None
 
     def start(self) -> Process:
-        """The worker process, started if there is none. Any thread."""
+        """The worker process, started if there is none. Any thread. WorkerUnavailable when the system refuses it."""
         with self._starting:
             if self._process is None or not self._process.alive:
-                self._process = Process(self._budget, self._memory)
+                try:
+                    self._process = Process(self._budget, self._memory)
+                except OSError as error:
+                    reason = error.strerror or str(error)
+                    raise WorkerUnavailable("The process for runs cannot be started", reason) from error
             return self._process
 
     def close(self) -> None:
@@ -317,9 +322,13 @@ class RemoteStepper:
                 self._converse("run", (message, bare, feeds, stepping))
                 return
             except Died:
-                if attempt or self._begun:
+                if self._begun:
                     self._died()
                     return
+                if attempt:
+                    process.kill()
+                    detail = f"It was started twice and ended at once, with {process.exit_code}."
+                    raise WorkerUnavailable("The process for runs does not live", detail) from None
                 process.kill()  # so that nobody takes it for alive
                 self._run = 0
                 self._process = self._session.start()

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from exec import Session
+from exec.errors import WorkerUnavailable
 from exec.overview import measure_values
 from exec.remote import WorkerSession
 from exec.session import Breakpoint
@@ -89,6 +90,22 @@ def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
     session.start()._process.kill()
     session.start()._process.join(5)
     assert session.run({"x": X}).ok
+
+
+def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = sessions(parse(CHAIN))
+    monkeypatch.setattr("exec.remote.serve", os._exit)  # what the process begins with
+    with pytest.raises(WorkerUnavailable, match="ended at once"):
+        session.run({"x": X})
+    monkeypatch.setattr("exec.remote.Exchange.create", _no_folder)
+    with pytest.raises(WorkerUnavailable, match="No space left"):
+        session.run({"x": X})
+    monkeypatch.undo()
+    assert session.run({"x": X}).ok
+
+
+def _no_folder() -> Exchange:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_run_is_cancelled(sessions: Any) -> None:
