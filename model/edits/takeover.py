@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from model.clone import Cloner
 from model.document import Transaction
-from model.edits.functions import remove_function
+from model.edits.functions import remove_function, rename_function
 from model.edits.nodes import move_before
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
@@ -266,6 +266,9 @@ class _TakeOver:
         self._edit.do(SetInitializer(here.graph, here, there.initializer))
 
     def _name(self, here: Any, there: Any) -> None:
+        if isinstance(here, Function):
+            rename_function(self._edit, here, domain=there.domain, name=there.name, overload=there.overload)
+            return
         if isinstance(here, Value) and here.graph is not None and there.name in names_taken(here.graph):
             raise ModelError(f"The name {there.name} is taken", "Rename or remove the value that has it first.", here)
         self._edit.do(SetField(here, "name", there.name))

@@ -11,9 +11,13 @@ from model.tensors import SparseTensor, Tensor
 _INLINE = 64  # elements of a tensor attribute that tell nodes apart
 
 
-def node_label(node: Node) -> Hashable:
-    """Operator and attributes. Bodies count by their number of nodes, long tensors by type and shape alone."""
-    return node.domain, node.op_type, node.overload, frozenset(map(_attribute_label, node.attributes.values()))
+def node_label(node: Node, operator: Hashable = None) -> Hashable:
+    """Operator (or what is given instead) and attributes.
+
+    Bodies count by their number of nodes, long tensors by type and shape alone.
+    """
+    told = (node.domain, node.op_type, node.overload) if operator is None else operator
+    return told, frozenset(map(_attribute_label, node.attributes.values()))
 
 
 def exact_label(node: Node) -> Hashable | None:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from model.attributes import Attribute
 from model.attributetext import attribute_source, has_text
-from model.graph import Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.progress import SILENT, Progress
-from model.queries.differences.matching import Matching, match_graphs
+from model.queries.differences.functions import pair_functions
+from model.queries.differences.matching import Key, Matching, match_graphs
 from model.queries.differences.tensors import TensorDifference, compare_constants, form_text
 from model.tensors import SparseTensor, Tensor
 
@@ -148,23 +149,28 @@ class _Work:
     # -- functions and training ----------------------------------------------------------------------------------
 
     def _functions(self, old: Model, new: Model) -> None:
-        theirs = {f.key: f for f in new.functions}
-        ours = {f.key: f for f in old.functions}
-        for key, function in ours.items():
-            other = theirs.get(key)
-            if other is None:
-                self._add("removed", "function", function, None)
-                continue
+        for function, other in pair_functions(old, new):
             self._matching.pair(function, other)
-            self._fields("function", function, other, ("doc_string", "attributes"))
-            self._opsets("function", function, other)
-            self._mapping("function", function, other, "metadata", function.metadata, other.metadata)
-            defaults = ({a.name: a for a in f.attribute_defaults} for f in (function, other))
-            self._attributes("function", function, other, *defaults)
-            self._graphs.append((function.body, other.body))
-        for key, function in theirs.items():
-            if key not in ours:
+            if function.key != other.key:
+                self._matching.calls[function.key] = other.key
+                self._add("renamed", "function", function, other, "name", _key_text(function.key), _key_text(other.key))
+        for function in old.functions:
+            partner = self._matching.new_of.get(function)
+            if isinstance(partner, Function):
+                self._function(function, partner)
+            else:
+                self._add("removed", "function", function, None)
+        for function in new.functions:
+            if function not in self._matching.old_of:
                 self._add("added", "function", None, function)
+
+    def _function(self, function: Function, other: Function) -> None:
+        self._fields("function", function, other, ("doc_string", "attributes"))
+        self._opsets("function", function, other)
+        self._mapping("function", function, other, "metadata", function.metadata, other.metadata)
+        defaults = ({a.name: a for a in f.attribute_defaults} for f in (function, other))
+        self._attributes("function", function, other, *defaults)
+        self._graphs.append((function.body, other.body))
 
     def _training(self, old: Model, new: Model) -> None:
         if len(old.training_info) != len(new.training_info):
@@ -201,7 +207,7 @@ class _Work:
             self._add("changed", "graph", old, new, "quantization annotations", *names)
 
     def _plain_name(self, old: Graph, new: Graph) -> None:
-        if old.name != new.name:
+        if old.name != new.name and not isinstance(new.owner, Function):  # whose name it is
             self._add("renamed", "graph", old, new, "name", old.name, new.name)
 
     def _annotation(self, annotation: QuantizationAnnotation, *, translate: bool) -> Hashable:
@@ -254,7 +260,8 @@ class _Work:
             self._progress.report(self._done, 0, "nodes")
         if old.name != new.name:
             self._add("renamed", "node", old, new, "name", old.name, new.name)
-        if (old.domain, old.op_type, old.overload) != (new.domain, new.op_type, new.overload):
+        key = old.domain, old.op_type, old.overload
+        if self._matching.calls.get(key, key) != (new.domain, new.op_type, new.overload):
             self._add("changed", "node", old, new, "operator", _operator(old), _operator(new))
         self._wires("input", old, new, old.inputs, new.inputs)
         self._wires("output", old, new, old.outputs, new.outputs)
@@ -369,8 +376,12 @@ def _constants(attribute: Attribute) -> tuple[Tensor | SparseTensor, ...] | None
 
 
 def _operator(node: Node) -> str:
-    name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-    return f"{name}:{node.overload}" if node.overload else name
+    return _key_text((node.domain, node.op_type, node.overload))
+
+
+def _key_text(key: Key) -> str:
+    domain, name, overload = key
+    return (f"{domain}::" if domain else "") + name + (f":{overload}" if overload else "")
 
 
 def _attribute_text(attribute: Attribute | None) -> str:

@@ -16,6 +16,7 @@ from model.progress import SILENT, Progress
 from model.queries.labels import leaf_label, node_label
 
 T = TypeVar("T")
+Key = tuple[str, str, str]  # of a function: domain, name, overload
 
 _ROUNDS = 4  # how far around a node its neighbourhood is looked at
 _MOST_PAIRS = 4_000  # of leftover nodes of one operator that are held against each other one by one
@@ -27,6 +28,7 @@ class Matching:
 
     new_of: dict[object, object] = field(default_factory=dict)
     old_of: dict[object, object] = field(default_factory=dict)
+    calls: dict[Key, Key] = field(default_factory=dict)  # of functions that have another name in the new model
 
     def pair(self, old: object, new: object) -> bool:
         """Make them partners, unless one has another already."""
@@ -58,7 +60,7 @@ class Matching:
 
 def match_graphs(old: Graph, new: Graph, known: Matching, progress: Progress = SILENT) -> None:
     """Find partners for the nodes and values of two graphs and add them to `known`, which holds outer values."""
-    sides = (_Side(old), _Side(new))
+    sides = (_Side(old, known.calls), _Side(new, {}))
     best = _Attempt(*sides, known, names_first=True, progress=progress)
     best.run()
     if best.cost():
@@ -72,14 +74,21 @@ def match_graphs(old: Graph, new: Graph, known: Matching, progress: Progress = S
 class _Side:
     """One of the two graphs, and what both ways of matching ask of it."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, calls: dict[Key, Key]) -> None:
         self.graph = graph
         self.nodes = list(graph.nodes)
-        self.labels = {node: hash(node_label(node)) for node in self.nodes}
+        self.keys = {node: (node.domain, node.op_type, node.overload) for node in self.nodes}
+        for node, key in self.keys.items() if calls else ():
+            self.keys[node] = calls.get(key, key)
+        self.labels = {node: hash(node_label(node, self.keys[node])) for node in self.nodes}
         produced = {v for n in self.nodes for v in n.outputs}
         self.leaves = [v for v in graph.values() if v not in produced]
         self.leaf_names = {v.name for v in self.leaves}
         self._rounds: list[dict[Node, int]] | None = None
+
+    def operator(self, node: Node) -> Hashable:
+        """What a node does by name; a function that has another name in the new model goes by that."""
+        return self.keys[node][:2]
 
     def rounds(self) -> list[dict[Node, int]]:
         """Hashes of the neighbourhoods of all nodes, the widest last. Names play no part."""
@@ -136,7 +145,7 @@ class _Attempt:
             self._pair_unique(ours, theirs)
             self._spread(self._same_label)
         self._pair_by_name(same_label=False)
-        self._spread(_same_operator)
+        self._spread(self._same_operator)
         self._pair_leftovers()
         self._finish()
 
@@ -196,16 +205,16 @@ class _Attempt:
     def _pair_by_name(self, *, same_label: bool) -> None:
         """Nodes of equal name, then nodes whose first output has an equal name; the operator must be the same."""
 
-        def key_of(name: Callable[[Node], str], labels: dict[Node, int]) -> Callable[[Node], Hashable]:
+        def key_of(name: Callable[[Node], str], side: _Side) -> Callable[[Node], Hashable]:
             def key(node: Node) -> Hashable:
                 text = name(node)
-                return (text, labels[node] if same_label else (node.domain, node.op_type)) if text else None
+                return (text, side.labels[node] if same_label else side.operator(node)) if text else None
 
             return key
 
         for name in (_node_name, _output_name):
             ours, theirs = self._free()
-            pairs = _by_keys(ours, theirs, key_of(name, self.old.labels), key_of(name, self.new.labels))
+            pairs = _by_keys(ours, theirs, key_of(name, self.old), key_of(name, self.new))
             for old, new in pairs:
                 self._pair_nodes(old, new)
 
@@ -229,6 +238,9 @@ class _Attempt:
 
     def _same_label(self, old: Node, new: Node) -> bool:
         return self.old.labels[old] == self.new.labels[new]
+
+    def _same_operator(self, old: Node, new: Node) -> bool:
+        return self.old.operator(old) == self.new.operator(new)
 
     def _spread(self, alike: Callable[[Node, Node], bool]) -> None:
         """From partners to their neighbours, as far as it goes."""
@@ -280,7 +292,7 @@ class _Attempt:
         users: dict[Hashable, list[Node]] = defaultdict(list)
         for user, index in value.uses:
             if isinstance(user, Node) and user.graph is side.graph and user not in taken:
-                users[index, user.domain, user.op_type, side.labels[user]].append(user)
+                users[index, side.labels[user]].append(user)
         return users
 
     # -- what is left --------------------------------------------------------------------------------------------
@@ -289,9 +301,9 @@ class _Attempt:
         """Nodes of one operator that share wires or a name; then ones of other operators at the very same place."""
         ours, theirs = self._free()
         by_operator: dict[Hashable, tuple[list[Node], list[Node]]] = defaultdict(lambda: ([], []))
-        for side, nodes in enumerate((ours, theirs)):
+        for index, (side, nodes) in enumerate(((self.old, ours), (self.new, theirs))):
             for node in nodes:
-                by_operator[node.domain, node.op_type][side].append(node)
+                by_operator[side.operator(node)][index].append(node)
         for old_nodes, new_nodes in by_operator.values():
             self._pair_best(old_nodes, new_nodes, least=2)
         ours, theirs = self._free()
@@ -349,10 +361,6 @@ class _Attempt:
 def _unused_label(value: Value) -> Hashable:
     """What an initializer that nothing uses is known by."""
     return None if value.uses else leaf_label(value)
-
-
-def _same_operator(old: Node, new: Node) -> bool:
-    return old.op_type == new.op_type and old.domain == new.domain
 
 
 def _node_name(node: Node) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from model.attributes import make_attribute
 from model.document import Document
-from model.edits import attributes, initializers, interface, nodes, properties, values
+from model.edits import attributes, functions, initializers, interface, nodes, properties, values
 from model.edits.takeover import take_over_all
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
@@ -154,6 +154,43 @@ def test_functions_that_come_and_go():
         edit.do(SetField(document.model, "functions", ()))
     assert facts(compare(builders.model(builders.BRANCHES), document.model)) == [
         ("removed", "function", "scale", "", "", "")
+    ]
+
+
+def test_a_renamed_function_is_renamed_and_its_calls_are_not_told():
+    document = builders.document(builders.BRANCHES)
+    with document.edit("Rename") as edit:
+        functions.rename_function(edit, document.model.functions[0], name="stretch", domain="mine")
+        nodes.rename_node(edit, builders.node(document, "call"), "other")
+    comparison = compare(builders.model(builders.BRANCHES), document.model)
+    assert ("renamed", "function", "stretch", "name", "local::scale", "mine::stretch") in facts(comparison)
+    rest = [f for f in facts(comparison) if f[1] != "function"]
+    assert rest == [
+        ("added", "model", "", "opset mine", "", "1"),
+        ("renamed", "node", "other", "name", "call", "other"),
+    ]
+    (renamed,) = (d for d in comparison.differences if d.subject == "function")
+    with document.edit("Take over") as edit:
+        assert not take_over_all(edit, comparison, [renamed], "new")
+    assert builders.node(document, "other").op_type == "scale"
+    assert builders.node(document, "other").domain == "local"
+
+
+FUNCTIONS = """
+<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+g (float[4] x) => (float[4] y) { a = f.%(first)s (x) y = f.%(second)s (a) }
+<domain: "f", opset_import: ["" : 21]> %(first)s (v) => (o) { a = Exp (v) b = Neg (a) c = Sin (b) o = %(extra)s (c) }
+<domain: "f", opset_import: ["" : 21, "f": 1]> %(second)s (v) => (o) { a = Abs (v) b = f.%(first)s (a) o = Log (b) }
+"""
+
+
+def test_functions_with_other_names_and_other_content_are_told_from_each_other():
+    old = builders.model(FUNCTIONS % {"first": "one", "second": "two", "extra": "Cos"})
+    new = builders.model(FUNCTIONS % {"first": "alpha", "second": "beta", "extra": "Tan"})
+    assert sorted(facts(compare(old, new))) == [
+        ("changed", "node", "", "operator", "Cos", "Tan"),
+        ("renamed", "function", "alpha", "name", "f::one", "f::alpha"),
+        ("renamed", "function", "beta", "name", "f::two", "f::beta"),
     ]
 
 
