@@ -39,6 +39,7 @@ class DocumentTab(QWidget):
         self.breadcrumb = Breadcrumb(workspace)
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
+        self.view.trail_changed.connect(self.breadcrumb.set_frames)
         self.keeper = Keeper(workspace)
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()

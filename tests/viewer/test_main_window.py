@@ -3,7 +3,7 @@ import pytest
 from onnx import TensorProto, helper
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox, QToolButton
 from shiboken6 import isValid
 
 from model.steps import SetField
@@ -280,6 +280,49 @@ def test_the_breadcrumb_leads_in_and_out(window, qtbot, tmp_path):
     run(window, "go.forward")
     run(window, "go.up")
     assert workspace.graph is workspace.model.graph
+
+
+def test_the_breadcrumb_names_the_groups_and_bodies_around_the_selection(window, qtbot):
+    tab = opened(window, qtbot, sample_model())
+    workspace = tab.workspace
+
+    def trail():
+        return [text for text, _ in tab.breadcrumb.parts][1:]
+
+    def part(text):
+        found = tab.breadcrumb.findChildren(QToolButton)
+        return next(button for button in found if button.isVisible() and button.text() == text)
+
+    tab.view.set_option_groups(True)
+    settled(window, qtbot)
+    conv = next(node for node in workspace.graph.nodes if "block" in node.name)
+    workspace.reveal(conv)
+    settled(window, qtbot)
+    assert trail() == ["digits", "block", "first"]
+    qtbot.mouseClick(part("block"), Qt.MouseButton.LeftButton)
+    assert {node.name.split("/")[1] for node in workspace.selection.nodes} == {"block"}
+    assert len(workspace.selection.nodes) > 1
+    workspace.selection.set([workspace.graph])
+    assert trail() == ["digits"]
+    qtbot.waitUntil(lambda: not [b for b in tab.breadcrumb.findChildren(QToolButton) if b.text() == "block"])
+
+
+def test_the_beginning_stays_in_view_when_a_message_takes_room(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model(nodes=60))
+
+    def top():
+        scene = tab.view.scene
+        return tab.view.viewport.to_widget(0, scene.rect(0)[1])[1]
+
+    before = top()
+    tab.workspace.message("warning", "Something", "of two\nlines")
+    qtbot.waitUntil(lambda: tab.messages.height() > 20)
+    assert top() == pytest.approx(before, abs=2)
+    tab.view.pan_by(0, 300)
+    moved = tab.view.viewport.to_scene(0, tab.view.height() / 2)[1]
+    tab.workspace.message("warning", "Something else")
+    QApplication.processEvents()
+    assert tab.view.viewport.to_scene(0, tab.view.height() / 2)[1] == pytest.approx(moved, abs=2)
 
 
 def test_the_status_line_follows_the_document_in_front(window, qtbot, write_model):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from model.graph import Node
 from viewer.canvas import walking
 from viewer.canvas.build import inner_graph
-from viewer.canvas.drawing import Kind
+from viewer.canvas.drawing import Kind, Subject
 from viewer.canvas.loader import nearest_box
 from viewer.canvas.memory import Spot
 from viewer.canvas.painter import Area
@@ -21,6 +21,10 @@ from viewer.selection import Item
 
 if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
+
+
+#: What is open around something: its title, and what it stands for.
+Frame = tuple[str, Subject]
 
 
 class Travel:
@@ -123,6 +127,19 @@ class Travel:
         if inner is not None:
             workspace.show(inner)
         return inner is not None
+
+    def trail(self) -> list[Frame]:
+        """The groups, bodies and functions open around what is selected, outermost first; a closed group too."""
+        scene, current = self._view.scene, self._view.workspace.selection.current
+        boxes = scene.drawing.boxes_for(current)[:1] if scene is not None and current is not None else []
+        frames: list[Frame] = []
+        box = boxes[0] if boxes else -1
+        while scene is not None and box >= 0:
+            shown = scene.boxes[box]
+            if shown.kind in (Kind.GROUP, Kind.CONTAINER) and shown.subject is not current:
+                frames.append((shown.title, shown.subject))
+            box = shown.parent
+        return frames[::-1]
 
     # -- spots -----------------------------------------------------------------------------------------------
 

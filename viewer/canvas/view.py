@@ -61,6 +61,7 @@ class GraphView(MarkedSurface):
 
     opened = Signal(object)  # Node or Value double-clicked that has nothing inside to go to
     loaded = Signal()  # a new scene is shown
+    trail_changed = Signal(object)  # list[Frame]: what is open around the selection, see Travel
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -72,6 +73,7 @@ class GraphView(MarkedSurface):
         self._pending = Pending()
         self._types: TypeOf | None = None
         self._crossings: tuple[Scene, Crossings] | None = None
+        self._shown_first: tuple[float, float, float] | None = None
         self._current: Hashable = None  # key of the box that was clicked or walked to last
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
@@ -168,6 +170,7 @@ class GraphView(MarkedSurface):
         self._pending = Pending()
         self._current = None
         self.set_scene(None)
+        self.trail_changed.emit([])
         self._load(first=True)
 
     def _remember_place(self) -> None:
@@ -205,8 +208,9 @@ class GraphView(MarkedSurface):
             self.viewport.scale = place.scale
             self.centre_on(*place.centre)
             self.zoom_changed.emit(place.scale)
-            return
-        self._show_whole_or_beginning()
+        else:
+            self._show_whole_or_beginning()
+            self._shown_first = self._position()
 
     def _show_whole_or_beginning(self) -> None:
         self.fit()
@@ -410,6 +414,7 @@ class GraphView(MarkedSurface):
 
     def _on_selection(self) -> None:
         self._describe()
+        self.trail_changed.emit(self.travel.trail())
         if self.marks is not None:
             self.marks.set("selected", self.workspace.selection.items)
             self.update()
@@ -507,12 +512,16 @@ class GraphView(MarkedSurface):
             painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the middle; the first real size shows the graph as it should be seen first."""
+        """Keep the middle; while nobody moved it, show the graph as it should be seen first."""
         was_tiny = not event.oldSize().isValid() or event.oldSize().width() < 8
+        is_untouched = self._shown_first == self._position()
         super().resizeEvent(event)
         self.minimap.place()
-        if was_tiny and self.scene is not None:
+        if self.scene is not None and (was_tiny or is_untouched):
             self._show_place()
+
+    def _position(self) -> tuple[float, float, float]:
+        return self.viewport.x, self.viewport.y, self.viewport.scale
 
     # -- mouse and keys: see Hands ---------------------------------------------------------------------------
 

@@ -1,23 +1,26 @@
-"""The line above the graph that says where one is: model › graph › node › body. Each part goes there."""
+"""The line above the graph that says where one is: model › graph › node › body › group. Each part goes there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from model.graph import Function, Graph, TrainingInfo
+from model.queries.scopes import Scope
 from viewer.places import name_of, path_to
 from viewer.selection import Item
 from viewer.text import display
 from viewer.workspace import Workspace
 
+_Target = Item | Scope
 _KINDS = {Function: "function", TrainingInfo: "training"}
 
 
 class Breadcrumb(QWidget):
-    """Parts are buttons; the last one, the graph shown, selects the graph itself."""
+    """Parts are buttons. The graph shown stands out; after it come the groups around what is selected in it."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,13 +32,19 @@ class Breadcrumb(QWidget):
         workspace.graph_shown.connect(self.refresh)
         workspace.changes.changed.connect(self.refresh)
         workspace.changes.state_changed.connect(self.refresh)
-        self._parts: list[tuple[str, Item]] = []
+        self._parts: list[tuple[str, _Target]] = []
+        self._frames: list[tuple[str, _Target]] = []
         self.refresh()
 
     @property
-    def parts(self) -> list[tuple[str, Item]]:
+    def parts(self) -> list[tuple[str, _Target]]:
         """The texts and the objects they stand for, from the model inwards."""
         return list(self._parts)
+
+    def set_frames(self, frames: Sequence[tuple[str, _Target]]) -> None:
+        """Say what is open in the graph around the selection, outermost first."""
+        self._frames = list(frames)
+        self.refresh()
 
     def refresh(self, *_: object) -> None:
         """Show where the workspace is now."""
@@ -46,39 +55,42 @@ class Breadcrumb(QWidget):
         while (child := self._layout.takeAt(0)) is not None:
             widget = child.widget()
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         for index, (text, item) in enumerate(parts):
             if index:
                 self._layout.addWidget(_separator())
-            self._layout.addWidget(self._button(text, item, last=index == len(parts) - 1))
+            self._layout.addWidget(self._button(text, item, is_shown=item is self._workspace.graph))
         self._layout.addStretch(1)
 
-    def _path(self) -> list[tuple[str, Item]]:
+    def _path(self) -> list[tuple[str, _Target]]:
         workspace = self._workspace
         graph = workspace.graph
-        parts: list[tuple[str, Item]] = [(display(workspace.title, 40), workspace.model)]
+        parts: list[tuple[str, _Target]] = [(display(workspace.title, 40), workspace.model)]
         owner = graph.root.owner
         kind = _KINDS.get(type(owner), "")
         for step in path_to(graph):
             name = name_of(step)
             parts.append((f"{kind} {name}" if kind and step is graph.root else name, step))
-        return parts
+        return parts + self._frames
 
-    def _button(self, text: str, item: Item, *, last: bool) -> QToolButton:
+    def _button(self, text: str, item: _Target, *, is_shown: bool) -> QToolButton:
         button = QToolButton()
         button.setText(text.replace("&", "&&"))
         button.setAutoRaise(True)
         button.setAccessibleName(f"Go to {text}")
         button.setToolTip(name_of(item) if isinstance(item, Graph) else "")
-        if last:
+        if is_shown:
             font = button.font()
             font.setBold(True)
             button.setFont(font)
         button.clicked.connect(partial(self._go, item))
         return button
 
-    def _go(self, item: Item) -> None:
-        if isinstance(item, Graph):
+    def _go(self, item: _Target) -> None:
+        if isinstance(item, Scope):
+            self._workspace.reveal_all(list(item.all_nodes()))
+        elif isinstance(item, Graph):
             self._workspace.show(item)
             self._workspace.selection.set([item])
         else:
