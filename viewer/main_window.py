@@ -38,7 +38,7 @@ from viewer.files import Files
 from viewer.icons import icon
 from viewer.settings import THEME, Settings
 from viewer.text import display
-from viewer.theme import as_mode, themes
+from viewer.theme import as_mode, theme, themes
 from viewer.views import ViewStore
 from viewer.widgets.command_palette import CommandPalette
 from viewer.widgets.message_bar import MessageBar
@@ -80,8 +80,10 @@ class MainWindow(QMainWindow):
         self.palette_popup = CommandPalette(self)
         self.actions_binding = ActionBinding(self)
         self.actions_binding.build_menu_bar(self.menuBar())
-        self.addToolBar(self._tool_bar())
-        themes().themeChanged.connect(self._color_close_buttons)
+        self._bar = self._tool_bar()
+        self.addToolBar(self._bar)
+        themes().themeChanged.connect(self._color)
+        self._color()
         self.settings.changed.connect(self._on_setting)
         self.settings.changed.connect(self.actions_binding.refresh_soon)
         self.files.pending_changed.connect(self._show_pending)
@@ -115,8 +117,6 @@ class MainWindow(QMainWindow):
         bar = QToolBar("Tool bar")
         bar.setObjectName("toolbar")
         bar.setMovable(False)
-        # The style's own lines are white on dark ground.
-        bar.setStyleSheet("QToolBar { border: none; border-bottom: 1px solid palette(mid); padding: 2px 4px; }")
         bar.setIconSize(QSize(16, 16))
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.actions_binding.build_tool_bar(bar)
@@ -200,7 +200,13 @@ class MainWindow(QMainWindow):
         button.clicked.connect(lambda: self.files.close(tab))
         return button
 
-    def _color_close_buttons(self) -> None:
+    def _color(self) -> None:
+        line = theme().border.name()
+        # The style's own lines are white on dark ground.
+        self._bar.setStyleSheet(
+            f"QToolBar {{ border: none; border-bottom: 1px solid {line}; padding: 2px 4px; }}"
+            f"QToolBar::separator {{ background: {line}; width: 1px; margin: 5px 4px; }}"
+        )
         for index in range(self._tabs.count()):
             button = self._tabs.tabBar().tabButton(index, QTabBar.ButtonPosition.RightSide)
             if isinstance(button, QToolButton):

@@ -290,6 +290,7 @@ def test_the_breadcrumb_names_the_groups_and_bodies_around_the_selection(window,
         return [text for text, _ in tab.breadcrumb.parts][1:]
 
     def part(text):
+        QApplication.processEvents()  # shows what was just made
         found = tab.breadcrumb.findChildren(QToolButton)
         return next(button for button in found if button.isVisible() and button.text() == text)
 

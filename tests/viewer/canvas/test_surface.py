@@ -66,6 +66,7 @@ def test_frames_end_with_a_complete_picture(show, qtbot):
 
 def test_a_resize_keeps_the_middle(show):
     view = show(long_chain(160).model())
+    view.pan_by(0, 500)
     before = view.viewport.to_scene(view.width() / 2, view.height() / 2)
     view.resize(500, 420)
     settle(view)
