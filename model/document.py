@@ -240,6 +240,25 @@ class Document:
         """Whether the model differs from what was opened or last saved."""
         return self.current.id != self._saved
 
+    @property
+    def saved_entry(self) -> Entry | None:
+        """The state that the file holds; None when it is in no file."""
+        return None if self._saved is None else self._entries.get(self._saved)
+
+    def way(self, start: Entry) -> list[tuple[Entry, tuple[Step, ...], tuple[Step, ...]]]:
+        """How the model gets from a state of the history to the one now: states reached, steps, what undoes them.
+
+        ``inverses[i]`` takes ``steps[i]`` back. Changes nothing.
+        """
+        before, after = _path(start), _path(self.current)
+        shared = sum(a is b for a, b in zip(before, after, strict=False))
+        back = [
+            (entry.parent, tuple(reversed(entry.inverses)), tuple(reversed(entry.steps)))
+            for entry in reversed(before[shared:])
+            if entry.parent is not None
+        ]
+        return [*back, *((entry, tuple(entry.steps), tuple(entry.inverses)) for entry in after[shared:])]
+
     def mark_saved(self, path: Path | None = None, state: int | None = None) -> None:
         """The state now is what the file holds, or the state with the id an entry had when a save began."""
         if path is not None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from model.errors import ModelError
-from model.recording.journal import Journal, Leftover, discard, leftovers, recover
+from model.recording.journal import Journal
+from model.recording.leftovers import Leftover, discard, leftovers, recover
 from viewer.folders import state_folder
+from viewer.slices import Slices
 from viewer.text import display, plural
 from viewer.workspace import Message, Workspace
 
@@ -36,14 +38,36 @@ class Keeper(QObject):
         self._workspace = workspace
         self._told = False
         self.journal: Journal | None = None
+        self._preparing: Slices[None] | None = None
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
+        self._idle.timeout.connect(self._prepare)
         try:
             self.journal = Journal(workspace.document, journal_folder())
         except OSError:
             return  # the file is gone already; saving will say so
-        workspace.changes.changed.connect(self._tell)
-        QTimer.singleShot(_IDLE_MS, self, self.journal.prepare)
+        self._idle.start()
+        workspace.changes.changed.connect(self._on_change)
+        workspace.changes.state_changed.connect(self._idle.start)
 
-    def _tell(self, _change: object) -> None:
+    def _prepare(self) -> None:
+        """Let the journal look at the model now, bit by bit, so that the next edit does not have to wait for it."""
+        journal = self.journal
+        if journal is not None and self._preparing is None and not journal.is_prepared:
+            self._preparing = Slices(journal.prepare, self._on_prepared, self._on_prepared, self)
+
+    def _on_prepared(self, _outcome: object) -> None:
+        if self._preparing is not None:
+            self._preparing.deleteLater()
+            self._preparing = None
+        self._tell()
+
+    def _on_change(self, _change: object) -> None:
+        if self._preparing is not None:  # it looked at a model that is no longer the same
+            self._preparing.cancel()
+            self._preparing = None
+        self._tell()
+
+    def _tell(self) -> None:
         journal = self.journal
         if journal is not None and journal.problem and not self._told:
             self._told = True
@@ -51,6 +75,10 @@ class Keeper(QObject):
 
     def close(self) -> None:
         """The document was saved or given up."""
+        self._idle.stop()
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing = None
         if self.journal is not None:
             self.journal.close()
 

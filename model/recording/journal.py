@@ -1,33 +1,44 @@
 """The crash journal: every edit of a document, appended as it happens to a file in the user's state folder.
 
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
-left at the next start belongs to a program that died. It is JSON lines: a header that says which file it belongs
-to, then edits (numbered steps), undo and redo. A journal whose replay fails is set aside after one try.
+left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
+file it belongs to, then edits (numbered steps), undo and redo.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
-from model.document import Change, Document
+from model.document import Change, Document, Entry
 from model.errors import ModelError
+from model.progress import SILENT, Progress
 from model.recording.references import Numbers
-from model.recording.steps import decode, encode
-from model.steps import InsertNode, SetAttribute, SetField, Step
+from model.recording.steps import encode
+from model.steps import (
+    InsertNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    Step,
+)
 
-_FORMAT = "onnx-workbench journal"
-_VERSION = 1
-_SUFFIX = ".journal"
-_TRIED = ".tried"  # replayed once already: not offered a second time
+FORMAT: Final = "onnx-workbench journal"
+VERSION: Final = 1
+SUFFIX: Final = ".journal"
 _BASE = ".onnx"  # beside the journal of a document that is in no file: the model as it began
 _LARGEST_BASE = 64 << 20
+_STEP = 1 << 20
 _SYNC_SECONDS = 2.0
 
 
@@ -55,10 +66,25 @@ class BaseFile:
             return False
 
 
+@dataclass(slots=True, eq=False)
+class _State:
+    """A state in the history that replaying the journal will have."""
+
+    parent: _State | None = None
+    children: list[_State] = field(default_factory=list)
+
+    def next(self) -> _State:
+        """The state after one more edit."""
+        child = _State(self)
+        self.children.append(child)
+        return child
+
+
 class Journal:
     """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
 
-    A disk that cannot be written to stops the journal, not the work: `problem` says so.
+    A disk that cannot be written to stops the journal, not the work: `problem` says so. Replaying begins with what
+    the base file holds, so what was done before the last save is no undo there: such an undo is written as an edit.
     """
 
     def __init__(self, document: Document, folder: Path, base: BaseFile | None = None) -> None:
@@ -70,6 +96,8 @@ class Journal:
         self._file: IO[str] | None = None
         self._path: Path | None = None
         self._entry = document.current
+        self._at = _State()
+        self._states = {document.current: self._at}
         self._synced = 0.0
         self.problem = ""
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
@@ -79,24 +107,27 @@ class Journal:
         """The journal's file; None before the first edit."""
         return self._path
 
-    def prepare(self) -> None:
-        """Number the model's objects now, in an idle moment, so that the first edit does not have to."""
-        if self._numbers is None and self._document.current is self._document.root and not self._file:
-            self._begin()
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the next edit will cost no more than itself."""
+        return self._numbers is not None or bool(self.problem)
 
-    def _begin(self) -> None:
-        """Take down what the edits will be made on, while the model is as it was opened."""
-        self._numbers = Numbers(self._document.model)
-        if not self._base.path:
-            from model.io.save import to_bytes
+    def prepare(self, progress: Progress = SILENT) -> None:
+        """Look at the model before it is edited, so that the first edit does not have to. Costs a walk over it.
 
-            if (
-                sum(v.initializer.nbytes for v in self._document.model.graph.initializers if v.initializer)
-                > _LARGEST_BASE
-            ):
+        The model must not change meanwhile; `progress` is checked all the time.
+        """
+        if not self.is_prepared:
+            self._begin(progress)
+
+    def _begin(self, progress: Progress = SILENT) -> None:
+        """Take down what the edits will be made on, while the model is in that state."""
+        if not self._base.path and self._beginning is None:
+            self._beginning = _content(self._document, progress)
+            if self._beginning is None:
                 self.problem = "Edits are not being kept for recovery: the model is large and in no file yet."
                 return
-            self._beginning = to_bytes(self._document.model)
+        self._numbers = Numbers(self._document.model, progress)
 
     def close(self) -> None:
         """The document is closed: saved or given up. Nothing is left to recover."""
@@ -118,51 +149,65 @@ class Journal:
     def _on_change(self, change: Change) -> None:
         if self.problem:
             return
-        try:
+        with self._trouble_told():
             line = self._line(change)
             if not self.problem:
                 self._write(line)
-        except OSError as error:
-            self.problem = f"Edits are not being kept for recovery: {error.strerror or error}."
+        self._entry = self._document.current
+
+    @contextlib.contextmanager
+    def _trouble_told(self) -> Iterator[None]:
+        """Trouble with the journal is no trouble for the edit."""
+        try:
+            yield
+        except (OSError, ModelError) as error:
+            reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            self.problem = f"Edits are not being kept for recovery: {reason}."
             self._remove()
-        finally:
-            self._entry = self._document.current
 
     def _line(self, change: Change) -> dict[str, Any]:
-        if change.kind == "undo":
+        entry = self._document.current
+        known = self._states.get(entry)
+        if change.kind == "undo" and known is not None and known is self._at.parent:
+            self._at = known
             return {"undo": True}
-        if change.kind == "redo":
-            parent = self._document.current.parent
-            assert parent is not None
-            return {"redo": parent.children.index(self._document.current)}
-        joined = self._document.current is self._entry or self._document.current is self._entry.parent
+        if change.kind == "redo" and known is not None and known.parent is self._at:
+            index = self._at.children.index(known)
+            self._at = known
+            return {"redo": index}
         line: dict[str, Any] = {"edit": change.title, "steps": self._steps(change)}
-        if self._document.current.merge or joined:
-            line["merge"] = self._document.current.merge or self._entry.merge
+        joined = change.kind == "edit" and (entry is self._entry or entry is self._entry.parent)
+        if change.kind == "edit" and (entry.merge or joined):
+            line["merge"] = entry.merge or self._entry.merge
             line["joined"] = joined
+        if not joined:
+            self._at = self._at.next()
+            self._states[entry] = self._at
+        elif entry is not self._entry:  # what was typed is as it was before: the entry is gone
+            outer = self._at.parent
+            assert outer is not None
+            outer.children.remove(self._at)
+            self._at = outer
         return line
 
     def _steps(self, change: Change) -> list[dict[str, Any]]:
         numbers = self._numbers
         if numbers is None:
             # Numbers must be those of the model as opened: look at it as it was before this first edit.
-            inverses = _take_back(change)
+            _take_back(change)
             try:
                 self._begin()
             finally:
-                for step in change.steps[: len(inverses)]:
+                for step in change.steps:
                     step.apply()
             numbers = self._numbers
-            assert numbers is not None
+            if numbers is None:
+                return []
         if len(change.steps) == 1 or not any(map(_brings_something, change.steps)):
-            return [encode(step, numbers) for step in change.steps]
+            return [encode(step, numbers) for step in change.steps if _is_known(step, numbers)]
         # What a step brings in is written as it was then, not as later steps of the same edit left it.
         _take_back(change)
-        encoded = []
-        for step in change.steps:
-            encoded.append(encode(step, numbers))
-            step.apply()
-        return encoded
+        return _encode_and_apply(change.steps, numbers)
 
     def _write(self, line: dict[str, Any]) -> None:
         if self._file is None:
@@ -171,18 +216,18 @@ class Journal:
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
         self._file.flush()
         if time.monotonic() - self._synced > _SYNC_SECONDS:
-            os.fsync(self._file.fileno())
             self._synced = time.monotonic()
+            threading.Thread(target=_sync, args=(os.dup(self._file.fileno()),), name="journal", daemon=True).start()
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{_SUFFIX}"
+        self._path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{SUFFIX}"
         if self._beginning is not None:
-            _base_path(self._path).write_bytes(self._beginning)
+            base_path(self._path).write_bytes(self._beginning)
         self._file = open(self._path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # open for long
         header = {
-            "format": _FORMAT,
-            "version": _VERSION,
+            "format": FORMAT,
+            "version": VERSION,
             "pid": os.getpid(),
             "path": self._base.path,
             "size": self._base.size,
@@ -192,22 +237,41 @@ class Journal:
         }
         self._file.write(json.dumps(header) + "\n")
 
+    # -- saving --------------------------------------------------------------------------------------------------
+
     def _on_saved(self) -> None:
-        """The state now is safe. Later edits belong to the new file, whose objects are numbered anew when read."""
-        if self._document.modified:
+        """What was saved is safe. Later edits belong to the new file, whose objects are numbered anew when read."""
+        saved = self._document.saved_entry
+        if saved is None:
             return
         self._remove()
-        self._numbers = None
-        self._rebase()
-
-    def _rebase(self) -> None:
-        """After a save, the journal goes on from the saved file, whose objects come in the order of the model now."""
-        try:
+        self._numbers = self._beginning = None
+        self._at = _State()
+        self._states = {saved: self._at}
+        self._entry = self._document.current
+        self.problem = ""
+        with self._trouble_told():
             self._base = BaseFile.of(self._document.path)
-        except OSError as error:
-            self.problem = f"Edits are not being kept for recovery: {error.strerror or error}."
-            return
-        self._numbers = Numbers(self._document.model)
+            if saved is not self._document.current:
+                self._write_since(saved)
+
+    def _write_since(self, saved: Entry) -> None:
+        """Write what was done while the file was being saved: from the state it holds to the one now."""
+        way = self._document.way(saved)
+        for _, _, inverses in reversed(way):
+            for inverse in reversed(inverses):
+                inverse.apply()
+        waiting = list(way)
+        try:
+            self._begin()
+            while waiting and self._numbers is not None:
+                entry, steps, _ = waiting.pop(0)
+                self._at = self._states[entry] = self._at.next()
+                self._write({"edit": entry.title, "steps": _encode_and_apply(steps, self._numbers)})
+        finally:  # whatever happens, the model comes back to where it is
+            for _, steps, _ in waiting:
+                for step in steps:
+                    step.apply()
 
     def _remove(self) -> None:
         if self._file is not None:
@@ -215,16 +279,78 @@ class Journal:
             self._file = None
         if self._path is not None:
             self._path.unlink(missing_ok=True)
-            _base_path(self._path).unlink(missing_ok=True)
+            base_path(self._path).unlink(missing_ok=True)
             self._path = None
 
 
-def _base_path(journal: Path) -> Path:
+def base_path(journal: Path) -> Path:
+    """Where the model as it began is kept, for the journal of a document that is in no file."""
     return journal.with_name(journal.name.partition(".")[0] + _BASE)
 
 
-def _take_back(change: Change) -> list[Step]:
-    return [inverse.apply() for inverse in reversed(change.inverses)]
+def _content(document: Document, progress: Progress) -> bytes | None:
+    """The model as it began: the bytes it was read from, else written anew. None when that is too much to keep.
+
+    A document in no file was never saved, so it began with what was read.
+    """
+    from model.io.read import ModelSource
+    from model.io.save import to_bytes
+
+    source = document.model.source
+    if isinstance(source, ModelSource) and source.proto is document.model._source and not source.truncation:
+        if source.data.size > _LARGEST_BASE:
+            return None
+        parts = []
+        for offset in range(0, source.data.size, _STEP):
+            progress.check()
+            parts.append(source.data.read(offset, min(_STEP, source.data.size - offset)))
+        return b"".join(parts)
+    constants = (v.initializer for v in document.model.graph.initializers)
+    if sum(tensor.nbytes for tensor in constants if tensor is not None) > _LARGEST_BASE:
+        return None
+    return to_bytes(document.model, progress=progress)
+
+
+def _sync(descriptor: int) -> None:
+    """Put the journal on the disk, which may take a while. The last edits a power failure would lose are few."""
+    with contextlib.suppress(OSError):
+        os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def _take_back(change: Change) -> None:
+    for inverse in reversed(change.inverses):
+        inverse.apply()
+
+
+def _encode_and_apply(steps: Iterable[Step], numbers: Numbers) -> list[dict[str, Any]]:
+    """Write each step while the model is in the state it applies to."""
+    encoded = []
+    waiting = list(steps)
+    try:
+        while waiting:
+            if _is_known(waiting[0], numbers):
+                encoded.append(encode(waiting[0], numbers))
+            waiting.pop(0).apply()
+    finally:
+        for step in waiting:
+            step.apply()
+    return encoded
+
+
+def _is_known(step: Step, numbers: Numbers) -> bool:
+    """Whether what a step changes is in the model that replaying begins with, or came in since.
+
+    What was taken out before the last save is not. Changes to it are not written, but when it comes back it is
+    written whole, as it is then.
+    """
+    match step:
+        case SetField():
+            return numbers.of(step.target) is not None
+        case InsertNode() | SetGraphInputs() | SetGraphOutputs() | SetInitializer():
+            return numbers.of(step.graph) is not None
+        case _:
+            return numbers.of(step.node) is not None
 
 
 def _brings_something(step: Step) -> bool:
@@ -233,146 +359,3 @@ def _brings_something(step: Step) -> bool:
     return isinstance(step, InsertNode) or (
         isinstance(step, SetField) and step.field in ("functions", "training_info", "initialization", "algorithm")
     )
-
-
-# -- recovering -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    """A journal of a program that died: what it belongs to and what was done."""
-
-    path: Path
-    base: BaseFile
-    time: float
-    titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
-
-    @property
-    def fits(self) -> bool:
-        """Whether the file is still the one the edits were made on."""
-        return self.base.is_unchanged()
-
-    @property
-    def beginning(self) -> Path | None:
-        """The model as it began, for a document that was in no file; None when nothing was kept."""
-        path = _base_path(self.path)
-        return path if not self.base.path and path.exists() else None
-
-
-def leftovers(folder: Path) -> Iterator[Leftover]:
-    """Journals in a folder whose program is not running any more, newest first. Unreadable ones are set aside."""
-    found = []
-    for path in folder.glob(f"*{_SUFFIX}") if folder.is_dir() else ():
-        try:
-            leftover = _read_header(path)
-        except (ModelError, OSError, ValueError, LookupError, TypeError):
-            _set_aside(path)
-            continue
-        if leftover is not None:
-            found.append(leftover)
-    yield from sorted(found, key=lambda leftover: -leftover.time)
-
-
-def _read_header(path: Path) -> Leftover | None:
-    lines = list(_lines(path))
-    header = lines[0] if lines else {}
-    if header.get("format") != _FORMAT or header.get("version") != _VERSION:
-        raise ModelError("Not a journal of this version", str(path))
-    if _is_running(header["pid"]):
-        return None
-    titles: list[str] = []
-    undone: list[str] = []
-    for line in lines[1:]:
-        if "edit" in line:
-            if not line.get("joined"):
-                titles.append(str(line["edit"]))
-                undone.clear()
-        elif "undo" in line and titles:
-            undone.append(titles.pop())
-        elif "redo" in line and undone:
-            titles.append(undone.pop())
-    base = BaseFile(header["path"], header["size"], header["mtime_ns"])
-    return Leftover(path, base, float(header["time"]), tuple(titles))
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Whole lines; the last one may have been cut by the crash."""
-    with open(path, encoding="utf-8", errors="surrogatepass") as file:
-        for number, text in enumerate(file):
-            if not text.endswith("\n"):
-                return
-            try:
-                line = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise ModelError("The journal is damaged", f"Line {number + 1} is not JSON.") from error
-            if not isinstance(line, dict):
-                raise ModelError("The journal is damaged", f"Line {number + 1} is not an object.")
-            yield line
-
-
-def _is_running(pid: int) -> bool:
-    if pid == os.getpid():
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def recover(document: Document, leftover: Leftover) -> int:
-    """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
-
-    The journal is marked before it starts, so that one that brings the program down is not offered again. When a
-    line does not apply, what came before it stays, and ModelError says how far it got.
-    """
-    tried = leftover.path.with_suffix(_SUFFIX + _TRIED)
-    leftover.path.replace(tried)
-    numbers = Numbers(document.model)
-    count = 0
-    lines = _lines(tried)
-    if next(lines)["objects"] != numbers.fingerprint:
-        raise ModelError("The journal does not fit the model", f"It was begun on other contents; kept as {tried}.")
-    for number, line in enumerate(lines, 2):
-        try:
-            _redo_line(document, numbers, line)
-        except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise ModelError(
-                f"{count} edits were recovered, then line {number} of the journal did not apply",
-                f"{error}. The journal was kept as {tried}.",
-            ) from error
-        count += 1
-    if count:
-        document.mark_unsaved()
-    tried.unlink()
-    _base_path(tried).unlink(missing_ok=True)
-    return count
-
-
-def _redo_line(document: Document, numbers: Numbers, line: dict[str, Any]) -> None:
-    if "undo" in line:
-        document.undo()
-    elif "redo" in line:
-        document.current.latest = document.current.children[line["redo"]]
-        document.redo()
-    else:
-        if not line.get("joined"):
-            document.end_gesture()
-        with document.edit(str(line["edit"]), merge=str(line.get("merge", ""))) as edit:
-            for step in line["steps"]:
-                edit.do(decode(step, numbers))
-
-
-def discard(leftover: Leftover) -> None:
-    """Throw a journal away."""
-    leftover.path.unlink(missing_ok=True)
-    _base_path(leftover.path).unlink(missing_ok=True)
-
-
-def _set_aside(path: Path) -> None:
-    try:
-        path.rename(path.with_suffix(_SUFFIX + _TRIED))
-    except OSError:
-        pass  # it will be met again, and again not be readable

@@ -8,6 +8,7 @@ from typing import Any
 
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.progress import SILENT, Progress
 from model.tensors import SparseTensor, Tensor
 
 
@@ -18,11 +19,12 @@ class Numbers:
     Making one costs a walk over the model.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, progress: Progress = SILENT) -> None:
         self._objects: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._tensors: dict[int, list[int]] = {}
         for target in _everything(model):
+            progress.check()
             if target not in self._numbers:
                 self._enter(target)
         for value in [v for v in self._objects.values() if isinstance(v, Value)]:

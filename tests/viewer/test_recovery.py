@@ -5,7 +5,6 @@ import pytest
 from PySide6.QtWidgets import QAbstractButton
 
 from model.edits import nodes
-from model.recording import journal
 from tests.model import builders
 from viewer import recovery
 from viewer.main_window import MainWindow
@@ -40,7 +39,7 @@ def crash(qtbot, window, path, monkeypatch):
         nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
     tab.keeper.journal.abandon()
     window.remove_tab(tab)
-    monkeypatch.setattr(journal, "_is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers._is_running", lambda pid: False)
 
 
 def press(qtbot, window, text):
@@ -80,7 +79,7 @@ def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
         nodes.rename_node(edit, first, "renamed")
     tab.keeper.journal.abandon()
     window.remove_tab(tab)
-    monkeypatch.setattr(journal, "_is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers._is_running", lambda pid: False)
     recovery.offer(window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")

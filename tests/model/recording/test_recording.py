@@ -5,8 +5,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
+import onnx.parser
 import pytest
 from hypothesis import settings
 
@@ -15,8 +17,12 @@ from model.document import Document
 from model.edits import attributes, functions, initializers, nodes, properties, values
 from model.errors import ModelError
 from model.graph import Value
-from model.recording import journal, script
-from model.recording.journal import Journal, leftovers, recover
+from model.io.read import load
+from model.io.save import prepare, save
+from model.progress import Cancelled, Progress
+from model.recording import script
+from model.recording.journal import Journal
+from model.recording.leftovers import leftovers, recover
 from model.steps import SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import (
@@ -200,7 +206,7 @@ def test_every_kind_of_content_is_kept():
 @pytest.fixture
 def dead(monkeypatch):
     """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr(journal, "_is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers._is_running", lambda pid: False)
 
 
 def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
@@ -294,11 +300,7 @@ def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
 
 def test_a_changed_file_is_noticed(tmp_path, dead):
     path = tmp_path / "m.onnx"
-    import onnx.parser
-
     path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
-    from model.io.read import load
-
     document = Document(load(path), path)
     kept = Journal(document, tmp_path / "state")
     work(document)
@@ -348,6 +350,97 @@ def test_typing_survives_as_one_entry(tmp_path, dead):
     assert again.model.doc_string == ""
 
 
+def saved_file(tmp_path, text=builders.CHAIN):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    return Document(load(path), path)
+
+
+def recovered(document, folder):
+    """What the next start makes of the document's file and the journals in a folder."""
+    again = Document(load(document.path), document.path)
+    for leftover in leftovers(folder):
+        assert leftover.fits
+        recover(again, leftover)
+    return again
+
+
+def test_undo_of_what_was_saved_survives(tmp_path, dead):
+    document = saved_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    work(document)
+    save(document.model, document.path)
+    document.mark_saved()
+    document.undo()
+    document.undo()
+    document.redo()
+    with document.edit("More") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.first, "three")
+    document.undo()
+    document.undo()
+    kept.abandon()
+    again = recovered(document, tmp_path / "state")
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+@pytest.mark.parametrize("undone", [0, 2])
+def test_edits_made_while_a_save_runs_survive_it(tmp_path, dead, undone):
+    document = saved_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    work(document)
+    saving, state = prepare(document.model, document.path), document.current.id
+    for _ in range(undone):
+        document.undo()
+    with document.edit("Meanwhile") as edit:
+        nodes.add_node(edit, document.model.graph, "Relu", [builders.value(document, "x")], name="meanwhile")
+    saving.run()
+    before = snapshot(document.model)
+    document.mark_saved(state=state)
+    assert snapshot(document.model) == before
+    assert document.modified
+    document.undo()
+    document.redo()
+    kept.abandon()
+    again = recovered(document, tmp_path / "state")
+    assert snapshot(again.model) == before
+
+
+def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
+    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    document = Document(load(data))
+    kept = Journal(document, tmp_path)
+    kept.prepare()
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.beginning.read_bytes() == data
+    again = Document(load(leftover.beginning))
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_preparing_can_be_given_up(tmp_path, dead):
+    class GivenUp(Progress):
+        checks = 0
+
+        def check(self):
+            self.checks += 1
+            if self.checks == 5:
+                raise Cancelled
+
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    with pytest.raises(Cancelled):
+        kept.prepare(GivenUp())
+    assert not kept.is_prepared
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document()
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
 def test_a_killed_program_leaves_a_journal_that_is_offered(tmp_path):
     code = f"""
 import sys, os, signal
@@ -391,16 +484,12 @@ class RecordedEdits(AnyEdits):
         assert_linked(again.model)
 
     def _check_journal(self):
-        running, journal._is_running = journal._is_running, lambda pid: False
-        try:
+        with mock.patch("model.recording.leftovers._is_running", return_value=False), self.folder:
             for leftover in leftovers(Path(self.folder.name)):
                 again = builders.document(self.text)
                 recover(again, leftover)
                 assert snapshot(again.model) == snapshot(self.document.model)
                 assert_linked(again.model)
-        finally:
-            journal._is_running = running
-            self.folder.cleanup()
 
 
 TestRecordedEdits = RecordedEdits.TestCase

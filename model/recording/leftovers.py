@@ -1,0 +1,158 @@
+"""What programs that died left behind: finding their journals, doing the edits again, throwing them away."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model.document import Document
+from model.errors import ModelError
+from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile, base_path
+from model.recording.references import Numbers
+from model.recording.steps import decode
+
+_TRIED = ".tried"  # replayed once already: not offered a second time
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A journal of a program that died: what it belongs to and what was done."""
+
+    path: Path
+    base: BaseFile
+    time: float
+    titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
+
+    @property
+    def fits(self) -> bool:
+        """Whether the file is still the one the edits were made on."""
+        return self.base.is_unchanged()
+
+    @property
+    def beginning(self) -> Path | None:
+        """The model as it began, for a document that was in no file; None when nothing was kept."""
+        path = base_path(self.path)
+        return path if not self.base.path and path.exists() else None
+
+
+def leftovers(folder: Path) -> Iterator[Leftover]:
+    """Journals in a folder whose program is not running any more, newest first. Unreadable ones are set aside."""
+    found = []
+    for path in folder.glob(f"*{SUFFIX}") if folder.is_dir() else ():
+        try:
+            leftover = _read_header(path)
+        except (ModelError, OSError, ValueError, LookupError, TypeError):
+            _set_aside(path)
+            continue
+        if leftover is not None:
+            found.append(leftover)
+    yield from sorted(found, key=lambda leftover: -leftover.time)
+
+
+def _read_header(path: Path) -> Leftover | None:
+    lines = list(_lines(path))
+    header = lines[0] if lines else {}
+    if header.get("format") != FORMAT or header.get("version") != VERSION:
+        raise ModelError("Not a journal of this version", str(path))
+    if _is_running(header["pid"]):
+        return None
+    titles: list[str] = []
+    undone: list[str] = []
+    for line in lines[1:]:
+        if "edit" in line:
+            if not line.get("joined"):
+                titles.append(str(line["edit"]))
+                undone.clear()
+        elif "undo" in line and titles:
+            undone.append(titles.pop())
+        elif "redo" in line and undone:
+            titles.append(undone.pop())
+    base = BaseFile(header["path"], header["size"], header["mtime_ns"])
+    return Leftover(path, base, float(header["time"]), tuple(titles))
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Whole lines; the last one may have been cut by the crash."""
+    with open(path, encoding="utf-8", errors="surrogatepass") as file:
+        for number, text in enumerate(file):
+            if not text.endswith("\n"):
+                return
+            try:
+                line = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise ModelError("The journal is damaged", f"Line {number + 1} is not JSON.") from error
+            if not isinstance(line, dict):
+                raise ModelError("The journal is damaged", f"Line {number + 1} is not an object.")
+            yield line
+
+
+def _is_running(pid: int) -> bool:
+    if pid == os.getpid():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def recover(document: Document, leftover: Leftover) -> int:
+    """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
+
+    The journal is marked before it starts, so that one that brings the program down is not offered again. When a
+    line does not apply, what came before it stays, and ModelError says how far it got.
+    """
+    tried = leftover.path.with_suffix(SUFFIX + _TRIED)
+    leftover.path.replace(tried)
+    numbers = Numbers(document.model)
+    count = 0
+    lines = _lines(tried)
+    if next(lines)["objects"] != numbers.fingerprint:
+        raise ModelError("The journal does not fit the model", f"It was begun on other contents; kept as {tried}.")
+    for number, line in enumerate(lines, 2):
+        try:
+            _redo_line(document, numbers, line)
+        except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise ModelError(
+                f"{count} edits were recovered, then line {number} of the journal did not apply",
+                f"{error}. The journal was kept as {tried}.",
+            ) from error
+        count += 1
+    if count:
+        document.mark_unsaved()
+    tried.unlink()
+    base_path(tried).unlink(missing_ok=True)
+    return count
+
+
+def _redo_line(document: Document, numbers: Numbers, line: dict[str, Any]) -> None:
+    if "undo" in line:
+        document.undo()
+    elif "redo" in line:
+        document.current.latest = document.current.children[line["redo"]]
+        document.redo()
+    else:
+        if not line.get("joined"):
+            document.end_gesture()
+        with document.edit(str(line["edit"]), merge=str(line.get("merge", ""))) as edit:
+            for step in line["steps"]:
+                edit.do(decode(step, numbers))
+
+
+def discard(leftover: Leftover) -> None:
+    """Throw a journal away."""
+    leftover.path.unlink(missing_ok=True)
+    base_path(leftover.path).unlink(missing_ok=True)
+
+
+def _set_aside(path: Path) -> None:
+    try:
+        path.rename(path.with_suffix(SUFFIX + _TRIED))
+    except OSError:
+        pass  # it will be met again, and again not be readable
