@@ -1,11 +1,12 @@
-"""Parts of models: copy and paste, extracting a part as a model, merging another model in."""
+"""Parts of models: copy and paste, and merging another model in. See cutting for models out of parts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from model import schemas
+from model.attributes import Attribute
 from model.clone import Cloner
 from model.document import Transaction
 from model.edits.functions import boundary, in_graph_order
@@ -14,7 +15,7 @@ from model.edits.nodes import fresh_names, replace_uses
 from model.edits.values import ensure_order, why_not_connect
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scope import dependencies, names_taken, upstream, visible_values
+from model.queries.scope import names_taken, visible_values
 from model.steps import (
     InsertNode,
     SetField,
@@ -23,7 +24,6 @@ from model.steps import (
     SetInitializer,
 )
 from model.tensors import Tensor
-from model.types import Shape, TensorType
 
 
 @dataclass(slots=True)
@@ -41,15 +41,24 @@ def copy(nodes: Collection[Node]) -> Fragment:
     inputs, outputs = boundary(ordered)
     model = graph.model
     return Fragment(
-        _part(ordered, inputs, outputs),
-        _functions_used(model, ordered) if model is not None else (),
+        part_of(ordered, inputs, outputs),
+        functions_used(model, ordered) if model is not None else (),
         dict(graph.opset_imports),
     )
 
 
-def _part(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-    """A new graph holding copies of nodes; values with a constant come as initializers, the rest as inputs."""
-    cloner = Cloner()
+def part_of(
+    nodes: Sequence[Node],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    *,
+    substitute: Callable[[Attribute], Attribute | None] | None = None,
+) -> Graph:
+    """A new graph holding copies of nodes; values with a constant come as initializers, the rest as inputs.
+
+    `substitute` gives what stands for attributes that refer to those of a function around the nodes.
+    """
+    cloner = Cloner(substitute=substitute)
     part = Graph()
     formal = []
     for value in inputs:
@@ -70,7 +79,8 @@ def _part(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Valu
     return part
 
 
-def _functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
+def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
+    """The functions that nodes call, and those that these call."""
     functions = {f.key: f for f in model.functions}
     wanted: dict[tuple[str, str, str], Function] = {}
     graphs = [g for node in nodes for body in node.bodies for g in body.walk()]
@@ -130,95 +140,6 @@ def _bring_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], 
         edit.do(SetField(target, "opset_imports", {**target.opset_imports, **missing}))
 
 
-def extract(model: Model, nodes: Collection[Node]) -> Model:
-    """A new model of these nodes: what comes in from outside are its inputs, what is used outside its outputs.
-
-    Constants come along (weights stay in the file until someone looks). The model it came from is not changed.
-    """
-    graph, ordered = in_graph_order(nodes)
-    inputs, outputs = boundary(ordered)
-    inside = set(ordered)
-    ends = [v for n in ordered for v in n.outputs if v is not None and not v.uses]
-    if not outputs and not ends:
-        raise ModelError("Nothing would come out", "None of the selected nodes has an output.")
-    return _as_model(model, graph, [n for n in graph.nodes if n in inside], inputs, [*outputs, *ends])
-
-
-def extract_between(model: Model, graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Model:
-    """A new model that computes `outputs` from `inputs`: everything between the two.
-
-    ModelError names graph inputs that would be needed beyond the given ones.
-    """
-    if not outputs:
-        raise ModelError("No outputs were given", "Name the values the new model should compute.")
-    given = set(inputs)
-    nodes: set[Node] = set()
-    pending = [v.producer for v in outputs if v not in given and v.producer is not None]
-    while pending:
-        node = pending.pop()
-        if node in nodes or node.graph is not graph:
-            continue
-        nodes.add(node)
-        pending.extend(v.producer for v in dependencies(node) if v not in given and v.producer is not None)
-    needed, _ = boundary(nodes)
-    extra = [v for v in (*needed, *outputs) if v not in given and v.producer is None and v.initializer is None]
-    if extra:
-        names = ", ".join(dict.fromkeys(v.name for v in extra))
-        raise ModelError("The given inputs do not suffice", f"Also needed: {names}.", extra[0])
-    ordered = [n for n in graph.nodes if n in nodes]
-    used = [v for v in inputs if v in set(needed)]
-    constants = [v for v in needed if v not in given]
-    return _as_model(model, graph, ordered, [*used, *constants], list(outputs))
-
-
-def _as_model(
-    model: Model, graph: Graph, nodes: list[Node], inputs: Sequence[Value], outputs: Sequence[Value]
-) -> Model:
-    part = _part(nodes, inputs, list(dict.fromkeys(v for v in outputs if v.producer in set(nodes))))
-    part.name = f"{graph.name}_part" if graph.name else "part"
-    result = Model(part, ir_version=model.ir_version)
-    result.producer_name = "onnx-workbench"
-    result.functions = tuple(Cloner().function(f) for f in _functions_used(model, nodes))
-    for function in result.functions:
-        function.model = result
-    used = {n.domain for g in result.graphs() for n in g.nodes} | {f.domain for f in result.functions}
-    result.opset_imports = {d: v for d, v in graph.opset_imports.items() if d in used or not d}
-    for value in part.inputs:
-        if value.type is None:
-            value._type = _constant_type(value)
-    result.source = model.source
-    return result
-
-
-def _constant_type(value: Value) -> TensorType | None:
-    tensor = value.initializer
-    return TensorType(tensor.element_type, Shape(tensor.shape)) if isinstance(tensor, Tensor) else None
-
-
-def split_at(model: Model, graph: Graph, values: Sequence[Value]) -> tuple[Model, Model]:
-    """Cut a model in two at values: the first computes them, the second takes them as inputs."""
-    first = extract_between(model, graph, [v for v in graph.inputs if v.initializer is None], values)
-    ahead = upstream([v.producer for v in values if v.producer is not None], graph)
-    rest = [n for n in graph.nodes if n not in ahead]
-    needed = {n for n in ahead if _feeds(n, rest, set(values))}
-    if needed:
-        names = ", ".join(sorted(n.title for n in needed)[:5])
-        raise ModelError("The model cannot be cut here", f"What comes after also uses results of: {names}.")
-    free = [v for v in graph.inputs if v.initializer is None]
-    second = extract_between(model, graph, [*values, *free], graph.outputs)
-    return first, second
-
-
-def _feeds(node: Node, rest: Collection[Node], cut: set[Value]) -> bool:
-    later = set(rest)
-    return any(
-        isinstance(user, Node) and user in later
-        for value in node.outputs
-        if value is not None and value not in cut
-        for user, _ in value.uses
-    )
-
-
 def merge(
     edit: Transaction,
     graph: Graph,
@@ -252,7 +173,12 @@ def merge(
         elif value.initializer is None:
             added.append(cloner.value(value))
     for value in part.initializers:
-        if value not in cloner.values:
+        if value in cloner.values:
+            continue
+        present = here.get(value.name)
+        if present is not None and _holds_the_same(present, value):
+            cloner.values[value] = present
+        else:
             constant = cloner.value(value)
             tensor, constant.initializer = constant.initializer, None
             assert tensor is not None
@@ -271,6 +197,22 @@ def merge(
     inner = set() if keep_outputs else {*fed, *(here[name] for name in links.values())}
     edit.do(SetGraphOutputs(graph, tuple(v for v in dict.fromkeys(graph.outputs) if v not in inner)))
     return copies
+
+
+def _holds_the_same(present: Value, value: Value) -> bool:
+    """Whether two values are one constant: the same tensor, or one with equal elements that are quickly compared."""
+    from model.queries.differences import compare_constants
+
+    ours, theirs = present.initializer, value.initializer
+    if ours is None or theirs is None or present.is_input:
+        return False
+    if ours is theirs:
+        return True
+    small = isinstance(ours, Tensor) and ours.size <= _COMPARED and not ours.problem
+    return small and ours.shape == theirs.shape and compare_constants(ours, theirs) is None
+
+
+_COMPARED = 1 << 20  # elements
 
 
 def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, output: str) -> Value:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
 from model.errors import ModelError
-from model.graph import Graph, Model, Value
-from model.queries import topology
+from model.graph import Model
 from viewer.actions.action import Action, Context, Menu, always, with_document
 from viewer.actions.targets import (
     graph_in_view,
     has_node,
     has_several,
     has_value,
-    selected_nodes,
-    selected_values,
 )
 from viewer.text import display, plural
+
+if TYPE_CHECKING:
+    from viewer.dialogs.extract import Way
 
 _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
 _LONGEST_SCRIPT = 256 << 20
@@ -53,57 +55,16 @@ def _save_with_options(context: Context, *, copy: bool = False) -> None:
 # -- cutting ---------------------------------------------------------------------------------------------------
 
 
-def _open_part(context: Context, part: Model, suffix: str) -> None:
-    """Show a part in a tab of its own; the model it comes from is untouched."""
-    title = f"{context.opened.title.removesuffix('.onnx')}-{suffix}"
-    context.window.files.add_new(part, title)
+def _extract(way: Way, context: Context) -> None:
+    """Show what would be cut out; the parts come into tabs of their own, the model they come from is untouched."""
+    from viewer.dialogs.extract import ExtractDialog
 
+    window, origin = context.window, context.opened
 
-def _extract(context: Context) -> None:
-    from model.edits.subgraphs import extract
+    def done(part: Model, suffix: str) -> None:
+        window.files.add_new(part, f"{origin.title.removesuffix('.onnx')}-{suffix}")
 
-    part = extract(context.opened.model, selected_nodes(context))
-    _open_part(context, part, "part")
-
-
-def _ends(context: Context) -> tuple[Graph, list[Value], list[Value]]:
-    """The selected values (or outputs of selected nodes) others depend on, and those that depend on them."""
-    made = [node.outputs[0] for node in selected_nodes(context) if node.outputs]
-    values = [v for v in dict.fromkeys([*selected_values(context), *made]) if v is not None]
-    graphs = {value.graph for value in values}
-    graph = next(iter(graphs)) if len(graphs) == 1 else None
-    if graph is None:
-        raise ModelError("Select values of one graph", f"The selection lies in {len(graphs)} graphs.")
-    first: list[Value] = []
-    last: list[Value] = []
-    for value in values:
-        below = topology.downstream([value])
-        (first if any(other in below for other in values if other is not value) else last).append(value)
-    if not first:
-        raise ModelError("Nothing lies between", "None of the selected values depends on another.")
-    return graph, first, last
-
-
-def _extract_between(context: Context) -> None:
-    from model.edits.subgraphs import extract_between
-
-    graph, first, last = _ends(context)
-    _open_part(context, extract_between(context.opened.model, graph, first, last), "part")
-
-
-def _split(context: Context) -> None:
-    from model.edits.subgraphs import split_at
-
-    values = selected_values(context) or [v for n in selected_nodes(context) for v in n.outputs if v is not None]
-    graphs = {value.graph for value in values}
-    graph = next(iter(graphs)) if len(graphs) == 1 else None
-    if graph is None:
-        raise ModelError("Select values of one graph", f"The selection lies in {len(graphs)} graphs.")
-    first, second = split_at(context.opened.model, graph, values)
-    origin = context.opened
-    title = origin.title.removesuffix(".onnx")
-    context.window.files.add_new(first, f"{title}-1")
-    context.window.files.add_new(second, f"{title}-2")
+    ExtractDialog(origin, way, done, window).show()
 
 
 def _merge(context: Context) -> None:
@@ -248,8 +209,8 @@ ACTIONS = (
     ),
     Action(
         id="model.extract",
-        title="&Extract Selection as New Model",
-        run=_extract,
+        title="&Extract Selection as New Model…",
+        run=partial(_extract, "selection"),
         menu=Menu.MODEL,
         section=4,
         shortcut=("Ctrl+Shift+X",),
@@ -260,8 +221,8 @@ ACTIONS = (
     ),
     Action(
         id="model.extract_between",
-        title="Extract Everything Between as New Model",
-        run=_extract_between,
+        title="Extract Everything Between as New Model…",
+        run=partial(_extract, "between"),
         menu=Menu.MODEL,
         section=4,
         enabled=has_several,
@@ -271,8 +232,8 @@ ACTIONS = (
     ),
     Action(
         id="model.split",
-        title="&Split the Model Here",
-        run=_split,
+        title="&Split the Model Here…",
+        run=partial(_extract, "split"),
         menu=Menu.MODEL,
         section=4,
         enabled=lambda context: has_value(context) or has_node(context),

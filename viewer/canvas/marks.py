@@ -32,7 +32,8 @@ class SceneMarks:
     """The marked boxes and edges of one scene, ascending, by kind of mark.
 
     Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", "traced": what lies up- or downstream,
-    all else is dimmed while there is any; and SIGNS, written on the boxes.
+    all else is dimmed while there is any; "taken" and "given": what would go into a part and come out of it; and
+    SIGNS, written on the boxes.
     """
 
     scene: Scene
@@ -63,6 +64,9 @@ class SceneMarks:
         self._outline(painter, self._in(area, "matches"), theme.match, 4.0, scale)
         self._paths(painter, "selected", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "selected"), theme.accent, 2.0, scale)
+        for kind, color, dashed in (("taken", theme.changed, False), ("given", theme.error, True)):
+            self._paths(painter, kind, color, 3.0, area, scale, dashed=dashed)
+            self._outline(painter, self._in(area, kind), color, 3.0, scale)
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
         self._stops(painter, area, theme, scale)
@@ -111,7 +115,17 @@ class SceneMarks:
             radius = high / 2 if kind in (Kind.INPUT, Kind.OUTPUT, Kind.OUTER) else RADIUS + out
             painter.drawRoundedRect(QRectF(left, top, wide, high), radius, radius)
 
-    def _paths(self, painter: QPainter, kind: str, color: QColor, width: float, area: Area, scale: float) -> None:
+    def _paths(
+        self,
+        painter: QPainter,
+        kind: str,
+        color: QColor,
+        width: float,
+        area: Area,
+        scale: float,
+        *,
+        dashed: bool = False,
+    ) -> None:
         edges = self.edges.get(kind)
         if not edges:
             return
@@ -119,6 +133,8 @@ class SceneMarks:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         pen = QPen(color, max(width, 1.5 / scale))
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        if dashed:
+            pen.setDashPattern([3.0, 2.0])
         seen = set(scene.piece_edges[scene.piece_grid.in_rect(*area)].tolist()) if len(edges) > 50 else None
         for edge in edges:
             if seen is not None and edge not in seen:

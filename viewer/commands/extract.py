@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from model.edits.subgraphs import extract_between
+from model.edits.cutting import TypeOf, cut_between, cut_out
 from model.errors import ModelError
-from model.graph import Graph, Value
+from model.graph import Graph, Model, Value
 from viewer.commands.render import find_graph
 from viewer.commands.terminal import EXIT_OK, print_json, read_model
 from viewer.commands.writing import add_output_arguments, write_model
@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options.model)
     graph = find_graph(model, options.graph)
     inputs = list(graph.inputs) if options.inputs is None else _values(graph, options.inputs)
-    part = extract_between(model, graph, inputs, _values(graph, options.outputs))
+    cut = cut_between(graph, inputs, _values(graph, options.outputs))
+    part = cut_out(model, cut, _types(model, (*cut.inputs, *cut.outputs)))
     write_model(part, options)
     if options.json:
         print_json(
@@ -42,6 +43,15 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{plural(len(part.graph.nodes), 'node')} of {len(graph.nodes)}")
     return EXIT_OK
+
+
+def _types(model: Model, values: Sequence[Value]) -> TypeOf:
+    """Declared types, or where one is missing what can be inferred."""
+    from model.passes.inference import infer
+
+    if all(value.type is not None for value in values):
+        return lambda value: value.type
+    return infer(model).type_of
 
 
 def _values(graph: Graph, names: Sequence[str]) -> list[Value]:

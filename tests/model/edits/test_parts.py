@@ -3,7 +3,7 @@ import onnx
 import pytest
 
 from model.checks import check_model
-from model.edits import functions, initializers, interface, properties, subgraphs
+from model.edits import cutting, functions, initializers, interface, properties, subgraphs
 from model.errors import ModelError
 from model.graph import DeviceConfiguration, Value
 from model.io.read import load
@@ -208,7 +208,7 @@ def test_constants_come_along_under_free_names(chain):
 
 
 def test_an_extracted_part_stands_alone(chain):
-    part = subgraphs.extract(chain.model, [builders.node(chain, "second"), builders.node(chain, "third")])
+    part = cutting.extract(chain.model, [builders.node(chain, "second"), builders.node(chain, "third")])
     assert [v.name for v in part.graph.inputs] == ["a"]
     assert [v.name for v in part.graph.outputs] == ["c"]
     assert [v.name for v in part.graph.initializers] == ["b"]
@@ -217,14 +217,15 @@ def test_an_extracted_part_stands_alone(chain):
 
 def test_everything_between_two_values(chain):
     a, c, r = (builders.value(chain, n) for n in "acr")
-    part = subgraphs.extract_between(chain.model, chain.model.graph, [a], [c])
+    part = cutting.extract_between(chain.model, chain.model.graph, [a], [c])
     assert [n.op_type for n in part.graph.nodes] == ["Relu", "Add"]
     with pytest.raises(ModelError, match="Also needed: x"):
-        subgraphs.extract_between(chain.model, chain.model.graph, [r], [a])
+        cutting.extract_between(chain.model, chain.model.graph, [r], [a])
 
 
 def test_a_model_is_cut_in_two_and_joined_again(chain):
-    first, second = subgraphs.split_at(chain.model, chain.model.graph, [builders.value(chain, "r")])
+    cuts = cutting.cut_in_two(chain.model.graph, [builders.value(chain, "r")])
+    first, second = (cutting.cut_out(chain.model, cut) for cut in cuts)
     assert [n.op_type for n in first.graph.nodes] == ["Mul", "Relu"]
     assert [n.op_type for n in second.graph.nodes] == ["Add", "Softmax"]
     from model.document import Document

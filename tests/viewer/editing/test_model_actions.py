@@ -17,6 +17,7 @@ from tests.model import builders
 from viewer import operator_sets
 from viewer.actions.model import export_script, merge_file, replay_script
 from viewer.dialogs.ask_text import AskText
+from viewer.dialogs.extract import ExtractDialog
 from viewer.dialogs.merge import MergeDialog
 from viewer.dialogs.new_model import NewModelDialog, parse_interface
 from viewer.dialogs.operator_sets import OperatorSetsDialog
@@ -154,6 +155,7 @@ def test_a_detour_is_refused_in_the_dialog(desk):
 def test_extract_opens_a_tab(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("model.extract")
+    desk.child(ExtractDialog).ok.click()
     assert len(desk.window.tabs()) == 2
     graph = desk.workspace.graph
     assert (names(graph.inputs), names(graph.outputs), names(graph.initializers)) == (["a"], ["c"], ["b"])
@@ -166,12 +168,14 @@ def test_everything_between(desk):
     assert [n.name for n in desk.workspace.selection.nodes] == ["third", "second"]
     desk.select(desk.value("a"), desk.value("c"))
     desk.run("model.extract_between")
+    desk.child(ExtractDialog).ok.click()
     assert [n.name for n in desk.workspace.graph.nodes] == ["second", "third"]
 
 
 def test_split_in_two(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
+    desk.child(ExtractDialog).ok.click()
     first, second = (tab.workspace.graph for tab in desk.window.tabs()[1:])
     assert (names(first.inputs), names(first.outputs)) == (["x"], ["r"])
     assert (names(second.inputs), names(second.outputs)) == (["r"], ["y"])
@@ -180,6 +184,7 @@ def test_split_in_two(desk):
 def test_parts_merged_give_the_whole(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
+    desk.child(ExtractDialog).ok.click()
     second = desk.window.tabs()[2].workspace
     desk.window.activate(desk.window.tabs()[1])
     desk.run("model.merge_tab")

@@ -1,0 +1,159 @@
+"""Models out of parts of a model: a selection, everything between values, or the two sides of a cut.
+
+A Cut says what would be in the new model, so that it can be looked at first; `cut_out` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from model.attributes import Attribute
+from model.clone import Cloner
+from model.edits.functions import boundary, in_graph_order
+from model.edits.subgraphs import functions_used, part_of
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, Value
+from model.queries.scope import dependencies, upstream
+from model.tensors import Tensor
+from model.types import Shape, TensorType, Type
+
+TypeOf = Callable[[Value], Type | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along."""
+
+    graph: Graph
+    nodes: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    constants: tuple[Value, ...] = ()
+
+
+def cut_selection(nodes: Collection[Node]) -> Cut:
+    """Around nodes: what comes in from outside, and what is used outside or by nobody."""
+    graph, ordered = in_graph_order(nodes)
+    taken, outputs = boundary(ordered)
+    ends = [v for n in ordered for v in n.outputs if v is not None and not v.uses]
+    if not outputs and not ends:
+        raise ModelError("Nothing would come out", "None of the selected nodes has an output.")
+    return _cut(graph, ordered, taken, [*outputs, *ends])
+
+
+def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Cut:
+    """What computes `outputs` from `inputs`; outer values that bodies use become inputs too.
+
+    ModelError names graph inputs that would be needed beyond the given ones.
+    """
+    if not outputs:
+        raise ModelError("No outputs were given", "Name the values the new model should compute.")
+    given = set(inputs)
+    nodes: set[Node] = set()
+    pending = [v.producer for v in outputs if v not in given and v.producer is not None]
+    while pending:
+        node = pending.pop()
+        if node in nodes or node.graph is not graph:
+            continue
+        nodes.add(node)
+        pending.extend(v.producer for v in dependencies(node) if v not in given and v.producer is not None)
+    needed, _ = boundary(nodes)
+    extra = [v for v in (*needed, *outputs) if v not in given and v.producer is None and v.initializer is None]
+    if extra:
+        names = ", ".join(dict.fromkeys(v.name for v in extra))
+        raise ModelError("The given inputs do not suffice", f"Also needed: {names}.", extra[0])
+    used = [v for v in inputs if v in set(needed)]
+    return _cut(graph, [n for n in graph.nodes if n in nodes], [*used, *(v for v in needed if v not in given)], outputs)
+
+
+def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
+    """Before and after values. The first part computes them, and all else before them that is used after them."""
+    producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
+    if not producers:
+        raise ModelError("Nothing comes before", "Choose values that nodes compute.")
+    ahead = upstream(producers, graph)
+    behind = [n for n in graph.nodes if n not in ahead]
+    before = [n for n in graph.nodes if n in ahead]
+    taken, _ = boundary(behind)
+    crossing = [v for v in (*values, *taken) if v.producer in ahead]
+    results = [v for v in graph.outputs if v.producer in ahead]
+    ends = [v for v in graph.outputs if v.producer not in ahead]
+    ends += [v for n in behind for v in n.outputs if v is not None and not v.uses]
+    if not behind:
+        raise ModelError("Nothing comes after", "Everything is needed to compute the chosen values.")
+    first = _cut(graph, before, boundary(before)[0], [*crossing, *results])
+    used = set(taken)
+    return first, _cut(graph, behind, [*(v for v in crossing if v in used), *taken], ends)
+
+
+def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: Iterable[Value]) -> Cut:
+    inside = set(nodes)
+    taken = list(dict.fromkeys(taken))
+    return Cut(
+        graph,
+        tuple(nodes),
+        tuple(v for v in taken if v.initializer is None),
+        tuple(dict.fromkeys(v for v in outputs if v.producer in inside)),
+        tuple(v for v in taken if v.initializer is not None),
+    )
+
+
+def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) -> Model:
+    """The new model. Weights stay in the file until someone looks; the model it came from is not changed.
+
+    `type_of` should know inferred types, as inputs and outputs must have one. What the caller of a function would
+    give is taken from the function's defaults, or refused by name.
+    """
+    graph = cut.graph
+    part = part_of(cut.nodes, [*cut.inputs, *cut.constants], cut.outputs, substitute=_defaults(graph))
+    part.name = f"{graph.name}_part" if graph.name else "part"
+    result = Model(part, ir_version=model.ir_version)
+    result.producer_name = "onnx-workbench"
+    result.functions = tuple(Cloner().function(f) for f in functions_used(model, cut.nodes))
+    for function in result.functions:
+        function.model = result
+    used = {n.domain for g in result.graphs() for n in g.nodes} | {f.domain for f in result.functions}
+    result.opset_imports = {d: v for d, v in graph.opset_imports.items() if d in used or not d}
+    for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
+        if inner.type is None:
+            inner._type = _constant_type(inner) or type_of(value)
+    result.source = model.source
+    return result
+
+
+def _defaults(graph: Graph) -> Callable[[Attribute], Attribute | None] | None:
+    """What stands for attributes that the caller of a function gives, outside of the function."""
+    from dataclasses import replace
+
+    owner = graph.root.owner
+    if not isinstance(owner, Function):
+        return None
+    defaults = {a.name: a for a in owner.attribute_defaults}
+
+    def substitute(attribute: Attribute) -> Attribute | None:
+        default = defaults.get(attribute.reference)
+        if default is None:
+            raise ModelError(
+                f"{attribute.name} depends on the caller",
+                f"It is the attribute {attribute.reference} of {owner.name}, which has no default; inline the call.",
+                owner,
+            )
+        return replace(default, name=attribute.name, source=None)
+
+    return substitute
+
+
+def _constant_type(value: Value) -> TensorType | None:
+    tensor = value.initializer
+    return TensorType(tensor.element_type, Shape(tensor.shape)) if isinstance(tensor, Tensor) else None
+
+
+def extract(model: Model, nodes: Collection[Node]) -> Model:
+    """A new model of these nodes, with declared types only."""
+    return cut_out(model, cut_selection(nodes))
+
+
+def extract_between(model: Model, graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Model:
+    """A new model that computes `outputs` from `inputs`, with declared types only."""
+    return cut_out(model, cut_between(graph, inputs, outputs))

@@ -1,0 +1,67 @@
+"""Cutting through the window: the boundary is seen before, follows the selection, and goes away."""
+
+from __future__ import annotations
+
+from viewer.dialogs.extract import ExtractDialog
+
+
+def marked(desk, kind):
+    """The names of the values whose edges or boxes are marked."""
+    marks = desk.view.marks
+    edges = {desk.view.scene.drawing.values[i].name for i in marks.edges.get(kind, ())}
+    return edges | {desk.view.scene.boxes[i].subject.name for i in marks.boxes.get(kind, ())}
+
+
+def lines(dialog):
+    return [dialog.list.item(row).text().split()[:2] for row in range(dialog.list.count())]
+
+
+def test_the_boundary_is_marked_and_follows_the_selection(desk):
+    desk.select(desk.node("second"), desk.node("third"))
+    desk.run("model.extract")
+    dialog = desk.child(ExtractDialog)
+    assert lines(dialog) == [["in", "a"], ["out", "c"]]
+    assert (marked(desk, "taken"), marked(desk, "given")) == ({"a"}, {"c"})
+    desk.select(desk.node("first"), desk.node("second"))
+    desk.qtbot.waitUntil(lambda: lines(dialog) == [["in", "x"], ["out", "r"]])
+    assert (marked(desk, "taken"), marked(desk, "given")) == ({"x"}, {"r"})
+    assert dialog.state.text() == "2 nodes, 1 constant"
+    dialog.reject()
+    assert (marked(desk, "taken"), marked(desk, "given")) == (set(), set())
+    assert len(desk.window.tabs()) == 1
+
+
+def test_a_split_shows_both_parts_and_the_cut(desk):
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=30_000)
+    desk.select(desk.value("r"))
+    desk.run("model.split")
+    dialog = desk.child(ExtractDialog)
+    assert dialog.state.text() == "Part 1: 2 nodes, 1 constant\nPart 2: 2 nodes, 1 constant"
+    assert (marked(desk, "taken"), marked(desk, "given")) == ({"x"}, {"r", "y"})
+    dialog.ok.click()
+    assert [tab.workspace.title for tab in desk.window.tabs()[1:]] == ["test-1", "test-2"]
+    assert desk.window.tabs()[2].workspace.graph.inputs[0].type is not None
+
+
+def test_what_cannot_be_cut_is_said_until_it_can(desk):
+    desk.select(desk.value("a"), desk.value("x"))
+    desk.run("model.extract_between")
+    dialog = desk.child(ExtractDialog)
+    assert dialog.ok.isEnabled()
+    desk.select(desk.value("a"))
+    desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
+    assert "Nothing lies between" in dialog.error.text()
+    dialog.way.setCurrentIndex(2)
+    assert dialog.ok.isEnabled()
+    dialog.close()
+    assert marked(desk, "given") == set()
+
+
+def test_an_edit_behind_the_dialog_is_followed(desk):
+    desk.select(desk.node("second"), desk.node("third"))
+    desk.run("model.extract")
+    dialog = desk.child(ExtractDialog)
+    desk.run("edit.delete")
+    desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
+    assert "No node is selected" in dialog.error.text()
+    dialog.reject()

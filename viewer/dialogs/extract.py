@@ -1,0 +1,189 @@
+"""Extract or split: what would be cut out, its boundary shown on the graph before; the parts open in tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from model.edits.cutting import Cut, cut_between, cut_in_two, cut_out, cut_selection
+from model.errors import ModelError
+from model.graph import Graph, Model, Node, Value
+from model.queries import topology
+from viewer.dialogs.ask_text import ErrorLabel
+from viewer.dialogs.buttons import without_icons
+from viewer.text import display, plural, type_text
+from viewer.theme import theme
+from viewer.workspace import Workspace
+
+Way = Literal["selection", "between", "split"]
+
+WAYS: dict[Way, str] = {
+    "selection": "the selected nodes",
+    "between": "everything between the selected values",
+    "split": "both sides of the selected values",
+}
+_DELAY_MS = 150
+_MOST_LISTED = 500
+_PlaceRole = Qt.ItemDataRole.UserRole
+
+
+class ExtractDialog(QDialog):
+    """Follows the selection; inputs of the part are green on the graph, outputs red and dashed.
+
+    `done` gets the new models with a suffix for each one's title.
+    """
+
+    def __init__(
+        self, workspace: Workspace, way: Way, done: Callable[[Model, str], object], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Extract as new model")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(460, 380)
+        self._workspace = workspace
+        self._done = done
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self.preview)
+        self.way = QComboBox()
+        self.way.setAccessibleName("What to extract")
+        for one, title in WAYS.items():
+            self.way.addItem(title[0].upper() + title[1:], one)
+        self.way.setCurrentIndex(list(WAYS).index(way))
+        self.state = QLabel()
+        self.state.setTextFormat(Qt.TextFormat.PlainText)
+        self.state.setWordWrap(True)
+        self.list = QListWidget()
+        self.list.setAccessibleName("What goes in and comes out")
+        self.list.setUniformItemSizes(True)
+        self.list.itemClicked.connect(self._go)
+        self.list.itemActivated.connect(self._go)
+        self.error = ErrorLabel()
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
+        self.ok.setText("Extract")
+        without_icons(self.buttons.buttons())
+        self.buttons.accepted.connect(self.extract)
+        self.buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        for widget in (self.way, self.state):
+            layout.addWidget(widget)
+        layout.addWidget(self.list, 1)
+        layout.addWidget(self.error)
+        layout.addWidget(self.buttons)
+        self.way.currentIndexChanged.connect(self.preview)
+        workspace.selection.changed.connect(self._delay.start)
+        workspace.changes.changed.connect(lambda _change: self._delay.start())
+        self.finished.connect(self._unmark)
+        self.preview()
+
+    def cuts(self) -> list[Cut]:
+        """What is chosen now; ModelError when it cannot be cut out."""
+        items = self._workspace.selection.items
+        nodes = [item for item in items if isinstance(item, Node)]
+        values = [item for item in items if isinstance(item, Value)]
+        if self.way.currentData() == "selection":
+            if not nodes:
+                raise ModelError("No node is selected", "Select the nodes to extract on the graph.")
+            return [cut_selection(nodes)]
+        made = [v for node in nodes for v in node.outputs[:1] if v is not None]
+        chosen = list(dict.fromkeys([*values, *made]))
+        graph = _only_graph(chosen)
+        if self.way.currentData() == "split":
+            return list(cut_in_two(graph, chosen))
+        return [cut_between(graph, *_first_and_last(chosen))]
+
+    def preview(self) -> None:
+        """Show the boundary of what is chosen."""
+        self.list.clear()
+        self.error.show_error(None)
+        try:
+            cuts = self.cuts()
+        except ModelError as error:
+            cuts = []
+            self.error.show_error(error)
+        self.ok.setEnabled(bool(cuts))
+        lines = []
+        for number, cut in enumerate(cuts, 1):
+            head = f"Part {number}: " if len(cuts) > 1 else ""
+            lines.append(f"{head}{plural(len(cut.nodes), 'node')}, {plural(len(cut.constants), 'constant')}")
+            self._list_boundary(cut, head)
+        self.state.setText("\n".join(lines))
+        self._mark(cuts)
+
+    def _list_boundary(self, cut: Cut, head: str) -> None:
+        colors = theme()
+        rows = [(v, "in", colors.changed) for v in cut.inputs] + [(v, "out", colors.error) for v in cut.outputs]
+        for value, word, color in rows[:_MOST_LISTED]:
+            kind = type_text(self._workspace.types.type_of(value))
+            item = QListWidgetItem(f"{head}{word}   {display(value.name, 80)}   {kind}")
+            item.setForeground(color)
+            item.setData(_PlaceRole, value)
+            self.list.addItem(item)
+
+    def _mark(self, cuts: Sequence[Cut]) -> None:
+        """Where a model is split, what one side gives and the other takes is the cut: that is marked as given."""
+        given = {v for cut in cuts for v in cut.outputs}
+        self._workspace.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
+        self._workspace.mark("given", list(given))
+
+    def _unmark(self, *_: object) -> None:
+        self._mark(())
+
+    def _go(self, item: QListWidgetItem) -> None:
+        value = item.data(_PlaceRole)
+        if isinstance(value, Value) and value.graph is not None:
+            self._workspace.reveal_requested.emit(value)
+
+    def extract(self) -> None:
+        """Make the models and hand them over."""
+        try:
+            cuts = self.cuts()
+            models = [cut_out(self._workspace.model, cut, self._workspace.types.type_of) for cut in cuts]
+        except ModelError as error:
+            self.error.show_error(error)
+            return
+        self.accept()
+        for model, suffix in zip(models, _suffixes(len(models)), strict=True):
+            self._done(model, suffix)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """The marks go with the window's own close button too."""
+        self._unmark()
+        super().closeEvent(event)
+
+
+def _suffixes(count: int) -> Iterator[str]:
+    yield from (str(number) for number in range(1, count + 1)) if count > 1 else ("part",)
+
+
+def _only_graph(values: Sequence[Value]) -> Graph:
+    graphs = {value.graph for value in values}
+    graph = next(iter(graphs)) if len(graphs) == 1 else None
+    if graph is None:
+        raise ModelError("Select values of one graph", f"The selection lies in {len(graphs)} graphs.")
+    return graph
+
+
+def _first_and_last(values: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    """The values others depend on, and those that depend on them."""
+    first: list[Value] = []
+    last: list[Value] = []
+    for value in values:
+        below = topology.downstream([value])
+        (first if any(other in below for other in values if other is not value) else last).append(value)
+    if not first:
+        raise ModelError("Nothing lies between", "None of the selected values depends on another.")
+    return first, last
