@@ -43,9 +43,8 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
         return export_scene(scene, path, colors, area=area, colouring=colouring, type_of=types.get, progress=progress)
 
     def done(written: Exported) -> None:
-        shrunk = "" if written.scale >= 1 else f" It was shrunk to {written.scale * 100:.0f} % to fit the format."
         size = f"{number_text(written.width)} × {number_text(written.height)}"
-        tab.workspace.message("info", f"{path.name} is written, {size}.{shrunk}")
+        tab.workspace.message("info", f"{path.name} is written, {size}.", written.loss)
 
     tab.workspace.jobs.start(f"Writing {path.name}", work, done=done)
 

@@ -43,6 +43,8 @@ PNG_SIDE = 65_500
 PNG_PIXELS = 250_000_000
 #: A PDF page has at most 200 inches on a side.
 PDF_SIDE = 14_400.0
+#: Texts shrunk further than this cannot be read.
+READABLE = 0.5
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -59,6 +61,17 @@ class Exported:
     width: int
     height: int
     scale: float
+
+    @property
+    def loss(self) -> str:
+        """What was lost by shrinking, and how to keep it; empty where nothing was."""
+        if self.scale >= 1:
+            return ""
+        format_ = self.path.suffix.lower().removeprefix(".").upper()
+        percent = f"{self.scale * 100:.0f}" if self.scale >= 0.1 else f"{self.scale * 100:.1f}"
+        small = ", too small to read without zooming in" if format_ == "PDF" else ", too small to read"
+        unread = small if self.scale < READABLE else ""
+        return f"It was shrunk to {percent} % to fit into a {format_}{unread}. An SVG has no limit."
 
 
 def render_graph(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from model.errors import ModelError
@@ -34,9 +35,14 @@ def run(options: argparse.Namespace) -> int:
     from viewer.canvas.export import render_graph
 
     with progress(f"Drawing {options.output.name}") as drawing:
-        render_graph(graph, options.output, direction=options.direction, theme=options.theme, progress=drawing)
+        written = render_graph(
+            graph, options.output, direction=options.direction, theme=options.theme, progress=drawing
+        )
     if options.json:
-        print_json({"output": str(options.output), "graph": graph.name, "nodes": len(graph.nodes)})
+        size = {"width": written.width, "height": written.height, "scale": written.scale}
+        print_json({"output": str(options.output), "graph": graph.name, "nodes": len(graph.nodes), **size})
+    elif written.loss:
+        print(written.loss, file=sys.stderr)
     return EXIT_OK
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,27 @@ def test_a_huge_graph_is_shrunk_to_the_cap(tmp_path, monkeypatch):
     assert result.height <= 900
     assert result.scale < 1
     assert pixels(tmp_path / "tall.png").shape[0] == result.height
+    percent = round(result.scale * 100)
+    assert result.loss == (f"It was shrunk to {percent} % to fit into a PNG, too small to read. An SVG has no limit.")
+
+
+def test_a_long_graph_is_whole_and_vectors_in_a_pdf(tmp_path):
+    """Longer than a page may be: every box is drawn, none of it as an image."""
+    path = tmp_path / "long.pdf"
+    result = render_graph(long_chain(700).model().graph, path)
+    assert result.scale < 1
+    assert "zooming in" in result.loss
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", path.read_bytes(), re.DOTALL)
+    content = b"".join(_inflated(stream) for stream in streams)
+    assert content.count(b"\nBT\n") > 700, "a title each, as text"
+    assert b"/Subtype /Image" not in path.read_bytes()
+
+
+def _inflated(stream):
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
 
 
 @pytest.mark.parametrize("direction", ["down", "right"])
