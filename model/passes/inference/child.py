@@ -11,6 +11,7 @@ from typing import Any
 
 from model.io.decode import read_type
 from model.io.encode import write_type
+from model.passes.inference.formulas import fill
 from model.passes.inference.reply import encode
 from model.passes.inference.rules import RULES, Call, Rule, user_rule
 from model.passes.inference.shape_values import ShapeValues
@@ -30,13 +31,17 @@ _RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
 
 
 def run(payload: bytes) -> bytes:
-    """From a header line (user rules) and a stripped model to what `reply.decode` reads: the types of each graph."""
+    """From a header line (user rules, whether to find formulas) and a stripped model to what `reply.decode` reads."""
     import onnx
 
     header, _, data = payload.partition(b"\n")
-    rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in json.loads(header).items()}
+    asked = json.loads(header)
+    rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
     model = onnx.ModelProto.FromString(data)
-    return encode(Inference(model, {k: r for k, r in rules.items() if r is not None}).run())
+    found = Inference(model, {k: r for k, r in rules.items() if r is not None}).run()
+    if asked["formulas"] and any(_is_partly_open(kind) for types in found for kind in types.values()):
+        fill(data, found, lambda size: _weight(size) < 2)
+    return encode(found)
 
 
 class Inference:

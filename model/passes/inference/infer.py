@@ -48,15 +48,18 @@ class Inferred:
         return value.type
 
 
-def request(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> Request:
+def request(
+    model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT, *, formulas: bool = True
+) -> Request:
     """Prepare inference; `rules` gives operators nobody knows a rule: ``{"my.domain::Op": "same as input 0"}``.
 
+    `formulas` says whether sizes that follow from named ones may be formulas, such as ``2*batch``.
     Costs about 5 µs a node; checks `progress` every millisecond or two.
     """
     from model.io.place import Layout
     from model.io.save import to_bytes
 
-    header = json.dumps(dict(rules or {})).encode()
+    header = json.dumps({"rules": dict(rules or {}), "formulas": formulas}).encode()
     data = to_bytes(model, layout=Layout.STRIPPED, threshold=_STRIP_FROM, progress=progress)
     values = tuple(_by_name(graph, progress) for graph in model.graphs())
     return Request(header + b"\n" + data, values)

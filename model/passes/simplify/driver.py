@@ -161,7 +161,7 @@ def trusted_types(model: Model, progress: Progress = SILENT) -> Inferred:
                     undo.append(SetInitializer(graph, value, None).apply())
                 if graph is not model.graph and value.type is not None:
                     undo.append(SetField(value, "type", None).apply())
-        asked = request(model)
+        asked = request(model, formulas=False)
     except ModelError as error:  # the data of a small constant is not available
         return Inferred(problem=str(error))
     finally:

@@ -25,6 +25,8 @@ Dims = tuple[AnySize, ...]
 #: Larger integer tensors are data, not sizes.
 LARGEST_CONTENTS = 64
 
+_MOST_FACTORS = 8  # as many as an image or a video has dimensions, and more
+
 _INTEGERS = frozenset({ElementType.INT32, ElementType.INT64})
 
 
@@ -36,6 +38,7 @@ class Facts:
         self._elements: dict[Value, ElementType] = {}
         self._dims: dict[Value, Dims] = {}
         self.contents: dict[Value, NDArray[Any]] = {}  # object arrays of sizes and bools
+        self.factors: dict[Value, tuple[float, ...]] = {}  # what small floating-point vectors hold
         self._fresh = 0
 
     def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:
@@ -53,13 +56,20 @@ class Facts:
         if isinstance(tensor.element_type, ElementType):
             self._elements[value] = tensor.element_type
         self._dims[value] = tuple(tensor.shape)
-        if tensor.element_type in (*_INTEGERS, ElementType.BOOL) and 0 <= tensor.size <= LARGEST_CONTENTS:
-            try:
-                array = tensor.numpy()
-            except (ModelError, ValueError):
-                return
-            if array.shape == tuple(tensor.shape):
-                self.contents[value] = _objects(array)
+        is_factor = tensor.element_type is ElementType.FLOAT and len(tensor.shape) == 1 and tensor.size <= _MOST_FACTORS
+        is_content = tensor.element_type in (*_INTEGERS, ElementType.BOOL) and 0 <= tensor.size <= LARGEST_CONTENTS
+        if not is_factor and not is_content:
+            return
+        try:
+            array = tensor.numpy()
+        except (ModelError, ValueError):
+            return
+        if array.shape != tuple(tensor.shape):
+            return
+        if is_factor:
+            self.factors[value] = tuple(array.tolist())
+        else:
+            self.contents[value] = _objects(array)
 
     def learn(self, node: Node, opset: int) -> None:
         """Learn what a node's outputs are from what is known of its inputs."""

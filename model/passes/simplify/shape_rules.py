@@ -13,12 +13,15 @@ from model.graph import Node
 from model.passes.simplify import sizes
 from model.passes.simplify.reading import ints, number
 from model.passes.simplify.sizes import AnySize
+from model.passes.simplify.spatial_rules import SPATIAL
 from model.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from model.passes.simplify.facts import Dims, Facts
+
+_ENDLESS = (1 << 31) - 1  # the end of a slice from here on means all
 
 _INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 
@@ -95,8 +98,8 @@ def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
             result.append(larger.pop())
         elif not larger:
             result.append(1)
-        else:
-            return None
+        else:  # one of them is the other, or is 1
+            result.append(sizes.undecided("broadcast", *sorted(larger, key=str)))
     return tuple(result)
 
 
@@ -118,9 +121,12 @@ def reshaped(have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool) -> Dims
         others = tuple(d for d in result if d is not None)
         if len(others) != len(result) - 1:
             return None
-        left = sizes.divide(sizes.product(have), sizes.product(others))
-        if left is None or (not isinstance(left, int) and sizes.least(left) is None):
+        whole, rest = sizes.product(have), sizes.product(others)
+        left = sizes.divide(whole, rest)
+        if left is None:
             return None
+        if sizes.least(left) is None:  # it does not come out even in symbols, but it is a size
+            left = sizes.undecided("rest", whole, rest)
         result[result.index(None)] = left
     return tuple(d for d in result if d is not None)
 
@@ -194,7 +200,80 @@ def _multiplied(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return None if batch is None else (*batch, a[-2], b[-1])
 
 
+def _gemm(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    a, b = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
+    if a is None or b is None or len(a) != 2 or len(b) != 2:
+        return None
+    return a[1 if number(node, "transA", 0) else 0], b[0 if number(node, "transB", 0) else 1]
+
+
+def _reduced(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    dims = facts.dims(node.inputs[0]) or ()
+    axes = ints(node, "axes") or constant_ints(facts, node, 1)
+    if not axes:
+        return None
+    gone = {a % len(dims) for a in axes}
+    if number(node, "keepdims", 1):
+        return tuple(1 if a in gone else d for a, d in enumerate(dims))
+    return tuple(d for a, d in enumerate(dims) if a not in gone)
+
+
+def _sliced(facts: Facts, node: Node, opset: int) -> Dims | None:
+    dims, bounds = facts.dims(node.inputs[0]), slice_bounds(facts, node, opset)
+    if dims is None or bounds is None:
+        return None
+    result = list(dims)
+    for axis, start, end, step in bounds:
+        result[axis] = _cut(dims[axis], start, end, step)
+    return tuple(result)
+
+
+def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
+    """What a slice leaves of a dimension."""
+    if all(isinstance(n, int) for n in (size, start, end, step)) and step != 0:
+        return len(range(*slice(start, end, step).indices(size)))  # type: ignore[arg-type]  # all are numbers
+    first, last = _within(size, start), _within(size, end)
+    if step == 1 and first is not None and last is not None and (sizes.least(last - first) or 0) >= 0:
+        length = last - first
+        if sizes.least(length) is not None:
+            return length
+    return sizes.undecided("slice", size, start, end, step)
+
+
+def _within(size: AnySize, bound: AnySize) -> AnySize | None:
+    """Where a bound of a slice lies; None when that depends on the symbols."""
+    if isinstance(bound, int) and bound >= _ENDLESS:
+        return size
+    if isinstance(bound, int) and bound < 0:
+        bound = size + bound
+    lowest = sizes.least(bound)
+    if lowest is None or lowest < 0 or sizes.is_less(size, bound) is not False:
+        return None
+    return bound
+
+
+def _counted(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    bounds = [_content(facts, node, i) for i in range(3)]
+    if any(b is None or b.size != 1 for b in bounds):
+        return None
+    start, limit, step = (b.reshape(-1)[0] for b in bounds if b is not None)
+    if step != 1:
+        return None
+    count = limit - start
+    lowest = sizes.least(count)
+    return (count,) if lowest is not None and lowest >= 0 else None
+
+
+_REDUCTIONS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
+
 _DIMS: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
+    **dict.fromkeys(_REDUCTIONS, _reduced),
+    "Gemm": _gemm,
+    "Slice": _sliced,
+    "Range": _counted,
     "Reshape": _reshape,
     "Expand": _expand,
     "Transpose": _transpose,
@@ -203,6 +282,7 @@ _DIMS: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
     "Concat": _concatenated,
     "Gather": _gathered,
     "MatMul": _multiplied,
+    **SPATIAL,
 }
 
 

@@ -6,11 +6,13 @@ any other integer begin with ``!``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
 
+_LONGEST_FORMULA = 120
 _MOST_TERMS = 32  # what grows beyond becomes one symbol of its own
 
 
@@ -48,10 +50,18 @@ class Size:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        return "+".join("*".join([*([str(n)] if n != 1 or not m else []), *m]) for m, n in self.terms)
+        parts = [_term_text(monomial, factor) for monomial, factor in reversed(self.terms)]
+        return " + ".join(parts).replace("+ -", "- ")
 
 
 AnySize = int | Size
+
+
+def _term_text(monomial: Monomial, factor: int) -> str:
+    if not monomial:
+        return str(factor)
+    names = "*".join(monomial)
+    return names if factor == 1 else f"-{names}" if factor == -1 else f"{factor}*{names}"
 
 
 def symbol(name: str) -> Size:
@@ -83,6 +93,27 @@ def _exact(a: AnySize, monomial: Monomial, factor: int) -> AnySize | None:
             return None
         result[tuple(left)] = count // factor
     return _made(result)
+
+
+def dimension(numerator: AnySize, divisor: int) -> AnySize | None:
+    """numerator / divisor rounded down, of which it is known that it is no negative number."""
+    if isinstance(numerator, int):
+        return numerator // divisor if divisor > 0 else None
+    exact = _exact(numerator, (), divisor) if divisor else None
+    if exact is not None or divisor <= 0:
+        return exact
+    return symbol(f"div({numerator}, {divisor})")
+
+
+def undecided(operation: str, *operands: AnySize | str) -> Size:
+    """A size of its own for what depends on the symbols in a way that is not worked out: equal where it is equal."""
+    return symbol(f"{operation}?({', '.join(map(str, operands))})")
+
+
+def formula(size: AnySize) -> str | None:
+    """The size in names that a file gives dimensions, such as ``4*batch + 1``; None where it has others."""
+    text = str(size).replace("!", "") if not re.search(r"\?|!\d", str(size)) else ""
+    return text if text and len(text) <= _LONGEST_FORMULA else None
 
 
 def remainder(a: AnySize, b: AnySize) -> AnySize | None:
@@ -163,4 +194,4 @@ def _made(terms: dict[Monomial, int]) -> AnySize:
 
 
 def _opaque(operation: str, a: AnySize, b: AnySize) -> Size:
-    return symbol(f"!{operation}({a},{b})")
+    return symbol(f"!{operation}({a}, {b})")

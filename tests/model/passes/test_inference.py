@@ -252,3 +252,29 @@ def test_only_distinct_types_are_written_in_the_answer():
     ]
     assert list(decode(encode(graphs))) == graphs
     assert len(encode([{str(i): tensor(1, 2, 3) for i in range(100)}])) < 1500
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("y = Conv <strides = [2], pads = [1, 1]> (x, w)", ("N", 5, "div(T - 1, 2) + 1")),
+        ("y = MaxPool <kernel_shape = [3]> (x)", ("N", 4, "T - 2")),
+        ("y = Concat <axis = 0> (x, x)", ("2*N", 4, "T")),
+        ("y = Resize(x, , f)", ("N", 4, "2*T")),
+        ("y = Slice(x, zero, four, one)", ("N", 4, "T")),
+        ("y = Reshape(x, flat)", ("4*N*T",)),
+        ("s = Shape(x) y = Tile(x, s)", None),
+    ],
+)
+def test_sizes_follow_as_formulas_of_named_ones(call, expected):
+    body = (
+        "w = Constant <value = float[5, 4, 3] {" + ", ".join(["1.0"] * 60) + "}> () "
+        "f = Constant <value_floats = [1.0, 1.0, 2.0]> () flat = Constant <value_ints = [-1]> () "
+        "zero = Constant <value_ints = [0]> () four = Constant <value_ints = [4]> () "
+        "one = Constant <value_ints = [1]> () " + call
+    )
+    found = inferred(body, inputs="float[N, 4, T] x")("y").shape
+    if expected is None:
+        assert len(found.dims) == 3
+    else:
+        assert found.dims == expected

@@ -1,0 +1,39 @@
+"""Sizes that onnx's inference leaves open, as formulas of those that have names: ``4*batch``, ``div(T - 1, 2) + 1``.
+
+Runs in the child, on a model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from model.passes.simplify.sizes import AnySize, formula
+from model.types import Dimension, Shape, TensorType, Type
+
+
+def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> None:
+    """Put formulas into the types found for the graphs of a serialized model, where sizes are open."""
+    from model.io.read import load
+    from model.passes.simplify.context import Context
+
+    model = load(data)
+    values = [{value.name: value for value in graph.values()} for graph in model.graphs()]
+    types = {
+        named[name]: kind
+        for named, known in zip(values, found, strict=True)
+        for name, kind in known.items()
+        if name in named
+    }
+    facts = Context(model, types).facts
+    for named, known in zip(values, found, strict=True):
+        for name, kind in known.items():
+            if not isinstance(kind, TensorType) or kind.shape is None or not any(map(is_open, kind.shape.dims)):
+                continue
+            dims = facts.dims(named.get(name))
+            if dims is not None and len(dims) == kind.shape.rank:
+                sizes = tuple(_told(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True))
+                known[name] = TensorType(kind.element_type, Shape(sizes))
+
+
+def _told(size: AnySize) -> Dimension:
+    return size if isinstance(size, int) else formula(size)
