@@ -86,6 +86,7 @@ class ExtractDialog(QDialog):
         self.way.currentIndexChanged.connect(self.preview)
         workspace.selection.changed.connect(self._delay.start)
         workspace.changes.changed.connect(lambda _change: self._delay.start())
+        workspace.types.changed.connect(self._delay.start)
         self.finished.connect(self._unmark)
         self.preview()
 
