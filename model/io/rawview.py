@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from model.attributes import AttributeKind
+from model.attributetext import number_source
 from model.graph import Model
 from model.io.payloads import Payload, Pieces
 from model.io.place import Layout
@@ -32,6 +34,7 @@ from model.io.wire import (
 
 _WINDOW = 1 << 16
 _PREVIEW = 64  # bytes of a text or of data that are shown
+_LONGEST = 20_000  # bytes of a text that are edited in place
 _HEADER = 20  # a tag and a length take no more
 
 
@@ -180,6 +183,22 @@ def value_text(contents: Contents, field: RawField) -> str:
         return f"{struct.unpack('<f', field.value.to_bytes(4, 'little'))[0]:g}"
     if field.wire_type == FIXED64:
         return f"{struct.unpack('<d', field.value.to_bytes(8, 'little'))[0]:g}"
+    return str(signed(field.value))
+
+
+def source_text(contents: Contents, field: RawField) -> str | None:
+    """What a field holds, in full, as a person edits it; None for what is no number or text, or is too long."""
+    if field.problem or field.message is not None or field.schema is None:
+        return None
+    if field.wire_type == LENGTH:
+        length = field.end - field.content
+        if not field.schema.is_text or length > _LONGEST:
+            return None
+        return contents.read(field.content, length).decode("utf-8", "surrogateescape")
+    if field.wire_type == FIXED32:
+        return number_source(struct.unpack("<f", field.value.to_bytes(4, "little"))[0], AttributeKind.FLOAT)
+    if field.wire_type == FIXED64:
+        return repr(struct.unpack("<d", field.value.to_bytes(8, "little"))[0])
     return str(signed(field.value))
 
 

@@ -29,6 +29,7 @@ from viewer.dialogs.ask_text import ErrorLabel
 from viewer.panels import Panel
 from viewer.qt_models.node_table import NodeTableModel
 from viewer.text import display, plural
+from viewer.widgets.holding import HoldingDelegate
 from viewer.workspace import Workspace
 
 _DELAY_MS = 150
@@ -68,6 +69,7 @@ class NodeTablePanel(Panel):
     def _table(self) -> QTableView:
         table = QTableView(self)
         table.setModel(self.model)
+        table.setItemDelegate(HoldingDelegate(table))
         table.setAccessibleName("Nodes")
         table.setAlternatingRowColors(True)
         table.setWordWrap(False)

@@ -10,9 +10,11 @@ from model.edits.raw import Path, object_at, path_of, set_field
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.rawview import contents_of
+from viewer.dialogs.ask_text import ErrorLabel
 from viewer.panels import Panel
 from viewer.qt_models.raw import RawModel
 from viewer.text import bytes_text
+from viewer.widgets.holding import HoldingDelegate
 from viewer.workspace import Workspace
 
 _DELAY_MS = 300
@@ -23,9 +25,11 @@ class RawPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = RawModel(self)
+        self.model = RawModel(self._edit, self)
         self.tree = QTreeView(self)
         self.tree.setModel(self.model)
+        self.values = HoldingDelegate(self.tree)
+        self.tree.setItemDelegateForColumn(2, self.values)
         self.tree.setUniformRowHeights(True)
         self.tree.setAccessibleName("Raw messages")
         self.tree.setEditTriggers(
@@ -34,23 +38,23 @@ class RawPanel(Panel):
         header = self.tree.header()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
-        header.resizeSection(0, 260)
-        header.resizeSection(1, 70)
-        header.resizeSection(3, 190)
+        for column, sample in ((0, "quantization_annotation[0]"), (1, "Number"), (3, "1,000,000…1,000,000")):
+            header.resizeSection(column, self.fontMetrics().horizontalAdvance(sample) + 24)
         self.status = QLabel("", self)
         self.status.setTextFormat(Qt.TextFormat.PlainText)
         self.status.setContentsMargins(6, 3, 6, 3)
+        self.error = ErrorLabel(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.tree)
+        layout.addWidget(self.error)
         layout.addWidget(self.status)
         self.setFocusProxy(self.tree)
         self._stale = True
         self._following = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self._read)
-        self.model.edited.connect(self._edit)
         self.tree.selectionModel().currentChanged.connect(self._on_current)
         workspace.changes.changed.connect(self._on_change)
         workspace.selection.changed.connect(self._follow)
@@ -67,6 +71,9 @@ class RawPanel(Panel):
             self._delay.start()
 
     def _read(self) -> None:
+        if self.values.editor is not None:  # reading anew would close the field and lose what is typed
+            self._delay.start()
+            return
         path = self.tree.currentIndex().data(Qt.ItemDataRole.UserRole) if self.tree.currentIndex().isValid() else None
         try:
             contents = contents_of(self.workspace.model)
@@ -110,10 +117,14 @@ class RawPanel(Panel):
             self.workspace.selection.set([target])
         self._following = False
 
-    def _edit(self, path: Path, text: str) -> None:
+    def _edit(self, path: Path, text: str) -> str:
+        """Set a field; why it was refused, or nothing."""
         name = path[-1][0]
+        self.error.show_error(None)
         try:
             with self.workspace.document.edit(f"Set {name}") as edit:
                 set_field(edit, path, text)
         except ModelError as error:
-            self.workspace.report(error)
+            self.error.show_error(error)
+            return f"{error.title}\n{error.detail}"
+        return ""

@@ -21,6 +21,7 @@ from model.schemas import AttributeSchema
 from viewer.places import name_of
 from viewer.text import display, plural
 from viewer.theme import theme
+from viewer.widgets.fields.rows import LONGEST_TEXT
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -51,6 +52,7 @@ class NodeTableModel(QAbstractTableModel):
         self.columns: list[Column] = [Column(NAME)]
         self._rows: dict[Node, int] = {}
         self._sorted_by: tuple[int, Qt.SortOrder] | None = None
+        self._refusal = ""
 
     def set(self, nodes: Iterable[Node]) -> None:
         """Show these nodes, in the order last sorted by."""
@@ -105,6 +107,8 @@ class NodeTableModel(QAbstractTableModel):
             return kind is None or has_text(kind)
         if attribute.reference or not has_text(attribute.kind):
             return False
+        if isinstance(attribute.value, str):
+            return len(attribute.value) <= LONGEST_TEXT
         return not isinstance(attribute.value, tuple) or len(attribute.value) <= _MOST_TEXT
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -183,9 +187,14 @@ class NodeTableModel(QAbstractTableModel):
                 for node, column, text in places:
                     _write(edit, node, column, text)
         except ModelError as error:
+            self._refusal = f"{error.title}\n{error.detail}"
             self.refused.emit(error)
             return False
         return True
+
+    def refusal(self) -> str:
+        """Why the last text was refused."""
+        return self._refusal
 
 
 def _title(places: Sequence[tuple[Node, Column, str]]) -> str:

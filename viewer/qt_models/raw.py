@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from model.edits.raw import Path, can_set
 from model.errors import ModelError
 from model.graph import Model
-from model.io.rawview import Contents, RawField, fields, readings, root, value_text
+from model.io.rawview import Contents, RawField, fields, readings, root, source_text, value_text
 from viewer.text import display
 from viewer.theme import monospace, theme
 
@@ -37,12 +37,15 @@ class Row:
 
 
 class RawModel(QAbstractItemModel):
-    """Columns: field, number, value, byte range. A value that can be edited is changed through `edited`."""
+    """Columns: field, number, value, byte range.
 
-    edited = Signal(object, str)  # Path and what was typed
+    A value that can be edited is given to `change`, a path and what was typed; it says why it refuses, or nothing.
+    """
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, change: Callable[[Path, str], str], parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._change = change
+        self._refusal = ""
         self._contents = Contents([])
         self._model: Model | None = None
         self._top: Row | None = None
@@ -184,8 +187,10 @@ class RawModel(QAbstractItemModel):
             return None
         if role == Qt.ItemDataRole.UserRole:
             return row.path
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return self._text(row, index.column())
+        if role == Qt.ItemDataRole.EditRole:
+            return self.source(index) if index.column() == 2 else self._text(row, index.column())
         if role == Qt.ItemDataRole.FontRole and index.column() in (1, 2, 3):
             return monospace()
         if role == Qt.ItemDataRole.ForegroundRole:
@@ -212,6 +217,11 @@ class RawModel(QAbstractItemModel):
             row.text = self._safely(lambda: value_text(self._contents, row.raw), "the file changed on disk")
         return row.text or ""
 
+    def _source(self, row: Row) -> str | None:
+        """The whole of what a field holds; None when it is not edited here."""
+        found: str | None = self._safely(lambda: source_text(self._contents, row.raw), None)
+        return found
+
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Values of fields that have one editor are editable."""
         flags = super().flags(index)
@@ -223,12 +233,21 @@ class RawModel(QAbstractItemModel):
     def _is_editable(self, row: Row) -> bool:
         raw = row.raw
         plain = raw.schema is not None and raw.message is None and row.reading is None
-        return plain and self._model is not None and can_set(self._model, row.path)
+        return plain and self._model is not None and can_set(self._model, row.path) and self._source(row) is not None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """What a person typed goes to whoever edits the model; the tree is read anew after that."""
         row = self._row(index)
-        if role != Qt.ItemDataRole.EditRole or row is None or str(value) == self._value(row):
+        if role != Qt.ItemDataRole.EditRole or row is None:
             return False
-        self.edited.emit(row.path, str(value))
-        return True
+        self._refusal = "" if str(value) == self._source(row) else self._change(row.path, str(value))
+        return not self._refusal
+
+    def source(self, index: Index) -> str:
+        """The whole of what a field holds."""
+        row = self._row(index)
+        return "" if row is None else self._source(row) or ""
+
+    def refusal(self) -> str:
+        """Why the last text was refused."""
+        return self._refusal

@@ -141,3 +141,22 @@ def test_rows_follow_what_happens_elsewhere(panel, desk):
     panel.refresh()
     assert "Operator" in [c.title for c in panel.model.columns]
     assert set(cells(panel, "Operator")) == {"Conv", "Relu", "If", "Neg"}
+
+
+def test_what_is_refused_stays_in_its_cell_until_esc(panel, desk, texts):
+    before = texts()
+    column = next(i for i, c in enumerate(panel.model.columns) if c.title == "Name")
+    index = panel.model.index(0, column)
+    delegate = panel.table.itemDelegate()
+    panel.table.setCurrentIndex(index)
+    panel.table.edit(index)
+    editor = delegate.editor
+    editor.selectAll()
+    taken = next(node.name for node in panel.model.nodes if node.name != panel.model.nodes[0].name)
+    desk.qtbot.keyClicks(editor, taken)
+    desk.qtbot.keyClick(editor, Qt.Key.Key_Return)
+    desk.qtbot.waitUntil(lambda: delegate.editor not in (None, editor))
+    assert delegate.editor.text() == taken
+    assert panel.error.isVisible()
+    desk.qtbot.keyClick(delegate.editor, Qt.Key.Key_Escape)
+    assert texts() == before

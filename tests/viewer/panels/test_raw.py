@@ -2,6 +2,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
 
+from model.steps import SetField
 from tests.model import builders
 from viewer.panels.raw import RawPanel
 from viewer.workspace import Workspace
@@ -55,12 +56,54 @@ def test_a_value_is_edited_in_place_and_undone(qtbot, panel):
     qtbot.waitUntil(lambda: cell(panel, path).data() == "double")
 
 
-def test_what_does_not_fit_is_said(qtbot, panel):
-    said = []
-    panel.workspace.messaged.connect(said.append)
-    panel.model.setData(cell(panel, (("ir_version", 0),)), "many")
-    assert "not a whole number" in said[0].title
-    assert panel.workspace.model.ir_version == 10
+def begin(panel, path):
+    """Open the field of a value."""
+    index = cell(panel, path)
+    panel.tree.setCurrentIndex(index)
+    panel.tree.edit(index)
+    return panel.tree.itemDelegateForColumn(2).editor
+
+
+def test_what_is_refused_stays_in_its_field(qtbot, panel):
+    path = (("ir_version", 0),)
+    editor = begin(panel, path)
+    editor.selectAll()
+    qtbot.keyClicks(editor, "many")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert "not a whole number" in panel.error.text()
+    delegate = panel.tree.itemDelegateForColumn(2)
+    qtbot.waitUntil(lambda: delegate.editor not in (None, editor))
+    again = delegate.editor
+    assert (again.text(), panel.workspace.model.ir_version) == ("many", 10)
+    assert "not a whole number" in again.toolTip()
+    again.selectAll()
+    qtbot.keyClicks(again, "9")
+    qtbot.keyClick(again, Qt.Key.Key_Return)
+    assert panel.workspace.model.ir_version == 9
+    assert not panel.error.isVisible()
+
+
+@pytest.mark.parametrize("text", ["x" * 500, "two\nlines", "tab\tand \u202e", "bytes \udcff"])
+def test_a_text_is_edited_as_a_whole(qtbot, panel, text):
+    model = panel.workspace.model
+    with panel.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(model.graph, "doc_string", text))
+    path = (("graph", 0), ("doc_string", 0))
+    qtbot.waitUntil(lambda: panel.model.source(cell(panel, path)) == text)
+    editor = begin(panel, path)
+    qtbot.keyClick(editor, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(editor, Qt.Key.Key_End)
+    qtbot.keyClicks(editor, "!")
+    qtbot.keyClick(editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert model.graph.doc_string == text + "!"
+
+
+def test_a_text_too_long_for_a_field_is_not_edited_here(qtbot, panel):
+    with panel.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(panel.workspace.model.graph, "doc_string", "x" * 30_000))
+    path = (("graph", 0), ("doc_string", 0))
+    qtbot.waitUntil(lambda: "…" in cell(panel, path).data())
+    assert not panel.model.flags(cell(panel, path)) & Qt.ItemFlag.ItemIsEditable
 
 
 def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
@@ -82,3 +125,16 @@ def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
     workspace.selection.set([last])
     assert panel.tree.currentIndex().data() == "node[1799]"
     workspace.close()
+
+
+def test_what_is_typed_outlives_an_edit_made_elsewhere(qtbot, panel):
+    editor = begin(panel, (("ir_version", 0),))
+    editor.selectAll()
+    qtbot.keyClicks(editor, "1")
+    with panel.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(panel.workspace.model.graph, "name", "other"))
+    qtbot.wait(700)
+    qtbot.keyClicks(editor, "1")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert panel.workspace.model.ir_version == 11
+    qtbot.waitUntil(lambda: cell(panel, (("graph", 0), ("name", 0))).data() == "other")

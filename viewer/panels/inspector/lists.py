@@ -29,6 +29,7 @@ from viewer.dialogs.buttons import close_button
 from viewer.panels.inspector.common import name_of, one_line
 from viewer.text import display, plural
 from viewer.theme import monospace, theme
+from viewer.widgets.holding import HoldingDelegate
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -71,10 +72,13 @@ class ElementModel(QAbstractTableModel):
         """An element as text."""
         if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return None
+        text = self.source(index)
+        return text if role == Qt.ItemDataRole.EditRole else display(text, 300)
+
+    def source(self, index: Index) -> str:
+        """An element as it is edited."""
         value = self.values[index.row()]
-        if isinstance(value, str):
-            return value if role == Qt.ItemDataRole.EditRole else display(value, 300)
-        return number_source(value, self._window.kind.element)
+        return value if isinstance(value, str) else number_source(value, self._window.kind.element)
 
     def flags(self, index: Index) -> Qt.ItemFlag:  # noqa: ARG002 - Qt
         """All can be edited."""
@@ -91,6 +95,10 @@ class ElementModel(QAbstractTableModel):
             return False
         row = index.row()
         return self._window.put((*self.values[:row], element, *self.values[row + 1 :]))
+
+    def refusal(self) -> str:
+        """Why the last text was refused."""
+        return self._window.status.text()
 
 
 class ListWindow(QDialog):
@@ -124,6 +132,7 @@ class ListWindow(QDialog):
         self.elements = ElementModel(self)
         self.table = QTableView(self)
         self.table.setModel(self.elements)
+        self.table.setItemDelegate(HoldingDelegate(self.table))
         self.table.setFont(monospace())
         self.table.setAccessibleName("Elements")
         self.table.horizontalHeader().setStretchLastSection(True)

@@ -251,7 +251,7 @@ class RowDelegate(QStyledItemDelegate):
             if had_focus:
                 self._tree.setFocus()
 
-    def destroyEditor(self, editor: QWidget, index: Index) -> None:  # noqa: N802 - Qt
+    def destroyEditor(self, editor: QWidget, index: Index) -> None:
         """The row of an open editor went away."""
         if editor is self.editor:
             self.editor = None

@@ -143,6 +143,7 @@ class LineField(QLineEdit):
                 self.drop_down()
         else:
             super().keyPressEvent(event)
+            event.accept()  # else the list around it takes Ctrl+End and the like, and goes elsewhere
 
 
 class TextField(QPlainTextEdit):
