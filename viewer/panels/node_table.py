@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPalette
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -58,7 +58,7 @@ class NodeTablePanel(Panel):
         self.table = self._table()
         self.status = QLabel(self)
         self.status.setTextFormat(Qt.TextFormat.PlainText)
-        self.status.setEnabled(False)
+        self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.error = ErrorLabel(self)
         self._lay_out()
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)

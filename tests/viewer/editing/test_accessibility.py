@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QFileDialog,
+    QLabel,
     QLineEdit,
     QMenuBar,
     QPlainTextEdit,
@@ -109,6 +110,9 @@ def test_every_control_of_a_panel_has_a_name_and_can_be_reached(desk, info):
             if unreachable(control):
                 stranded.add(f"{name_of(control)}: {described(control)}")
     assert seen, "nothing was looked at"
+    labels = [label for label in panel.findChildren(QLabel) if label.text() and label.isVisibleTo(panel)]
+    faint = [label.text() for label in labels if not label.isEnabled() and label.parentWidget().isEnabled()]
+    assert faint == [], "what is to be read is not greyed out"
     assert nameless == set()
     assert stranded == set()
 
