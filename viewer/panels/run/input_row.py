@@ -25,7 +25,9 @@ from PySide6.QtWidgets import (
 
 from exec.images import SUFFIXES, ImageOptions
 from exec.inputs import Constant, File, InputSource, Random, Range
+from model.errors import ModelError
 from model.graph import Value
+from model.io.arrays import npz_members
 from viewer.icons import icon
 from viewer.panels.run.controls import Combo, line
 from viewer.run_inputs import RunInputs, SourceKind, kind_of
@@ -71,7 +73,7 @@ class InputRow(QWidget):
             "random": _RandomEditor(self._choose, shown),
             "constant": _ConstantEditor(self._choose, shown),
             "range": _RangeEditor(self._choose, shown),
-            "file": _FileEditor(self._choose, shown),
+            "file": _FileEditor(self._choose, value.name),
         }
         self._stack = _Stack()
         for editor in self._editors.values():
@@ -221,18 +223,18 @@ class _RangeEditor(_Editor):
 class _FileEditor(_Editor):
     def __init__(self, choose: Any, name: str) -> None:
         super().__init__(choose)
+        self._name = name
         self._source: File | None = None
+        shown = display(name, 60) or "(unnamed)"
         self.path = QLineEdit()
-        self.path.setAccessibleName(f"File for {name}")
+        self.path.setAccessibleName(f"File for {shown}")
         self.path.setPlaceholderText(".npy .npz .pb .csv .txt or a picture")
         self.button = QToolButton()
         self.button.setIcon(icon("open"))
         self.button.setToolTip("Choose a file")
-        self.button.setAccessibleName(f"Choose a file for {name}")
-        self.key = QLineEdit()
-        self.key.setPlaceholderText("name of the array")
-        self.key.setAccessibleName(f"Array in the file for {name}")
-        self.image = _ImageEditor(self._set_image, name)
+        self.button.setAccessibleName(f"Choose a file for {shown}")
+        self.key = Combo(f"Array in the file for {shown}", [])
+        self.image = _ImageEditor(self._set_image, shown)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
@@ -241,7 +243,7 @@ class _FileEditor(_Editor):
         layout.addWidget(self.image)
         self.button.clicked.connect(self.browse)
         self.path.editingFinished.connect(self._enter)
-        self.key.editingFinished.connect(self._enter)
+        self.key.activated.connect(self._enter)
 
     def browse(self) -> None:
         """Ask for a file."""
@@ -251,16 +253,29 @@ class _FileEditor(_Editor):
             self.path.setText(name)
             self._enter()
 
-    def _enter(self) -> None:
+    def _enter(self, *_: object) -> None:
         if self.path.text():
             self._choose(self.first())
 
     def first(self) -> InputSource:
         path = Path(self.path.text()).expanduser()
         picture = path.suffix.lower() in SUFFIXES
-        return File(
-            path, self.key.text() if path.suffix.lower() == ".npz" else "", self.image.options if picture else None
-        )
+        key = ""
+        if path.suffix.lower() == ".npz":
+            self._offer_arrays(path, self.key.currentData() or self._name)
+            key = self.key.currentData() or ""
+        return File(path, key, self.image.options if picture else None)
+
+    def _offer_arrays(self, path: Path, wanted: str) -> None:
+        """List the arrays of an archive: the wanted one chosen, else the one named like the input, else the first."""
+        try:
+            names = npz_members(path)
+        except ModelError:
+            names = [wanted] if wanted else []  # the run says what is wrong with the file
+        self.key.clear()
+        for name in names:
+            self.key.addItem(display(name, 60), name)
+        self.key.choose(wanted if wanted in names else self._name)
 
     def _set_image(self, _options: ImageOptions) -> None:
         self._enter()
@@ -270,8 +285,10 @@ class _FileEditor(_Editor):
         self._source = source
         self.path.setText(str(source.path))
         self.path.setToolTip(str(source.path))
-        self.key.setText(source.key)
-        self.key.setVisible(source.path.suffix.lower() == ".npz")
+        is_archive = source.path.suffix.lower() == ".npz"
+        if is_archive:
+            self._offer_arrays(source.path, source.key)
+        self.key.setVisible(is_archive)
         self.image.setVisible(source.path.suffix.lower() in SUFFIXES)
         self.image.show_options(source.image or ImageOptions())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from viewer.panels import Panel
 from viewer.panels.tensor.pane import TensorPane
@@ -22,9 +22,14 @@ class TensorPanel(Panel):
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.pane = self._add_pane(pinned=False)
         self.pane.pin_wanted.connect(self.pin)
+        self.splitter.setChildrenCollapsible(False)
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setWidgetResizable(True)
+        area.setWidget(self.splitter)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.splitter)
+        layout.addWidget(area)
         self.setFocusProxy(self.pane)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from model.errors import ModelError
+from viewer.text import display
 from viewer.theme import monospace, theme, themes
 
 Answer = Callable[[str, Callable[[ModelError], object]], object]
 
 
 class AskLine(QWidget):
-    """Enter answers, Esc closes. Hidden while nothing is asked."""
+    """A text, one of some names, or yes. Enter answers, Esc closes. Hidden while nothing is asked."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -27,6 +28,7 @@ class AskLine(QWidget):
         self.field.setFont(monospace())
         self.field.returnPressed.connect(self.commit)
         self.field.textEdited.connect(self._forget_error)
+        self.choice = QComboBox()
         self.yes = QPushButton("Apply")
         self.yes.clicked.connect(self.commit)
         self.no = QPushButton("Cancel")
@@ -39,6 +41,7 @@ class AskLine(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.label)
         row.addWidget(self.field, 1)
+        row.addWidget(self.choice, 1)
         row.addWidget(self.yes)
         row.addWidget(self.no)
         column = QVBoxLayout(self)
@@ -61,23 +64,36 @@ class AskLine(QWidget):
     def ask(self, title: str, answer: Answer, *, text: str = "", hint: str = "", verb: str = "Apply") -> None:
         """Ask for a text; `answer(text, refused)` takes it or calls `refused(error)`."""
         self._answer, self._go_on = answer, None
-        self._show(title, verb)
-        self.field.show()
+        self._show(title, verb, self.field)
         self.field.setText(text)
         self.field.setPlaceholderText(hint)
         self.field.setAccessibleName(title)
         self.field.selectAll()
         self.field.setFocus()
 
+    def ask_which(
+        self, title: str, names: Sequence[str], answer: Answer, *, text: str = "", verb: str = "Apply"
+    ) -> None:
+        """Ask for one of some names; `text` is the one offered first."""
+        self._answer, self._go_on = answer, None
+        self._show(title, verb, self.choice)
+        self.choice.clear()
+        for name in names:
+            self.choice.addItem(display(name, 80), name)
+        self.choice.setCurrentIndex(max(0, self.choice.findData(text)))
+        self.choice.setAccessibleName(title)
+        self.choice.setFocus()
+
     def confirm(self, text: str, go_on: Callable[[], object], verb: str = "Change") -> None:
         """Say what will happen, and do it when that is wanted."""
         self._answer, self._go_on = None, go_on
-        self._show(text, verb)
-        self.field.hide()
+        self._show(text, verb, None)
         self.yes.setFocus()
 
-    def _show(self, title: str, verb: str) -> None:
+    def _show(self, title: str, verb: str, entry: QWidget | None) -> None:
         self.label.setText(title)
+        for widget in (self.field, self.choice):
+            widget.setVisible(widget is entry)
         self.yes.setText(verb)
         self.error.hide()
         self.show()
@@ -99,7 +115,7 @@ class AskLine(QWidget):
                 self.error.show()
                 self.show()
 
-            answer(self.field.text(), refuse)
+            answer(self.field.text() if self.choice.isHidden() else self.choice.currentData(), refuse)
             if not refused:
                 self.close_line()
 
@@ -115,5 +131,7 @@ class AskLine(QWidget):
         """Esc closes."""
         if event.key() == Qt.Key.Key_Escape:
             self.close_line()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.choice.hasFocus():
+            self.commit()
         else:
             super().keyPressEvent(event)

@@ -217,13 +217,13 @@ class TensorEditing:
         place, held = self._dense()
         self._apply(f"Make {self.name()} sparse", place, held, lambda: tensors.to_sparse(held), None)
 
-    def import_file(self, path: Path, refused: Refused | None = None) -> None:
-        """The values of a file, with its shape and element type."""
+    def import_file(self, path: Path, member: str = "", refused: Refused | None = None) -> None:
+        """The values of a file, with its shape and element type; `member` names an array of an archive."""
         place, held = self._held()
         like = held if isinstance(held, Tensor) else None
 
         def work() -> Held:
-            made = read_tensor(path, like)
+            made = read_tensor(path, like, member)
             return tensors.remade(like, made.numpy(), tensors.kind_of(made)) if like is not None else made
 
         self._workspace.jobs.start(

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from model.edits.expressions import HINT
 from model.errors import ModelError
-from model.io.arrays import is_stored_outside
+from model.io.arrays import is_stored_outside, npz_members
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
 from viewer.dialogs.files import ask_save
 from viewer.panels.tensor.trees import plane_text
 from viewer.settings import LAST_FOLDER
-from viewer.text import shape_text
+from viewer.text import display, shape_text
 
 if TYPE_CHECKING:
     from viewer.panels.tensor.pane import TensorPane
@@ -68,7 +68,7 @@ class TensorMenu(QMenu):
             self._add("E&xport…", self.ask_export, "To .npy, .npz, .pb, raw bytes, CSV or PNG")
         self.addSeparator()
         self._add("&Copy Cells", self._pane.table.copy, "The selected cells; Ctrl+C in the table")
-        self._add("Copy as Te&xt", self.copy_text, "The plane that is shown")
+        self._add("Copy &as Text", self.copy_text, "The plane that is shown")
 
     def _add(self, title: str, run: Any, tip: str = "") -> QAction:
         action = self.addAction(title)
@@ -130,7 +130,25 @@ class TensorMenu(QMenu):
         name, _ = QFileDialog.getOpenFileName(self._pane, "Import values", settings.get(LAST_FOLDER), names)
         if name:
             settings.set(LAST_FOLDER, str(Path(name).parent))
-            self._pane.editing.import_file(Path(name))
+            self._import(Path(name))
+
+    def _import(self, path: Path) -> None:
+        """Take values from a file; of an archive with several arrays, ask which."""
+        pane = self._pane
+        try:
+            members = npz_members(path) if path.suffix.lower() == ".npz" else []
+        except ModelError as error:
+            pane.workspace.report(error)
+            return
+        if len(members) < 2:
+            pane.editing.import_file(path)
+            return
+        title = f"Array of {display(path.name, 40)}"
+        likely = pane.subject.target.title if pane.subject is not None else ""
+        pane.ask.ask_which(
+            title, members, lambda member, refused: pane.editing.import_file(path, member, refused),
+            text=likely, verb="Import",
+        )  # fmt: skip
 
     def ask_export(self) -> None:
         """Write values into a file."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
-    QSizePolicy,
     QSplitter,
     QStackedWidget,
     QToolButton,
@@ -42,13 +42,15 @@ from viewer.panels.tensor.views import View, first_view, views_of
 from viewer.qt_models.tensor import FORMATS
 from viewer.text import display
 from viewer.theme import monospace, theme, themes
+from viewer.widgets.flow import FlowLayout
 from viewer.widgets.plots.lines import LinePlot
-from viewer.widgets.plots.picture import PictureView
+from viewer.widgets.plots.picture import Part, Picture, PictureView
 
 if TYPE_CHECKING:
     from model.progress import Progress
     from viewer.workspace import Workspace
 
+_NARROW = 620  # px
 _AT_ONCE = 1 << 16  # bytes that are read without a job
 _PICTURES: tuple[View, ...] = ("Heat map", "Feature maps", "Attention", "Image")
 
@@ -108,17 +110,39 @@ class TensorPane(QWidget):
             "Close this copy" if self.pinned else "Keep a copy beside, to compare",
         )
         self.pin_button.clicked.connect(self.pin_wanted)
-        first = QHBoxLayout()
-        first.setSpacing(10)
-        for widget, stretch in (
-            (self.title, 0), (self.type_line, 0), (self.storage, 0), (self.badge, 1),
-            (self.target_box, 0), (self.mode_box, 0), (self.view_box, 0), (self.menu_button, 0), (self.pin_button, 0),
-        ):  # fmt: skip
-            first.addWidget(widget, stretch)
+        self._lines = (QHBoxLayout(), QHBoxLayout())
+        for line in self._lines:
+            line.setSpacing(8)
+        texts = FlowLayout(10)
+        for widget in (self.title, self.type_line, self.storage, self.badge):
+            texts.addWidget(widget)
+        self._lines[0].addLayout(texts, 1)
+        self._controls = QWidget()
+        controls = QHBoxLayout(self._controls)
+        controls.setContentsMargins(0, 0, 0, 0)
+        for control in (self.target_box, self.mode_box, self.view_box, self.menu_button, self.pin_button):
+            controls.addWidget(control)
+        self._lines[0].addWidget(self._controls)
         self._header = QWidget()
         column = QVBoxLayout(self._header)
         column.setContentsMargins(8, 3, 6, 3)
-        column.addLayout(first)
+        column.setSpacing(2)
+        for line in self._lines:
+            column.addLayout(line)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A narrow pane has its choices in a line of their own, so that nothing is cut off."""
+        super().resizeEvent(event)
+        line = self._lines[int(self._is_narrow)]
+        if line.indexOf(self._controls) < 0:
+            for other in self._lines:
+                other.removeWidget(self._controls)
+            line.addWidget(self._controls)
+            self._show_header()
+
+    @property
+    def _is_narrow(self) -> bool:
+        return self.width() < _NARROW
 
     def _make_body(self) -> None:
         self.slices = SliceBar()
@@ -133,11 +157,9 @@ class TensorPane(QWidget):
         self.order_box.addItems(CHANNEL_ORDERS)
         self.range_box = _combo("Which range the values have", lambda _: self._show_view())
         self.range_box.addItems(NORMALISATIONS)
-        options = QHBoxLayout()
+        options = FlowLayout(8)
         options.setContentsMargins(8, 0, 6, 3)
-        options.setSpacing(8)
-        options.addWidget(self.slices, 100)
-        options.addStretch(1)
+        options.addWidget(self.slices)
         option: QWidget
         for option in (self.same_range, self.order_box, self.range_box, self.format_box):
             options.addWidget(option)
@@ -148,6 +170,7 @@ class TensorPane(QWidget):
         self.table.fill_wanted.connect(lambda: self.menu.ask_fill("0"))
         self.picture = PictureView()
         self.picture.viewed.connect(self.moved)
+        self.picture.detail_wanted.connect(self._refine)
         self.lines = LinePlot()
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
@@ -252,8 +275,9 @@ class TensorPane(QWidget):
         subject = self.subject
         self.title.setText(display(subject.target.title, 48) if subject is not None else "")
         self.title.setToolTip(display(subject.target.title, 500) if subject is not None else "")
-        self.type_line.setText(subject.type_line if subject is not None else "")
-        self.type_line.setToolTip(self.type_line.text())
+        line = subject.type_line if subject is not None else ""
+        self.type_line.setText(line.split(" · ")[0] if self._is_narrow else line)
+        self.type_line.setToolTip(line)
         self.storage.setText(subject.storage if subject is not None else "")
         self.storage.setToolTip(self.storage.text())
         remarks = [] if subject is None else [
@@ -421,6 +445,22 @@ class TensorPane(QWidget):
             "Drawing a tensor", lambda _: work(), done=done, failed=self._failed, supersede=f"tensor {id(self)} draw"
         )
 
+    def _refine(self, part: Part) -> None:
+        """Show the part of a sampled picture that is seen as finely as it can be."""
+        picture = self.picture.picture
+        if picture is None or picture.detail is None:
+            return
+
+        def done(found: Picture) -> None:
+            if self.picture.picture is picture:
+                self.picture.show_detail(found)
+
+        make = picture.detail
+        self.workspace.jobs.start(
+            "Drawing a tensor", lambda _: make(part), done=done, failed=self._failed,
+            supersede=f"tensor {id(self)} detail",
+        )  # fmt: skip
+
     def _wish(self) -> Wish:
         return Wish(
             same_range=self.same_range.isChecked(),
@@ -531,9 +571,6 @@ def _text_label(name: str) -> QLabel:
     label.setAccessibleName(name)
     label.setMinimumWidth(24)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setSizePolicy(
-        QSizePolicy.Policy.Ignored if name == "Remarks" else QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed
-    )
     return label
 
 
@@ -542,6 +579,7 @@ def _combo(name: str, chosen: Any) -> QComboBox:
     box.setAccessibleName(name)
     box.setToolTip(name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    box.setMinimumWidth(70)
     box.activated.connect(chosen)
     return box
 

@@ -17,7 +17,7 @@ from viewer.panels.tensor.readers import Reader, Slice
 from viewer.qt_models.tensor import number_cell
 from viewer.text import number_text
 from viewer.widgets.plots.colormap import Name, Scale, scale_of
-from viewer.widgets.plots.picture import Picture
+from viewer.widgets.plots.picture import Part, Picture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,9 +43,10 @@ class Wish:
     differences: bool = False
 
 
-def sampled(count: int, most: int) -> range:
-    """Positions that represent `count` of them, at most `most`."""
-    return range(0, count, max(1, ceil(count / most)))
+def sampled(positions: int | range, most: int) -> range:
+    """At most `most` evenly spread positions that represent so many, or those of a range."""
+    found = range(positions) if isinstance(positions, int) else positions
+    return found[:: max(1, ceil(len(found) / most))]
 
 
 def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float32]:
@@ -61,14 +62,38 @@ def _map(wish: Wish) -> Name:
 
 
 def heatmap(reader: Reader, which: Slice, wish: Wish) -> Picture:
-    """One plane, a cell per element or, of a large plane, per some."""
+    """One plane, a cell per element or, of a large plane, per some; its parts can be had finer."""
     rows, columns = which.size(reader.shape)
     if not rows:
         return _nothing()
+    whole = _heat(reader, which, wish, range(rows), range(columns), None)
+    down, across = sampled(range(rows), _MOST_PIXELS).step, sampled(range(columns), _MOST_PIXELS).step
+    if down == across == 1:
+        return whole
+    height, width = whole.pixels.shape[0] * down, whole.pixels.shape[1] * across  # the last cell may stand for fewer
+
+    def detail(part: Part) -> Picture:
+        left, top, right, bottom = part
+        seen_rows = range(max(int(top * height), 0), min(ceil(bottom * height), rows))
+        seen_columns = range(max(int(left * width), 0), min(ceil(right * width), columns))
+        found = _heat(reader, which, wish, seen_rows, seen_columns, whole.scale)
+        fine = sampled(seen_rows, _MOST_PIXELS).step, sampled(seen_columns, _MOST_PIXELS).step
+        y, x = seen_rows.start, seen_columns.start
+        covered = (
+            x / width, y / height,
+            (x + found.pixels.shape[1] * fine[1]) / width, (y + found.pixels.shape[0] * fine[0]) / height,
+        )  # fmt: skip
+        return replace(found, part=covered)
+
+    return replace(whole, step=max(down, across), detail=detail)
+
+
+def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range, scale: Scale | None) -> Picture:
+    """Some rows and columns of a plane, sampled where they are many; by a colour scale, or their own."""
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     raw = np.array(reader.plane(which, down, across))
     values = numbers(raw, reader.element_type)
-    scale = scale_of(values, _map(wish))
+    scale = scale or scale_of(values, _map(wish))
 
     def index(row: int, column: int) -> tuple[int, ...]:
         return which.index(down[row], across[column])
@@ -78,7 +103,7 @@ def heatmap(reader: Reader, which: Slice, wish: Wish) -> Picture:
         scale,
         lambda r, c: f"{list(index(r, c))} = {number_cell(raw[r, c])}",
         lambda r, c: number_cell(raw[r, c], "automatic")[:9],
-        stretch=min(rows, columns) * 12 < max(rows, columns),
+        stretch=min(len(rows), len(columns)) * 12 < max(len(rows), len(columns)),
         note=_sampling_note(down, across),
     )
 

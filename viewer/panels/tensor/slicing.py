@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QSpinBox, QWidget
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSpinBox, QWidget
 
 from viewer.panels.tensor.readers import Slice, first_slice
+from viewer.widgets.flow import FlowLayout
 
 _MOST = (1 << 31) - 1
 
 
-class SliceBar(QScrollArea):
+class SliceBar(QWidget):
     """Boxes for a tensor of rank 3 and more; of rank 2 only the axes; nothing below."""
 
     changed = Signal(object)  # Slice: the person chose another
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._row = FlowLayout()
+        self.setLayout(self._row)
         self._shape: tuple[int, ...] = ()
         self._slice = Slice()
         self._spins: dict[int, QSpinBox] = {}
@@ -52,26 +49,20 @@ class SliceBar(QScrollArea):
         self.show_shape(self._shape, which)
 
     def _rebuild(self) -> None:
-        row = QWidget()
-        layout = QHBoxLayout(row)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(6)
+        while (item := self._row.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()  # it may be one of its boxes that asked for this
         self._spins, self._axes = {}, []
         which = self._slice
         if len(self._shape) >= 2:
             for word, chosen in (("Rows", which.rows), ("Columns", which.columns)):
-                layout.addWidget(QLabel(word))
-                layout.addWidget(self._axis_box(word, chosen))
+                self._row.addWidget(_together(QLabel(word), self._axis_box(word, chosen)))
         for axis, size in enumerate(self._shape):
-            if len(self._shape) >= 2 and axis not in (which.rows, which.columns):
-                layout.addWidget(self._spin(axis, size))
-        layout.addStretch(1)
-        old = self.takeWidget()
-        if old is not None:
-            old.deleteLater()  # it may be one of its boxes that asked for this
-        self.setWidget(row)
+            if len(self._shape) >= 2 and size > 1 and axis not in (which.rows, which.columns):
+                self._row.addWidget(self._spin(axis, size))
         self.setVisible(len(self._shape) >= 2)
-        self.setFixedHeight(row.sizeHint().height() if len(self._shape) >= 2 else 0)
 
     def _axis_box(self, word: str, chosen: int | None) -> QComboBox:
         box = QComboBox()
@@ -117,6 +108,16 @@ class SliceBar(QScrollArea):
         self._slice = Slice(self._slice.fixed, rows, columns)
         self._rebuild()
         self.changed.emit(self._slice)
+
+
+def _together(label: QLabel, box: QComboBox) -> QWidget:
+    """A label and its box, which stay in one line."""
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.addWidget(label)
+    row.addWidget(box)
+    return holder
 
 
 def _fits(which: Slice, shape: tuple[int, ...]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QImage,
@@ -31,6 +31,11 @@ _LEGEND = 74  # pixels right of the picture
 _MARGIN = 6
 _STATUS = 20
 _MOST_ZOOM = 200.0
+_REST = 120  # milliseconds without moving after which what is seen is made finer
+
+
+#: Of a picture, in parts of its height and width: left, top, right, bottom.
+Part = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,9 @@ class Picture:
     """What is painted: [H, W, 4] bytes (blue, green, red, alpha), one pixel per cell.
 
     `about(row, column)` says what a cell is, or nothing for a gap; `text(row, column)` what can be written into
-    one that is large enough. `stretch` lets cells be other than square.
+    one that is large enough. `stretch` lets cells be other than square. Where a cell stands for several elements,
+    up to `step` in a line, `detail(part)` makes a finer picture of a part; `part` is what a picture covers of the
+    whole. It may take long: not for the GUI thread.
     """
 
     pixels: NDArray[np.uint8]
@@ -47,6 +54,26 @@ class Picture:
     text: Callable[[int, int], str] | None = None
     stretch: bool = False
     note: str = ""
+    step: int = 1
+    part: Part = (0.0, 0.0, 1.0, 1.0)
+    detail: Callable[[Part], Picture] | None = None
+
+
+@dataclass(eq=False)
+class _Layer:
+    """A picture, and as Qt paints it."""
+
+    picture: Picture
+    image: QImage
+
+
+def _layer(picture: Picture) -> _Layer:
+    if not picture.pixels.size:
+        return _Layer(picture, QImage())
+    height, width = picture.pixels.shape[:2]
+    pixels = np.ascontiguousarray(picture.pixels)
+    image = QImage(pixels.data, width, height, width * 4, QImage.Format.Format_ARGB32)
+    return _Layer(picture, image.copy())
 
 
 class PictureView(QWidget):
@@ -57,6 +84,7 @@ class PictureView(QWidget):
 
     viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): the person moved
     pointed = Signal(str)
+    detail_wanted = Signal(object)  # Part: what is seen is coarser than it need be
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,34 +92,55 @@ class PictureView(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Picture of the tensor")
         self.setMinimumSize(160, 100)
-        self._picture: Picture | None = None
-        self._image = QImage()
+        self._layers: list[_Layer] = []  # the whole, then a finer picture of a part
         self._zoom = 1.0
         self._centre = QPointF(0.5, 0.5)
         self._drag: QPointF | None = None
-        self._cell: tuple[int, int] | None = None
+        self._cell: tuple[int, int, int] | None = None  # layer, row, column
+        self._rest = QTimer(self, singleShot=True, interval=_REST)
+        self._rest.timeout.connect(self._want_detail)
         themes().themeChanged.connect(self.update)
 
     @property
     def picture(self) -> Picture | None:
-        """What is shown."""
-        return self._picture
+        """What is shown, as a whole."""
+        return self._layers[0].picture if self._layers else None
+
+    @property
+    def detail(self) -> Picture | None:
+        """The finer picture of the part that is seen, while there is one."""
+        return self._layers[1].picture if len(self._layers) > 1 else None
 
     def show_picture(self, picture: Picture | None) -> None:
         """Show another one; one of the same size keeps zoom and place."""
-        old = self._picture
-        self._picture = picture
-        self._image = QImage()
-        if picture is not None and picture.pixels.size:
-            height, width = picture.pixels.shape[:2]
-            pixels = np.ascontiguousarray(picture.pixels)
-            image = QImage(pixels.data, width, height, width * 4, QImage.Format.Format_ARGB32)
-            self._image = image.copy()
+        old = self.picture
+        self._layers = [] if picture is None else [_layer(picture)]
         if old is None or picture is None or old.pixels.shape != picture.pixels.shape:
             self.fit()
-            self._cell = None
+        self._cell = None
+        self._rest.start()
         self._tell()
         self.update()
+
+    def show_detail(self, picture: Picture) -> None:
+        """Show a finer picture of a part above the whole."""
+        if self._layers:
+            self._layers[1:] = [_layer(picture)]
+            self._cell = None
+            self._tell()
+            self.update()
+
+    def visible_part(self) -> Part:
+        """What of the picture is seen."""
+        place, seen = self._place(), self._place().intersected(self._frame())
+        if place.isEmpty():
+            return 0.0, 0.0, 1.0, 1.0
+        left, top = (seen.left() - place.left()) / place.width(), (seen.top() - place.top()) / place.height()
+        return left, top, left + seen.width() / place.width(), top + seen.height() / place.height()
+
+    def _want_detail(self) -> None:
+        if self.picture is not None and self.picture.detail is not None and self._zoom > 1.0:
+            self.detail_wanted.emit(self.visible_part())
 
     def fit(self) -> None:
         """All of it."""
@@ -101,46 +150,55 @@ class PictureView(QWidget):
     def set_view(self, view: tuple[float, float, float]) -> None:
         """Zoom and place of a linked picture."""
         self._zoom, self._centre = view[0], QPointF(view[1], view[2])
+        self._rest.start()
         self.update()
 
     # -- geometry --------------------------------------------------------------------------------------------
 
     def _frame(self) -> QRectF:
         """Where the picture may be."""
-        legend = _LEGEND if self._picture is not None and self._picture.scale is not None else 0
+        legend = _LEGEND if self.picture is not None and self.picture.scale is not None else 0
         return QRectF(_MARGIN, _MARGIN, self.width() - 2 * _MARGIN - legend, self.height() - 2 * _MARGIN - _STATUS)
 
-    def _cell_size(self) -> tuple[float, float]:
-        """Width and height of a cell on the screen."""
-        frame, image = self._frame(), self._image
-        if image.isNull() or frame.width() < 1 or frame.height() < 1:
-            return 1.0, 1.0
-        across, down = frame.width() / image.width(), frame.height() / image.height()
-        if self._picture is None or not self._picture.stretch:
-            across = down = min(across, down)
-        return across * self._zoom, down * self._zoom
-
-    def _place(self) -> QRectF:
-        """Where the picture is on the screen; may reach beyond the frame."""
+    def _place(self, number: int = 0) -> QRectF:
+        """Where a layer is on the screen; may reach beyond the frame."""
         frame = self._frame()
-        across, down = self._cell_size()
-        width, height = across * self._image.width(), down * self._image.height()
+        if not self._layers or self._layers[0].image.isNull() or frame.width() < 1 or frame.height() < 1:
+            return QRectF()
+        image = self._layers[0].image
+        across, down = frame.width() / image.width(), frame.height() / image.height()
+        if not self._layers[0].picture.stretch:
+            across = down = min(across, down)
+        width, height = across * self._zoom * image.width(), down * self._zoom * image.height()
         left = frame.center().x() - self._centre.x() * width
         top = frame.center().y() - self._centre.y() * height
-        return QRectF(left, top, width, height)
+        x0, y0, x1, y1 = self._layers[number].picture.part
+        return QRectF(left + x0 * width, top + y0 * height, (x1 - x0) * width, (y1 - y0) * height)
 
-    def _cell_at(self, point: QPointF) -> tuple[int, int] | None:
-        place = self._place()
-        if self._image.isNull() or not place.contains(point) or not self._frame().contains(point):
+    def _cell_size(self, number: int = 0) -> tuple[float, float]:
+        """Width and height of a cell of a layer on the screen."""
+        place, image = self._place(number), self._layers[number].image
+        return place.width() / image.width(), place.height() / image.height()
+
+    def _cell_at(self, point: QPointF) -> tuple[int, int, int] | None:
+        if not self._frame().contains(point):
             return None
-        across, down = self._cell_size()
-        row, column = int((point.y() - place.top()) / down), int((point.x() - place.left()) / across)
-        if row >= self._image.height() or column >= self._image.width():
-            return None
-        return row, column
+        for number in reversed(range(len(self._layers))):
+            place, image = self._place(number), self._layers[number].image
+            if image.isNull() or not place.contains(point):
+                continue
+            across, down = self._cell_size(number)
+            row, column = int((point.y() - place.top()) / down), int((point.x() - place.left()) / across)
+            if row < image.height() and column < image.width():
+                return number, row, column
+        return None
+
+    @property
+    def _most_zoom(self) -> float:
+        return _MOST_ZOOM * (self.picture.step if self.picture is not None else 1)
 
     def _keep_inside(self) -> None:
-        self._zoom = min(max(self._zoom, 1.0), _MOST_ZOOM)
+        self._zoom = min(max(self._zoom, 1.0), self._most_zoom)
         half = 0.5 / self._zoom
         self._centre = QPointF(min(max(self._centre.x(), half), 1 - half), min(max(self._centre.y(), half), 1 - half))
 
@@ -151,7 +209,7 @@ class PictureView(QWidget):
         if place.width() <= 0 or place.height() <= 0:
             return
         part = QPointF((point.x() - place.left()) / place.width(), (point.y() - place.top()) / place.height())
-        self._zoom = min(max(self._zoom * factor, 1.0), _MOST_ZOOM)
+        self._zoom = min(max(self._zoom * factor, 1.0), self._most_zoom)
         after = self._place()
         moved = QPointF(after.left() + part.x() * after.width(), after.top() + part.y() * after.height()) - point
         self._centre += QPointF(moved.x() / after.width(), moved.y() / after.height())
@@ -164,6 +222,7 @@ class PictureView(QWidget):
 
     def _moved(self) -> None:
         self._keep_inside()
+        self._rest.start()
         self.update()
         self.viewed.emit((self._zoom, self._centre.x(), self._centre.y()))
 
@@ -201,11 +260,7 @@ class PictureView(QWidget):
         """Zoom, pan, or walk from cell to cell."""
         step = _ARROWS.get(Qt.Key(event.key()))
         if step is not None and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            row, column = self._cell or (0, 0)
-            height, width = self._image.height(), self._image.width()
-            if height:
-                self._cell = (min(max(row + step[1], 0), height - 1), min(max(column + step[0], 0), width - 1))
-                self._tell()
+            self._walk(*step)
         elif step is not None:
             self._pan(-40 * step[0], -40 * step[1])
         elif event.text() in ("+", "="):
@@ -218,6 +273,16 @@ class PictureView(QWidget):
         else:
             super().keyPressEvent(event)
 
+    def _walk(self, across: int, down: int) -> None:
+        """Go to a neighbouring cell."""
+        if not self._layers or self._layers[0].image.isNull():
+            return
+        number, row, column = self._cell or (0, -down, -across)
+        image = self._layers[number].image
+        row, column = min(max(row + down, 0), image.height() - 1), min(max(column + across, 0), image.width() - 1)
+        self._cell = number, row, column
+        self._tell()
+
     def _tell(self) -> None:
         text = self.cell_text
         self.setAccessibleDescription(text)
@@ -227,7 +292,10 @@ class PictureView(QWidget):
     @property
     def cell_text(self) -> str:
         """What the cell under the pointer is."""
-        return self._picture.about(*self._cell) if self._picture is not None and self._cell is not None else ""
+        if self._cell is None:
+            return ""
+        number, row, column = self._cell
+        return self._layers[number].picture.about(row, column)
 
     # -- painting --------------------------------------------------------------------------------------------
 
@@ -241,45 +309,48 @@ class PictureView(QWidget):
         painter = QPainter(self)
         colors = theme()
         painter.fillRect(self.rect(), colors.panel)
-        if self._image.isNull() or self._picture is None:
+        picture = self.picture
+        if picture is None or self._layers[0].image.isNull():
             return
-        frame, place = self._frame(), self._place()
         painter.save()
-        painter.setClipRect(frame)
-        across, down = self._cell_size()
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, across < 1 or down < 1)
-        painter.drawImage(place, self._image)
-        self._paint_numbers(painter, place, across, down)
+        painter.setClipRect(self._frame())
+        for number, layer in enumerate(self._layers):
+            across, down = self._cell_size(number)
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, across < 1 or down < 1)
+            painter.drawImage(self._place(number), layer.image)
+        self._paint_numbers(painter, len(self._layers) - 1)
         if self._cell is not None:
-            row, column = self._cell
+            number, row, column = self._cell
+            (across, down), place = self._cell_size(number), self._place(number)
             painter.setPen(colors.accent)
             painter.drawRect(QRectF(place.left() + column * across, place.top() + row * down, across, down))
         painter.restore()
-        if self._picture.scale is not None:
-            self._paint_legend(painter, self._picture.scale)
+        if picture.scale is not None:
+            self._paint_legend(painter, picture.scale)
         painter.setPen(colors.text)
         line = QRectF(_MARGIN, self.height() - _STATUS - 2, self.width() - 2 * _MARGIN, _STATUS)
-        text = self.cell_text or self._picture.note
+        text = self.cell_text or self._layers[-1].picture.note
         if not self.cell_text:
             painter.setPen(colors.muted)
         elided = QFontMetricsF(self.font()).elidedText(text, Qt.TextElideMode.ElideRight, line.width())
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, elided)
 
-    def _paint_numbers(self, painter: QPainter, place: QRectF, across: float, down: float) -> None:
-        """The numbers themselves where cells are large enough to hold them."""
-        picture = self._picture
-        if picture is None or picture.text is None or across < 52 or down < 18:
+    def _paint_numbers(self, painter: QPainter, number: int) -> None:
+        """The numbers themselves where cells of a layer are large enough to hold them."""
+        picture, image, place = self._layers[number].picture, self._layers[number].image, self._place(number)
+        across, down = self._cell_size(number)
+        if picture.text is None or across < 52 or down < 18:
             return
         font = monospace(max(self.font().pointSizeF() - 1, 7))
         painter.setFont(font)
         frame = self._frame()
         first_row = max(int((frame.top() - place.top()) / down), 0)
         first_column = max(int((frame.left() - place.left()) / across), 0)
-        last_row = min(int((frame.bottom() - place.top()) / down) + 1, self._image.height())
-        last_column = min(int((frame.right() - place.left()) / across) + 1, self._image.width())
+        last_row = min(int((frame.bottom() - place.top()) / down) + 1, image.height())
+        last_column = min(int((frame.right() - place.left()) / across) + 1, image.width())
         for row in range(first_row, last_row):
             for column in range(first_column, last_column):
-                color = self._image.pixelColor(column, row)
+                color = image.pixelColor(column, row)
                 painter.setPen(Qt.GlobalColor.black if color.lightnessF() > 0.45 else Qt.GlobalColor.white)
                 cell = QRectF(place.left() + column * across, place.top() + row * down, across, down)
                 painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, picture.text(row, column))

@@ -11,7 +11,6 @@ from exec.session import Session
 from model.attributes import Attribute, AttributeKind, make_attribute
 from model.document import Document
 from model.edits import tensors
-from model.edits.initializers import add_initializer
 from model.edits.tensors import Place
 from model.io.arrays import read_tensor
 from model.io.read import load
@@ -19,45 +18,12 @@ from model.steps import SetAttribute
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import ElementType
 from tests.model import builders
-from viewer.panels.tensor import TensorPanel
+from tests.viewer.panels.tensor.hands import opened, put, select
 from viewer.panels.tensor.readers import TensorReader, first_slice
 from viewer.results import Record
 from viewer.workspace import Workspace
 
 E = ElementType
-
-
-@pytest.fixture
-def chain(qapp):
-    workspace = Workspace(builders.document(), title="chain")
-    yield workspace
-    workspace.close()
-
-
-@pytest.fixture
-def panel(qtbot, chain):
-    return opened(qtbot, chain)
-
-
-def opened(qtbot, workspace):
-    panel = TensorPanel(workspace)
-    qtbot.addWidget(panel)
-    panel.resize(1100, 400)
-    panel.show()
-    return panel
-
-
-def put(workspace, array, kind=None, name="t"):
-    tensor = array if isinstance(array, (ArrayTensor, SparseTensor)) else ArrayTensor(np.asarray(array), kind)
-    with workspace.document.edit("Add") as edit:
-        return add_initializer(edit, workspace.model.graph, tensor, name)
-
-
-def select(qtbot, panel, item):
-    """Select something and wait for its numbers."""
-    panel.workspace.selection.set([item])
-    qtbot.wait(40)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
 
 
 def cells(panel):
@@ -468,7 +434,7 @@ def test_the_value_under_the_pointer_and_zooming(qtbot, panel, chain):
     qtbot.mouseMove(picture, point)
     qtbot.waitUntil(lambda: picture.cell_text == "[1, 2] = 6")
     picture.zoom_by(3, QPointF(point))
-    assert picture._cell_at(QPointF(point)) == (1, 2)
+    assert picture._cell_at(QPointF(point)) == (0, 1, 2)
     picture.setFocus()
     qtbot.keyClick(picture, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
     assert picture.cell_text == "[1, 1] = 5"

@@ -1,0 +1,19 @@
+"""A small chain of nodes, and the tensor panel on it."""
+
+import pytest
+
+from tests.model import builders
+from tests.viewer.panels.tensor.hands import opened
+from viewer.workspace import Workspace
+
+
+@pytest.fixture
+def chain(qapp):
+    workspace = Workspace(builders.document(), title="chain")
+    yield workspace
+    workspace.close()
+
+
+@pytest.fixture
+def panel(qtbot, chain):
+    return opened(qtbot, chain)

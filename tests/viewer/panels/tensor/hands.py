@@ -1,0 +1,37 @@
+"""What tests do with the tensor panel."""
+
+import numpy as np
+
+from model.edits.initializers import add_initializer
+from model.tensors import ArrayTensor, SparseTensor
+from viewer.panels.tensor import TensorPanel
+
+
+def opened(qtbot, workspace):
+    panel = TensorPanel(workspace)
+    qtbot.addWidget(panel)
+    panel.resize(1100, 400)
+    panel.show()
+    return panel
+
+
+def put(workspace, array, kind=None, name="t"):
+    tensor = array if isinstance(array, (ArrayTensor, SparseTensor)) else ArrayTensor(np.asarray(array), kind)
+    with workspace.document.edit("Add") as edit:
+        return add_initializer(edit, workspace.model.graph, tensor, name)
+
+
+def select(qtbot, panel, item):
+    """Select something and wait for its numbers."""
+    panel.workspace.selection.set([item])
+    qtbot.wait(40)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+
+
+def look(qtbot, panel, view, widget):
+    """Choose a view in its box and wait until it is shown."""
+    box = panel.pane.view_box
+    box.setCurrentText(view)
+    assert box.currentText() == view
+    box.activated.emit(box.currentIndex())
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.jobs.running)

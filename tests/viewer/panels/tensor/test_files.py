@@ -1,0 +1,131 @@
+"""Values from files and into files, through the menu of the tensor panel and the system's file dialog."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog
+
+from model.edits import tensors
+from model.io.arrays import read_tensor
+from model.tensors import ArrayTensor
+from model.types import ElementType
+from tests.viewer.panels.tensor.hands import put, select
+from viewer.settings import LAST_FOLDER
+
+START = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def messages(chain):
+    found = []
+    chain.messaged.connect(found.append)
+    return found
+
+
+@pytest.fixture
+def value(qtbot, panel, chain):
+    found = put(chain, START)
+    select(qtbot, panel, found)
+    return found
+
+
+def from_menu(qtbot, panel, title):
+    """Choose an entry of the menu."""
+    menu = panel.pane.menu
+    menu.aboutToShow.emit()
+    next(a for a in menu.actions() if a.text().replace("&", "") == title).trigger()
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+
+
+def answer(monkeypatch, method, path, chosen=""):
+    """What the person chooses in the file dialog."""
+    asked = []
+
+    def dialog(*arguments):
+        asked.append(arguments)
+        return str(path), chosen
+
+    monkeypatch.setattr(QFileDialog, method, dialog)
+    return asked
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "pb", "raw", "csv", "png"])
+def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkeypatch, tmp_path, suffix):
+    path = tmp_path / f"values.{suffix}"
+    answer(monkeypatch, "getSaveFileName", path)
+    from_menu(qtbot, panel, "Export…")
+    assert messages[-1].title == f"values.{suffix} was written"
+    with panel.workspace.document.edit("Change") as edit:
+        tensors.put(edit, tensors.Place(value), ArrayTensor(np.zeros((2, 3), np.float32)))
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    answer(monkeypatch, "getOpenFileName", path)
+    from_menu(qtbot, panel, "Import…")
+    found = value.initializer.numpy()
+    if suffix == "png":
+        assert found.shape == (2, 3)
+        assert found[0, 0] < found[1, 2]
+    else:
+        np.testing.assert_array_equal(found, START)
+        assert value.initializer.element_type is ElementType.FLOAT
+    assert panel.workspace.settings.get(LAST_FOLDER) == str(tmp_path)
+
+
+def test_the_filter_gives_the_suffix(qtbot, panel, value, monkeypatch, tmp_path):
+    asked = answer(monkeypatch, "getSaveFileName", tmp_path / "plain", "Table (*.csv)")
+    from_menu(qtbot, panel, "Export…")
+    assert "t.npy" in asked[0][2]
+    np.testing.assert_array_equal(read_tensor(tmp_path / "plain.csv", value.initializer).numpy(), START)
+
+
+def test_a_dialog_that_is_cancelled_does_nothing(qtbot, panel, value, messages, monkeypatch):
+    answer(monkeypatch, "getOpenFileName", "")
+    answer(monkeypatch, "getSaveFileName", "")
+    entries = len(list(panel.workspace.document.entries()))
+    from_menu(qtbot, panel, "Import…")
+    from_menu(qtbot, panel, "Export…")
+    assert len(list(panel.workspace.document.entries())) == entries
+    assert messages == []
+
+
+def test_an_array_of_an_archive_is_chosen(qtbot, panel, value, monkeypatch, tmp_path):
+    path = tmp_path / "many.npz"
+    np.savez(path, first=START + 1, second=START + 2, t=START + 3)
+    answer(monkeypatch, "getOpenFileName", path)
+    from_menu(qtbot, panel, "Import…")
+    ask = panel.pane.ask
+    assert ask.isVisible()
+    assert [ask.choice.itemText(i) for i in range(ask.choice.count())] == ["first", "second", "t"]
+    assert ask.choice.currentText() == "t"
+    np.testing.assert_array_equal(value.initializer.numpy(), START)
+    qtbot.keyClick(ask.choice, Qt.Key.Key_Up)
+    qtbot.keyClick(ask.choice, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    np.testing.assert_array_equal(value.initializer.numpy(), START + 2)
+    assert not ask.isVisible()
+
+
+def test_choosing_an_array_can_be_called_off(qtbot, panel, value, monkeypatch, tmp_path):
+    path = tmp_path / "many.npz"
+    np.savez(path, first=START + 1, second=START + 2)
+    answer(monkeypatch, "getOpenFileName", path)
+    from_menu(qtbot, panel, "Import…")
+    qtbot.keyClick(panel.pane.ask.choice, Qt.Key.Key_Escape)
+    assert not panel.pane.ask.isVisible()
+    np.testing.assert_array_equal(value.initializer.numpy(), START)
+
+
+@pytest.mark.parametrize(("name", "content"), [("broken.npz", b"no archive"), ("broken.npy", b"x"), ("odd.xyz", b"1")])
+def test_what_cannot_be_imported_is_said(qtbot, panel, value, messages, monkeypatch, tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    answer(monkeypatch, "getOpenFileName", path)
+    from_menu(qtbot, panel, "Import…")
+    assert [message.severity for message in messages] == ["error"]
+    assert name in messages[0].title
+    np.testing.assert_array_equal(value.initializer.numpy(), START)
+
+
+def test_a_file_that_cannot_be_written_is_said(qtbot, panel, value, messages, monkeypatch, tmp_path):
+    answer(monkeypatch, "getSaveFileName", tmp_path / "no folder" / "a.npy")
+    from_menu(qtbot, panel, "Export…")
+    assert [message.severity for message in messages] == ["error"]

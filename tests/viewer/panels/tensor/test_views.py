@@ -1,0 +1,187 @@
+"""Views of a tensor and what each can be told: images, text, heat maps of huge planes, narrow panes."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QComboBox, QWidget
+
+from model.tensors import ArrayTensor
+from model.types import ElementType
+from tests.viewer.panels.tensor.hands import look, put, select
+
+
+def choose(qtbot, panel, box, text):
+    """Choose an entry of a box as a person does."""
+    box.setCurrentText(text)
+    assert box.currentText() == text
+    box.activated.emit(box.currentIndex())
+    qtbot.wait(5)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+
+
+# -- images ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def image(qtbot, panel, chain):
+    """[1, 3, 2, 2]: red 0 to 1, green 0.5, blue 0."""
+    array = np.zeros((1, 3, 2, 2), np.float32)
+    array[0, 0] = [[0, 1], [0.25, 0.75]]
+    array[0, 1] = 0.5
+    select(qtbot, panel, put(chain, array))
+    look(qtbot, panel, "Image", panel.pane.picture)
+    return array
+
+
+def rgb(panel, row, column):
+    """Red, green and blue of a cell."""
+    blue, green, red, _ = panel.pane.picture.picture.pixels[row, column].tolist()
+    return red, green, blue
+
+
+def test_an_image_says_which_range_its_values_have(qtbot, panel, image):
+    assert panel.pane.range_box.isVisible()
+    choose(qtbot, panel, panel.pane.range_box, "0 to 1")
+    assert rgb(panel, 0, 1) == (255, 128, 0)
+    choose(qtbot, panel, panel.pane.range_box, "-1 to 1")
+    assert rgb(panel, 0, 0) == (128, 191, 128)
+    choose(qtbot, panel, panel.pane.range_box, "0 to 255")
+    assert rgb(panel, 0, 1) == (1, 0, 0)
+    choose(qtbot, panel, panel.pane.range_box, "ImageNet")
+    assert rgb(panel, 0, 0) == tuple(round(255 * x) for x in (0.485, 0.456 + 0.5 * 0.224, 0.406))
+
+
+def test_channels_of_an_image_can_be_turned_and_seen_alone(qtbot, panel, image):
+    choose(qtbot, panel, panel.pane.range_box, "0 to 1")
+    choose(qtbot, panel, panel.pane.order_box, "BGR")
+    assert rgb(panel, 0, 1) == (0, 128, 255)
+    choose(qtbot, panel, panel.pane.order_box, "second")
+    assert rgb(panel, 0, 1) == (128, 128, 128)
+
+
+def test_channels_may_come_last(qtbot, panel, chain):
+    array = np.zeros((2, 2, 3), np.uint8)
+    array[0, 1] = 10, 20, 30
+    select(qtbot, panel, put(chain, array))
+    look(qtbot, panel, "Image", panel.pane.picture)
+    choose(qtbot, panel, panel.pane.range_box, "0 to 255")
+    assert rgb(panel, 0, 1) == (10, 20, 30)
+
+
+def test_options_are_those_of_the_view(qtbot, panel, image):
+    assert not panel.pane.format_box.isVisible()
+    look(qtbot, panel, "Feature maps", panel.pane.picture)
+    assert panel.pane.same_range.isVisible()
+    assert not panel.pane.range_box.isVisible()
+
+
+# -- text ------------------------------------------------------------------------------------------------------
+
+
+def test_strings_are_text_and_nothing_in_them_is_acted_on(qtbot, panel, chain):
+    texts = np.array(["plain", "<b>bold</b>", "line\nbreak", "\u202eturned"], object)
+    select(qtbot, panel, put(chain, ArrayTensor(texts, ElementType.STRING)))
+    look(qtbot, panel, "Text", panel.pane.text)
+    shown = panel.pane.text.toPlainText()
+    assert shown.splitlines() == ["plain", "<b>bold</b>", "line", "break", "\\u202eturned"]
+
+
+def test_numbers_as_text_stand_in_columns_and_can_be_copied(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.array([[1, -20], [300, 4]])))
+    look(qtbot, panel, "Text", panel.pane.text)
+    expected = "[   1  -20 ]\n[ 300    4 ]"
+    assert panel.pane.text.toPlainText() == expected
+    panel.pane.menu.aboutToShow.emit()
+    next(a for a in panel.pane.menu.actions() if a.text().replace("&", "") == "Copy as Text").trigger()
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    assert QGuiApplication.clipboard().text() == expected
+
+
+def test_long_text_says_what_it_leaves_out(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.zeros((300, 2))))
+    look(qtbot, panel, "Text", panel.pane.text)
+    assert panel.pane.text.toPlainText().splitlines()[-1] == "… the first 200 rows and 2 columns"
+
+
+# -- huge planes -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def huge(qtbot, panel, chain):
+    """4000 × 3000, each element its own position."""
+    array = np.arange(4000 * 3000, dtype=np.float32).reshape(4000, 3000)
+    select(qtbot, panel, put(chain, array))
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    return array
+
+
+def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, panel, huge):
+    picture = panel.pane.picture
+    assert "sampled: 1 of 4 rows, 1 of 3 columns" in picture.picture.note
+    centre = picture._frame().center()
+    picture.zoom_by(30, centre)
+    qtbot.waitUntil(lambda: picture.detail is not None, timeout=10_000)
+    assert picture.detail.note == ""
+    qtbot.mouseMove(picture, QPoint(1, 1))
+    qtbot.mouseMove(picture, centre.toPoint())
+    qtbot.waitUntil(lambda: bool(picture.cell_text))
+    place = picture._place()
+    row = int((centre.y() - place.top()) / place.height() * 4000)
+    index, _, number = picture.cell_text.partition(" = ")
+    found = [int(part) for part in index.strip("[]").split(",")]
+    assert abs(found[0] - row) <= 1
+    assert float(number) == pytest.approx(huge[tuple(found)])
+
+
+def test_detail_lies_where_the_whole_has_it(qtbot, panel, huge):
+    picture = panel.pane.picture
+    picture.zoom_by(40, QPointF(picture._frame().center()))
+    qtbot.waitUntil(lambda: picture.detail is not None, timeout=10_000)
+    base, fine = picture.picture, picture.detail
+    left, top, right, bottom = fine.part
+    height, width = fine.pixels.shape[:2]
+    for row, column in ((0, 0), (height - 1, width - 1), (height // 2, width // 3)):
+        y, x = top + (row + 0.5) / height * (bottom - top), left + (column + 0.5) / width * (right - left)
+        coarse = base.about(int(y * base.pixels.shape[0]), int(x * base.pixels.shape[1]))
+        a, b = (
+            [int(p) for p in text.partition(" = ")[0].strip("[]").split(",")]
+            for text in (coarse, fine.about(row, column))
+        )
+        assert 0 <= b[0] - a[0] < 4
+        assert 0 <= b[1] - a[1] < 3
+
+
+def test_single_elements_of_a_huge_heat_map_can_be_read(qtbot, panel, huge):
+    picture = panel.pane.picture
+    picture.zoom_by(1e9)
+    qtbot.waitUntil(lambda: picture.detail is not None and picture._cell_size(1)[0] > 52, timeout=10_000)
+
+
+def test_another_tensor_takes_the_detail_away(qtbot, panel, chain, huge):
+    picture = panel.pane.picture
+    picture.zoom_by(30)
+    qtbot.waitUntil(lambda: picture.detail is not None, timeout=10_000)
+    select(qtbot, panel, put(chain, np.zeros((40, 40), np.float32), name="other"))
+    look(qtbot, panel, "Heat map", picture)
+    assert picture.detail is None
+
+
+# -- narrow panes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1100, 500, 330])
+def test_nothing_of_a_pane_is_cut_off(qtbot, panel, chain, width):
+    select(qtbot, panel, put(chain, np.zeros((2, 3, 8, 9, 4), np.float32)))
+    look(qtbot, panel, "Feature maps", panel.pane.picture)
+    for _ in range(3):
+        panel.pane.pin_button.click()
+    panel.resize(width, 500)
+    qtbot.wait(20)
+    for pane in panel.panes:
+        for widget in pane.findChildren(QWidget):
+            if widget.isVisible() and isinstance(widget, QComboBox):
+                assert widget.width() >= widget.minimumSizeHint().width()
+                right = widget.mapTo(pane, QPoint(widget.width(), 0)).x()
+                assert right <= pane.width(), widget.accessibleName()
+        assert pane.pin_button.mapTo(pane, QPoint(pane.pin_button.width(), 0)).x() <= pane.width()

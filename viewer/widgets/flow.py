@@ -1,0 +1,99 @@
+"""A row of widgets that goes on in a new line where it has no room, so that nothing is cut off."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import QLayout, QLayoutItem
+
+
+class FlowLayout(QLayout):
+    """Left to right, then down; what is hidden takes no room. An item wider than the layout is as wide as that."""
+
+    def __init__(self, spacing: int = 6) -> None:
+        super().__init__()
+        self._items: list[QLayoutItem] = []
+        self.setSpacing(spacing)
+        self.setContentsMargins(0, 0, 0, 0)
+
+    # -- QLayout ---------------------------------------------------------------------------------------------
+
+    def addItem(self, item: QLayoutItem) -> None:
+        """Qt adds what `addWidget` was given."""
+        self._items.append(item)
+
+    def count(self) -> int:
+        """How many items."""
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:
+        """One of them."""
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:
+        """Remove one of them."""
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:
+        """Takes what it is given."""
+        return Qt.Orientation(0)
+
+    def hasHeightForWidth(self) -> bool:
+        """A narrow one is higher."""
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        """How high it is when it is so wide."""
+        return self._arrange(QRect(0, 0, width, 0), apply=False)
+
+    def setGeometry(self, rect: QRect) -> None:
+        """Put the items where they belong."""
+        super().setGeometry(rect)
+        self._arrange(rect, apply=True)
+
+    def sizeHint(self) -> QSize:
+        """All in one line."""
+        sizes = [item.sizeHint() for item in self._items if not item.isEmpty()]
+        width = sum(size.width() for size in sizes) + self.spacing() * max(0, len(sizes) - 1)
+        return self._with_margins(QSize(width, max((size.height() for size in sizes), default=0)))
+
+    def minimumSize(self) -> QSize:
+        """The widest of them."""
+        size = QSize()
+        for item in self._items:
+            if not item.isEmpty():
+                size = size.expandedTo(item.minimumSize())
+        return self._with_margins(size)
+
+    # -- arranging -------------------------------------------------------------------------------------------
+
+    def _with_margins(self, size: QSize) -> QSize:
+        margins = self.contentsMargins()
+        return size + QSize(margins.left() + margins.right(), margins.top() + margins.bottom())
+
+    def _arrange(self, rect: QRect, *, apply: bool) -> int:
+        """Go through the items line by line; the height of all lines."""
+        area = rect.marginsRemoved(self.contentsMargins())
+        lines: list[list[tuple[QLayoutItem, QSize]]] = [[]]
+        used = 0
+        for item in self._items:
+            if item.isEmpty():
+                continue
+            size = item.sizeHint().boundedTo(QSize(max(area.width(), 0), 1 << 20)).expandedTo(item.minimumSize())
+            if item.hasHeightForWidth():
+                size.setHeight(item.heightForWidth(size.width()))
+            if lines[-1] and used + size.width() > area.width():
+                lines.append([])
+                used = 0
+            lines[-1].append((item, size))
+            used += size.width() + self.spacing()
+        top = area.top()
+        for line in lines:
+            high = max((size.height() for _, size in line), default=0)
+            left = area.left()
+            for item, size in line:
+                if apply:
+                    item.setGeometry(QRect(QPoint(left, top + (high - size.height()) // 2), size))
+                left += size.width() + self.spacing()
+            top += high + self.spacing() // 2
+        bottom = top - (self.spacing() // 2 if lines else 0)
+        return bottom - rect.top() + self.contentsMargins().bottom()
