@@ -45,6 +45,9 @@ _LIVE_DELAY = 120
 #: Milliseconds between two looks at which nodes have finished.
 _NEWS = 80
 
+#: What a run has to tell takes the place of what the one before told.
+_TOPIC = "run"
+
 Mode = Literal["run", "step"]
 
 
@@ -331,7 +334,7 @@ class RunControl(QObject):
         if isinstance(error, ModelError):
             text = f"{error.title}: {error.detail}"
             if text != self._told or not self.live:
-                self._workspace.report(error)
+                self._workspace.report(error, _TOPIC)
             self._told = text
         self.state_changed.emit()
 
@@ -390,22 +393,27 @@ class RunControl(QObject):
         failures = result.failures
         if not failures:
             if result.stopped not in ("", "cancelled", "time limit") and not result.stopped.startswith("stopped"):
-                self._workspace.message("error", "The run ended early", result.stopped)
+                self._workspace.message("error", "The run ended early", result.stopped, topic=_TOPIC)
             elif result.stopped == "time limit":
                 self._workspace.message(
-                    "warning", "The run took longer than its time limit", "Values computed so far are kept"
-                )
+                    "warning", "The run took longer than its time limit", "Values computed so far are kept",
+                    topic=_TOPIC,
+                )  # fmt: skip
+            elif result.stopped != "cancelled":
+                self._workspace.withdraw(_TOPIC)
             self._told = ""
             return
         first = failures[0]
         more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
         text = f"{first}{more}"
-        if text == self._told:
+        if text == self._told and self.live:
             return
         self._told = text
         node = self._node(first.path[0] if first.path else first.node)
         title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
-        self._workspace.message("error", f"{title} {display(first.title or first.operator, 80)}", text, node)
+        self._workspace.message(
+            "error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC
+        )
 
     # -- nodes that finish -----------------------------------------------------------------------------------
 

@@ -33,7 +33,8 @@ Severity = Literal["info", "warning", "error"]
 class Message:
     """Something to tell: what happened, details, where (a model object to go to, or a text), and what can be done.
 
-    `choices` are titles of buttons with what they do; the message closes after any of them.
+    `choices` are titles of buttons with what they do; the message closes after any of them. A message takes the place
+    of one with the same `topic`.
     """
 
     severity: Severity
@@ -41,6 +42,7 @@ class Message:
     detail: str = ""
     place: Any = None
     choices: tuple[tuple[str, Callable[[], object]], ...] = ()
+    topic: str = ""
 
 
 class Workspace(QObject):
@@ -53,6 +55,7 @@ class Workspace(QObject):
     reveal_requested = Signal(object)  # Item: centre it; its graph is shown and it is selected
     returned = Signal(object)  # the spot of a Visit: bring that part of the graph into view again
     messaged = Signal(object)  # Message
+    withdrawn = Signal(str)  # the topic of messages that are no longer true
     run_state_changed = Signal()
     action_requested = Signal(str)  # the id of an Action
     marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`
@@ -195,13 +198,18 @@ class Workspace(QObject):
         detail: str = "",
         place: Any = None,
         choices: tuple[tuple[str, Callable[[], object]], ...] = (),
+        topic: str = "",
     ) -> None:
         """Tell the person something without standing in the way: a bar above the graph, one line and a detail."""
-        self.messaged.emit(Message(severity, title, detail, place, choices))
+        self.messaged.emit(Message(severity, title, detail, place, choices, topic))
 
-    def report(self, error: ModelError) -> None:
+    def withdraw(self, topic: str) -> None:
+        """Take back what was told on a topic: it is no longer so."""
+        self.withdrawn.emit(topic)
+
+    def report(self, error: ModelError, topic: str = "") -> None:
         """Tell what went wrong."""
-        self.message("error", error.title, error.detail, error.place)
+        self.message("error", error.title, error.detail, error.place, topic=topic)
 
     def _on_job_failed(self, job: Job[Any]) -> None:
         if isinstance(job.error, ModelError):

@@ -31,6 +31,7 @@ class MessageBar(QWidget):
         self.hide()
         if workspace is not None:
             workspace.messaged.connect(self.show_message)
+            workspace.withdrawn.connect(self._withdraw)
 
     @property
     def messages(self) -> list[Message]:
@@ -38,9 +39,10 @@ class MessageBar(QWidget):
         return [row.message for row in self._rows]
 
     def show_message(self, message: Message) -> None:
-        """Show one; the same message again replaces the one that is there."""
+        """Show one; the same message again, or another on its topic, replaces the one that is there."""
         for row in list(self._rows):
-            if (row.message.title, row.message.detail) == (message.title, message.detail):
+            same = (row.message.title, row.message.detail) == (message.title, message.detail)
+            if same or (message.topic and row.message.topic == message.topic):
                 self._remove(row)
         while len(self._rows) >= _MOST:
             self._remove(self._rows[0])
@@ -53,6 +55,11 @@ class MessageBar(QWidget):
         self.show()
         if message.severity == "info" and not message.choices:
             QTimer.singleShot(_INFO_SECONDS * 1000, row, partial(self._remove, row))
+
+    def _withdraw(self, topic: str) -> None:
+        for row in list(self._rows):
+            if row.message.topic == topic:
+                self._remove(row)
 
     def clear(self) -> None:
         """Close all messages."""

@@ -1,5 +1,7 @@
 """The row that goes on in a new line."""
 
+from itertools import pairwise
+
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
@@ -34,7 +36,7 @@ def test_widgets_stand_in_as_few_lines_as_there_is_room_for(qtbot, row, width, l
     qtbot.wait(0)
     shown = [box for number, box in enumerate(boxes) if number != 2]
     assert [box.y() // 25 for box in shown] == lines
-    for one, other in zip(shown, shown[1:], strict=False):
+    for one, other in pairwise(shown):
         assert other.y() > one.y() or other.x() == one.x() + 110
     assert holder.layout().heightForWidth(width) == (lines[-1] + 1) * 25 - 5
 

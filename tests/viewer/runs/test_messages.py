@@ -1,0 +1,54 @@
+"""What runs tell above the graph: one bar that is up to date, none when nothing is wrong any more."""
+
+import pytest
+
+from tests.viewer.runs.driving import edit, idle, make_finite, opened, run
+
+
+@pytest.fixture
+def workspace(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    return workspace
+
+
+def bars(workspace):
+    return [message.title for message in workspace.parent().messages.messages]
+
+
+def live_run(qtbot, workspace, name, attribute, to):
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        edit(workspace, name, attribute, to)
+    idle(qtbot, workspace)
+
+
+def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot, workspace):
+    run(qtbot, workspace)
+    workspace.runs.set_live(True)
+    live_run(qtbot, workspace, "mean", "axes", [7])
+    live_run(qtbot, workspace, "mean", "axes", [8])
+    assert bars(workspace) == ["Failed: mean"]
+    assert "8" in workspace.parent().messages.messages[0].detail
+    live_run(qtbot, workspace, "conv", "group", 2)
+    assert bars(workspace) == ["Failed: conv"]
+    live_run(qtbot, workspace, "conv", "group", 1)
+    live_run(qtbot, workspace, "mean", "axes", [2, 3])
+    assert bars(workspace) == []
+
+
+def test_a_failure_that_was_closed_is_told_again_when_one_asks_again(qtbot, workspace):
+    edit(workspace, "mean", "axes", [7])
+    run(qtbot, workspace)
+    assert bars(workspace) == ["Failed: mean"]
+    workspace.parent().messages.close_newest()
+    run(qtbot, workspace)
+    assert bars(workspace) == ["Failed: mean"]
+
+
+def test_other_messages_stay(qtbot, workspace):
+    workspace.message("warning", "Something else")
+    edit(workspace, "mean", "axes", [7])
+    run(qtbot, workspace)
+    edit(workspace, "mean", "axes", [2, 3])
+    run(qtbot, workspace)
+    assert bars(workspace) == ["Something else"]

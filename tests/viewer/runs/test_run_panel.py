@@ -1,0 +1,56 @@
+"""Inputs in the Run panel, by its widgets."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QScrollArea
+
+from exec.inputs import File
+from tests.viewer.runs.driving import idle, opened, run, value
+
+
+@pytest.fixture
+def workspace(window, qtbot, net):
+    return opened(window, qtbot, net)
+
+
+def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace, monkeypatch, tmp_path):
+    path = tmp_path / "many.npz"
+    ones = np.ones((1, 3, 8, 8), np.float32)
+    np.savez(path, a=ones, b=2 * ones, x=3 * ones)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    panel = window.docks.open("run")
+    row = panel.rows[0]
+    row.source.setCurrentIndex(row.source.findData("file"))
+    row.source.activated.emit(row.source.currentIndex())
+    key = row._editors["file"].key
+    assert key.isVisible()
+    assert [key.itemText(i) for i in range(key.count())] == ["a", "b", "x"]
+    assert workspace.runs.inputs.source("x") == File(path, "x"), "the array that is named like the input"
+    qtbot.keyClick(key, Qt.Key.Key_Up)
+    key.activated.emit(key.currentIndex())
+    assert workspace.runs.inputs.source("x") == File(path, "b")
+    run(qtbot, workspace)
+    workspace.results.fetch(value(workspace, "x"))
+    idle(qtbot, workspace)
+    np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "x")), 2 * ones)
+
+
+def test_a_file_that_is_no_archive_is_told_when_it_is_run(window, qtbot, workspace, tmp_path):
+    path = tmp_path / "broken.npz"
+    path.write_bytes(b"nothing")
+    panel = window.docks.open("run")
+    workspace.runs.inputs.set_source("x", File(path, "x"))
+    assert panel.rows[0]._editors["file"].key.currentText() == "x"
+    messages = []
+    workspace.messaged.connect(messages.append)
+    workspace.runs.run()
+    idle(qtbot, workspace)
+    assert "broken.npz" in messages[0].title
+
+
+def test_the_panel_is_never_narrower_than_what_it_holds(window, workspace):
+    panel = window.docks.open("run")
+    area = panel.findChild(QScrollArea)
+    assert panel.minimumSizeHint().width() >= area.widget().minimumSizeHint().width()
+    assert area.viewport().width() >= area.widget().minimumSizeHint().width()
