@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog
 
 from model.errors import ModelError
-from model.graph import Model
+from model.graph import Graph, Model
 from viewer.actions.action import Action, Context, Menu, always, with_document
 from viewer.actions.targets import (
     graph_in_view,
@@ -20,7 +20,10 @@ from viewer.actions.targets import (
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
+    from model.passes.convert import Report
     from viewer.dialogs.extract import Way
+    from viewer.main_window import MainWindow
+    from viewer.workspace import Workspace
 
 _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
 _LONGEST_SCRIPT = 256 << 20
@@ -77,19 +80,37 @@ def _merge(context: Context) -> None:
 def merge_file(context: Context, path: Path) -> None:
     """Read a model and ask how it is to be connected."""
     from viewer import opening
-    from viewer.dialogs.merge import MergeDialog
 
     workspace, graph = context.opened, graph_in_view(context)
 
     def ask(other: Model) -> None:
-        MergeDialog(context.window, workspace, graph, other, path.name).show()
+        _ask_how(context.window, workspace, graph, other, path.name)
 
     workspace.jobs.start(f"Reading {path.name}", lambda progress: opening.read(path, progress), done=ask)
 
 
+def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
+    """Ask how another model is to be connected; what does not fit in as it is, is made to on a copy of it."""
+    from model.passes.joining import clashing_functions, fit, means_something_else
+    from model.passes.rehearsal import Rehearsal
+    from viewer.dialogs.merge import MergeDialog
+
+    imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
+    if not clashes and not means_something_else(other, imports):
+        MergeDialog(window, workspace, graph, other, title).show()
+        return
+    copy = Rehearsal(other).document
+
+    def done(report: Report) -> None:
+        lines = [text if count == 1 else f"{count:,} × {text}" for text, count in report.summary()]
+        workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(lines))
+        MergeDialog(window, workspace, graph, copy.model, title).show()
+
+    workspace.jobs.start(f"Fitting {title}", lambda progress: fit(copy, imports, clashes, progress), done=done)
+
+
 def _merge_tab(context: Context) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
-    from viewer.dialogs.merge import MergeDialog
     from viewer.widgets.choice_popup import Choice, ChoicePopup
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
@@ -100,7 +121,7 @@ def _merge_tab(context: Context) -> None:
         other = tab.workspace
 
         def chosen(_shift: bool, model: Model = other.model, title: str = other.title) -> None:
-            MergeDialog(window, workspace, graph, model, title).show()
+            _ask_how(window, workspace, graph, model, title)
 
         choices.append(
             Choice(

@@ -227,6 +227,21 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     assert [p for p in Checker(desk.document).run() if p.severity == "error"] == []
 
 
+def test_a_model_of_another_operator_set_is_made_to_fit_first(desk, tmp_path):
+    path = tmp_path / "older.onnx"
+    text = """<ir_version: 8, opset_import: ["" : 11]> older (float[N,4] y) => (float[N] total)
+        { total = ReduceSum <axes = [1], keepdims = 0> (y) }"""
+    path.write_bytes(to_bytes(builders.model(text)))
+    merge_file(desk.window.actions_binding.context, path)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None, timeout=30_000)
+    assert desk.messages() == ["older.onnx was made to fit"]
+    desk.child(MergeDialog).try_merge()
+    total = builders.value(desk.document, "total").producer
+    assert total.inputs[0] is builders.value(desk.document, "y")
+    assert total.inputs[1].initializer.numpy().tolist() == [1]
+    assert [p for p in Checker(desk.document).run() if p.severity == "error"] == []
+
+
 # -- scripts and operator sets ---------------------------------------------------------------------------------
 
 

@@ -1,0 +1,77 @@
+"""Making a model fit into another one before it is merged: operator sets, and functions whose names are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from model import schemas
+from model.clone import Cloner
+from model.document import Document
+from model.edits.functions import rename_function
+from model.graph import Function, Model
+from model.passes.convert import Report, convert_opset
+from model.passes.inference import infer
+from model.progress import SILENT, Progress
+from model.queries.differences import compare
+from model.queries.scope import unique_name
+
+Key = tuple[str, str, str]
+
+
+def clashing_functions(here: Model, other: Model) -> set[Key]:
+    """Functions of the other model that have the name of one here which does something else."""
+    found = set()
+    for function in other.functions:
+        present = here.function(*function.key)
+        if present is not None and compare(_alone(present), _alone(function)):
+            found.add(function.key)
+    return found
+
+
+def _alone(function: Function) -> Model:
+    """A model of nothing but a copy of a function."""
+    model = Model()
+    model.functions = (Cloner().function(function),)
+    model.functions[0].model = model
+    return model
+
+
+def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
+    """Whether a node of the main graph would mean something else with other operator sets. Functions have their own."""
+    for graph in other.graph.walk():
+        for node in graph.nodes:
+            old, new = other.opset_imports.get(node.domain), imports.get(node.domain)
+            if old is not None and new is not None and old != new:
+                a, b = (schemas.find(node.op_type, version, node.domain) for version in (old, new))
+                if (a and a.since_version) != (b and b.since_version):
+                    return True
+    return False
+
+
+def fit(
+    document: Document, imports: Mapping[str, int], clashes: Collection[Key], progress: Progress = SILENT
+) -> Report:
+    """Convert the document's model to a version of ai.onnx that is imported elsewhere, and rename functions.
+
+    Not for the GUI thread: types are inferred. ModelError names what the version cannot say.
+    """
+    model = document.model
+    report = Report()
+    version = imports.get("")
+    if version is not None and means_something_else(model, imports):
+        known = infer(model, progress=progress).type_of
+        with document.edit("Convert operator set") as edit:
+            before = model.opset_imports.get("")
+            report = convert_opset(
+                edit, version, known, progress, infer=lambda: infer(model, progress=progress).type_of
+            )
+            report.changed(f"converted from operator set {before} to {version}", model)
+    taken = {f.name for f in model.functions} | {key[1] for key in clashes}
+    for function in model.functions:
+        if function.key in clashes:
+            name = unique_name(function.name, taken)
+            taken.add(name)
+            report.changed(f"function {function.name} is called {name}, as its name is taken", function)
+            with document.edit("Rename function") as edit:
+                rename_function(edit, function, name=name)
+    return report
