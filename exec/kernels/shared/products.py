@@ -14,6 +14,7 @@ from exec.threads import parallel_for, split, threads
 #: more than it saves when one of them is small.
 UNPACKED = 1_000_000
 _STEP = 64
+_LEAST_ROWS = 16
 _LEAST, _MOST = 128, 448  # columns; measured
 
 
@@ -37,6 +38,31 @@ def matmul_columns(a: Array, b: Array, out: Array) -> None:
         np.matmul(a, b[:, done:], out=out[:, done:])
 
 
+def matmul_stack(a: Array, b: Array, out: Array) -> None:
+    """The products a (…, M, K) @ b (…, K, N) of stacks, with numpy's broadcasting, into out (…, M, N).
+
+    Small matrices, as those of one head of attention, are multiplied in pieces of rows that need no packing. The
+    kernels for them want the rows of b contiguous: a transposed b is copied first.
+    """
+    rows, depth = a.shape[-2:]
+    if b.strides[-1] != b.itemsize and rows >= _LEAST_ROWS:
+        b = np.ascontiguousarray(b)
+    most = UNPACKED // max(1, depth * b.shape[-1])
+    if rows <= most or most < _LEAST_ROWS or a.dtype != np.float32:
+        np.matmul(a, b, out=out)
+        return
+    step = -(-rows // -(-rows // most))
+    done = rows // step * step
+    np.matmul(_row_pieces(a[..., :done, :], step), b[..., None, :, :], out=_row_pieces(out[..., :done, :], step))
+    if done < rows:
+        np.matmul(a[..., done:, :], b, out=out[..., done:, :])
+
+
+def _row_pieces(stack: Array, step: int) -> Array:
+    """A stack of matrices (…, R, C) as (…, R / step, step, C); a view."""
+    return stack.reshape(*stack.shape[:-2], -1, step, stack.shape[-1])
+
+
 def _pieces(matrix: Array, count: int, step: int) -> Array:
     """The first columns of a matrix (R, N) as (count, R, step); a view."""
     row, value = matrix.strides
@@ -49,7 +75,7 @@ def _pieces(matrix: Array, count: int, step: int) -> Array:
 #: Columns of one block of a laid-out weight; measured.
 _BLOCK = 192
 #: Smaller weights stay in the cache between runs, shorter inputs are bound by reading the weight once.
-_LEAST_BYTES, _LEAST_ROWS = 1 << 20, 16
+_LEAST_BYTES = 1 << 20
 #: All laid-out weights of the process together may take so many bytes.
 _KEPT_BYTES = 1 << 30
 

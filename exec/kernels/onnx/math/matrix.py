@@ -22,7 +22,7 @@ from exec.kernels.shared.dtypes import (
     narrow,
     widen,
 )
-from exec.kernels.shared.products import Weight, laid_out, pays
+from exec.kernels.shared.products import Weight, laid_out, matmul_stack, pays
 from exec.threads import parallel_for, split, threads
 
 
@@ -39,10 +39,12 @@ def product(a: Array, b: Array) -> Array:
         _flat_product(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]), work)
         return result
     a, b = _for_blas(a), _for_blas(b)
-    if threads(work) == 1 or not a.ndim == b.ndim == len(shape):
+    if min(a.ndim, b.ndim) < 2:
         np.matmul(a, b, result)
     elif len(shape) == 2:
         _flat_product(a, b, result, work)
+    elif threads(work) == 1 or not a.ndim == b.ndim == len(shape):
+        matmul_stack(a, b, result)
     else:
         _stack_product(a, b, result, work)
     return result
@@ -71,7 +73,7 @@ def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:
     def part(index: int) -> None:
         here = (*(slice(None),) * axis, slice(*parts[index]))
         left, right = (x[here] if x.shape[axis] > 1 else x for x in (a, b))
-        np.matmul(left, right, out[here])
+        matmul_stack(left, right, out[here])
 
     parallel_for(part, len(parts), work)
 
