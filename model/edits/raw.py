@@ -11,18 +11,33 @@ from dataclasses import replace
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
+from model.attributetext import convert_value
 from model.document import Transaction
 from model.edits import properties
 from model.edits.attributes import rename_attribute, set_attribute
+from model.edits.function_attributes import set_default
 from model.edits.nodes import rename_node
+from model.edits.rawparts import (
+    Path,
+    Setter,
+    annotation_setter,
+    binding_setter,
+    configuration_setter,
+    device_setter,
+    function_setter,
+    import_setter,
+    integer,
+    number,
+    swapped,
+    type_change,
+)
 from model.edits.values import connect, disconnect, rename_value, set_type
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.queries.scope import visible_values
 from model.steps import SetAttribute, SetField
-from model.types import Dimension, Shape, TensorType, element_type
+from model.tensors import SparseTensor, Tensor
 
-Path = tuple[tuple[str, int], ...]
 Target = Model | Graph | Function | TrainingInfo | Node | Value
 
 
@@ -61,13 +76,18 @@ def _step(target: Target, rest: list[tuple[str, int]]) -> tuple[Target, int] | N
             found = _at(target.outputs, index)
         case Graph(), "value_info":
             found = _at([v for v in target.declared if v.type is not None], index)
-        case Graph(), "initializer":
-            found = _at([v for v in target.initializers if v.initializer is not None], index)
+        case Graph(), "initializer" | "sparse_initializer":
+            found = _at(_initializers(target, sparse=name == "sparse_initializer"), index)
         case Node(), "attribute" if len(rest) > 1 and rest[1][0] in ("g", "graphs"):
             attribute = _at(list(target.attributes.values()), index)
             found = _at(attribute.graphs, rest[1][1]) if attribute is not None else None
             used = 2
     return None if found is None else (found, used)
+
+
+def _initializers(graph: Graph, *, sparse: bool) -> list[Value]:
+    """Those of one kind: the file keeps them in two lists."""
+    return [v for v in graph.initializers if isinstance(v.initializer, SparseTensor if sparse else Tensor)]
 
 
 def _at(items: Any, index: int) -> Any:
@@ -129,7 +149,8 @@ def _path_of_value(value: Value) -> Path | None:
     for field, items in (
         ("input", graph.inputs),
         ("output", graph.outputs),
-        ("initializer", graph.initializers),
+        ("initializer", _initializers(graph, sparse=False)),
+        ("sparse_initializer", _initializers(graph, sparse=True)),
         ("value_info", [v for v in graph.declared if v.type is not None]),
     ):
         number = _index(items, value)
@@ -153,9 +174,6 @@ def set_field(edit: Transaction, path: Path, text: str) -> None:
     setter(edit, text)
 
 
-Setter = Callable[[Transaction, str], None]
-
-
 def _setter(target: Target, rest: Path) -> Setter | None:
     names = tuple(name for name, _ in rest)
     match target, names:
@@ -163,33 +181,47 @@ def _setter(target: Target, rest: Path) -> Setter | None:
             return lambda edit, text: properties.set_text(edit, target, "doc_string", text)
         case ((Node() | Value() | Graph() | Function() | Model()), ("metadata_props", "key" | "value" as part)):
             return lambda edit, text: _set_metadata(edit, target, rest[0][1], part, text)
+        case ((Model() | Function()), ("opset_import", "domain")):
+            return import_setter(target, rest[0][1])
+        case Model(), ("configuration", *_):
+            return configuration_setter(target, rest)
         case Model(), _:
             return _model_setter(target, names, rest)
         case Node(), _:
             return _node_setter(target, names, rest)
         case Value(), ("name",):
             return lambda edit, text: rename_value(edit, target, text)
-        case Value(), ("type", "tensor_type", *inner):
-            return _type_setter(target, tuple(inner), rest)
+        case Value(), ("type", *_) if target.type is not None:
+            change = type_change(target.type, rest[1:])
+            return None if change is None else lambda edit, text: set_type(edit, target, change(text))
         case ((Graph() | Function()), ("name",)):
             return lambda edit, text: edit.do(SetField(target, "name", text))
         case Function(), ("domain" | "overload" as field,):
             return lambda edit, text: edit.do(SetField(target, field, text))
+        case Function(), ("attribute_proto", field) if field != "name":
+            default = _at(target.attribute_defaults, rest[0][1])
+            return None if default is None else _default_setter(target, default, rest)
+        case Function(), ("input" | "output" | "attribute" | "attribute_proto", *_):
+            return function_setter(target, rest)
         case Function(), ("opset_import", "version"):
-            return lambda edit, text: _set_opset(edit, target, rest[0][1], _integer(text))
+            return lambda edit, text: _set_opset(edit, target, rest[0][1], integer(text))
+        case Graph(), ("quantization_annotation", *_):
+            return annotation_setter(target, rest)
+        case TrainingInfo(), _:
+            return binding_setter(target, rest)
     return None
 
 
 def _model_setter(model: Model, names: tuple[str, ...], rest: Path) -> Setter | None:
     match names:
         case ("ir_version",):
-            return lambda edit, text: properties.set_ir_version(edit, _integer(text))
+            return lambda edit, text: properties.set_ir_version(edit, integer(text))
         case ("model_version",):
-            return lambda edit, text: properties.set_model_version(edit, _integer(text))
+            return lambda edit, text: properties.set_model_version(edit, integer(text))
         case ("producer_name" | "producer_version" | "domain" as field,):
             return lambda edit, text: properties.set_text(edit, model, field, text)
         case ("opset_import", "version"):
-            return lambda edit, text: _set_opset(edit, model, rest[0][1], _integer(text))
+            return lambda edit, text: _set_opset(edit, model, rest[0][1], integer(text))
     return None
 
 
@@ -203,9 +235,11 @@ def _node_setter(node: Node, names: tuple[str, ...], rest: Path) -> Setter | Non
             return lambda edit, text: _set_input(edit, node, rest[0][1], text)
         case ("output",):
             return lambda edit, text: _set_output(edit, node, rest[0][1], text)
-        case ("attribute", field):
+        case ("attribute", *_):
             attribute = _at(list(node.attributes.values()), rest[0][1])
-            return None if attribute is None else _attribute_setter(node, attribute, field, rest[1][1])
+            return None if attribute is None else _attribute_setter(node, attribute, rest[1:])
+        case ("device_configurations", *_):
+            return device_setter(node, rest)
     return None
 
 
@@ -233,45 +267,60 @@ _ATTRIBUTE_FIELDS = {
 }  # fmt: skip
 
 
-def _attribute_setter(node: Node, attribute: Attribute, field: str, index: int) -> Setter | None:
-    if field == "name":
-        return lambda edit, text: rename_attribute(edit, node, attribute.name, text)
-    if field in ("doc_string", "ref_attr_name"):
-        slot = "reference" if field == "ref_attr_name" else field
-        return lambda edit, text: edit.do(SetAttribute(node, attribute.name, replace(attribute, **{slot: text})))  # type: ignore[arg-type]  # both are texts
-    kind = _ATTRIBUTE_FIELDS.get(field)
-    if kind is None or kind is not attribute.kind:
+def _attribute_setter(node: Node, attribute: Attribute, path: Path) -> Setter | None:
+    names = tuple(name for name, _ in path)
+    match names:
+        case ("name",):
+            return lambda edit, text: rename_attribute(edit, node, attribute.name, text)
+        case ("ref_attr_name",):
+            return lambda edit, text: edit.do(SetAttribute(node, attribute.name, replace(attribute, reference=text)))
+    change = _attribute_change(attribute, path)
+    if change is None:
         return None
-    parse = _PARSERS[field[0]]
 
     def apply(edit: Transaction, text: str) -> None:
-        value: Any = parse(text)
-        if kind.is_list:
-            old: Any = attribute.value
-            value = (*old[:index], value, *old[index + 1 :])
-        set_attribute(edit, node, attribute.name, value, kind)
+        made = change(text)
+        if made.value is attribute.value:
+            edit.do(SetAttribute(node, attribute.name, made))
+        else:
+            set_attribute(edit, node, attribute.name, made.value, made.kind)
 
     return apply
 
 
-def _type_setter(value: Value, names: tuple[str, ...], rest: Path) -> Setter | None:
-    kind = value.type
-    if not isinstance(kind, TensorType):
+def _default_setter(function: Function, default: Attribute, rest: Path) -> Setter | None:
+    change = _attribute_change(default, rest[1:])
+    return None if change is None else lambda edit, text: set_default(edit, function, change(text))
+
+
+def _attribute_change(attribute: Attribute, path: Path) -> Callable[[str], Attribute] | None:
+    """How a text changes a field of an AttributeProto, for those of nodes and of functions."""
+    field, index = path[0]
+    value: Any = attribute.value
+    if len(path) == 1 and field == "doc_string":
+        return lambda text: replace(attribute, doc_string=text)
+    if len(path) == 1 and field == "type":
+        return lambda text: _of_kind(attribute, integer(text))
+    if field in ("tp", "type_protos") and value is not None and len(path) > 1:
+        inner = type_change(value if field == "tp" else value[index], path[1:])
+        if inner is None:
+            return None
+        return lambda text: replace(
+            attribute, value=inner(text) if field == "tp" else swapped(value, index, inner(text))
+        )
+    kind = _ATTRIBUTE_FIELDS.get(field)
+    if len(path) > 1 or kind is None or kind is not attribute.kind:
         return None
-    match names:
-        case ("elem_type",):
-            return lambda edit, text: set_type(edit, value, replace(kind, element_type=element_type(_integer(text))))
-        case ("shape", "dim", "dim_value" | "dim_param" as part) if kind.shape is not None:
-            axis = rest[-2][1]
-            return lambda edit, text: _set_dim(edit, value, kind, axis, _integer(text) if part == "dim_value" else text)
-    return None
+    parse = _PARSERS[field[0]]
+    return lambda text: replace(attribute, value=swapped(value, index, parse(text)) if kind.is_list else parse(text))
 
 
-def _set_dim(edit: Transaction, value: Value, kind: TensorType, axis: int, dimension: Dimension) -> None:
-    assert kind.shape is not None
-    dims = kind.shape.dims
-    changed = Shape((*dims[:axis], dimension, *dims[axis + 1 :]), kind.shape.denotations)
-    set_type(edit, value, replace(kind, shape=changed))
+def _of_kind(attribute: Attribute, number: int) -> Attribute:
+    kinds = {int(kind): kind for kind in AttributeKind if kind}
+    if number not in kinds:
+        have = ", ".join(f"{n} {kind.name}" for n, kind in kinds.items())
+        raise ModelError(f"{number} is no kind of attribute", f"There are: {have}.")
+    return replace(attribute, kind=kinds[number], value=convert_value(attribute, kinds[number]), reference="")
 
 
 def _set_metadata(edit: Transaction, target: Any, index: int, part: str, text: str) -> None:
@@ -291,18 +340,4 @@ def _set_opset(edit: Transaction, target: Model | Function, index: int, version:
     properties.set_opset(edit, target, domains[index], version)
 
 
-def _integer(text: str) -> int:
-    try:
-        return int(text.strip(), 0)
-    except ValueError:
-        raise ModelError(f"{text!r} is not a whole number", "This field holds a 64-bit integer.") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ModelError(f"{text!r} is not a number", "This field holds a 32-bit float.") from None
-
-
-_PARSERS: dict[str, Callable[[str], Any]] = {"i": _integer, "f": _number, "s": str}
+_PARSERS: dict[str, Callable[[str], Any]] = {"i": integer, "f": number, "s": str}

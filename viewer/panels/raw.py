@@ -6,7 +6,8 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
 
-from model.edits.raw import Path, object_at, path_of, set_field
+from model.edits.raw import object_at, path_of, set_field
+from model.edits.rawparts import Path
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.rawview import contents_of

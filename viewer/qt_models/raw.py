@@ -9,7 +9,8 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from model.edits.raw import Path, can_set
+from model.edits.raw import can_set
+from model.edits.rawparts import Path
 from model.errors import ModelError
 from model.graph import Model
 from model.io.rawview import Contents, RawField, fields, readings, root, source_text, value_text

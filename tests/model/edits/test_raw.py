@@ -1,0 +1,150 @@
+"""Editing by message and field: every plain field of a model with everything is set, saved, read again and undone."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from model.document import Document
+from model.edits.raw import can_set, path_of, set_field
+from model.errors import ModelError
+from model.io.read import load
+from model.io.save import to_bytes
+from tests.model import builders
+
+
+def proto() -> onnx.ModelProto:
+    """Branches, a function with a default, training, devices with sharding, annotations, odd attributes."""
+    made = onnx.parser.parse_model(builders.BRANCHES)
+    made.ir_version = 11
+    made.configuration.add(name="mesh", num_devices=4)
+    made.configuration.add(name="pair", num_devices=2, device=["cuda:0", "cuda:1"])
+    node = made.graph.node[0]
+    part = node.device_configurations.add(configuration_id="mesh", pipeline_stage=1)
+    spec = part.sharding_spec.add(tensor_name="x", device=[0, -1])
+    spec.index_to_device_group_map.add(key=-1, value=[2, 3])
+    spec.sharded_dim.add(axis=0).simple_sharding.add(dim_param="N", num_shards=2)
+    annotation = made.graph.quantization_annotation.add(tensor_name="x")
+    annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
+    training = made.training_info.add()
+    training.algorithm.CopyFrom(onnx.helper.make_graph([onnx.helper.make_node("Neg", ["w"], ["w1"])], "step", [], []))
+    training.algorithm.output.add(name="w1")
+    training.algorithm.output.add(name="w")
+    training.update_binding.add(key="w", value="w1")
+    default = made.functions[0].attribute_proto.add(name="bias", type=onnx.AttributeProto.FLOAT, f=0.5)
+    default.doc_string = "how much"
+    types = node.attribute.add(name="types", type=onnx.AttributeProto.TYPE_PROTOS)
+    types.type_protos.add().CopyFrom(onnx.helper.make_tensor_type_proto(1, [1, "N"]))
+    floats = onnx.helper.make_sequence_type_proto(onnx.helper.make_tensor_type_proto(1, []))
+    types.type_protos.add().CopyFrom(onnx.helper.make_map_type_proto(7, floats))
+    values = onnx.numpy_helper.from_array(np.ones(1, np.float32), "sp")
+    indices = onnx.numpy_helper.from_array(np.zeros(1, np.int64))
+    made.graph.sparse_initializer.add().CopyFrom(onnx.helper.make_sparse_tensor(values, indices, [4]))
+    return made
+
+
+@pytest.fixture
+def document() -> Document:
+    return Document(load(proto().SerializeToString()))
+
+
+def path(text: str):
+    """``graph.node[1].name`` as a path."""
+    parts = (part.partition("[") for part in text.split("."))
+    return tuple((name, int(index.rstrip("]") or 0)) for name, _, index in parts)
+
+
+def at(message, steps):
+    for name, index in steps:
+        message = getattr(message, name)
+        if not isinstance(message, (str, bytes, int, float)) and hasattr(message, "__getitem__"):
+            message = message[index]
+    return message
+
+
+NODE = "graph.node[0]"
+INNER = f"{NODE}.attribute.type_protos[1].map_type.value_type"
+SPEC = f"{NODE}.device_configurations.sharding_spec"
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "value"),
+    [
+        ("configuration.name", "grid", "grid"),
+        ("configuration.num_devices", "8", 8),
+        ("configuration[1].device[1]", "cpu", "cpu"),
+        ("opset_import[1].domain", "elsewhere", "elsewhere"),
+        ("functions.attribute", "gain", "gain"),
+        ("functions.attribute_proto.name", "offset", "offset"),
+        ("functions.attribute_proto.f", "1.5", 1.5),
+        ("functions.attribute_proto.doc_string", "other", "other"),
+        ("functions.attribute_proto.type", "2", 2),
+        ("functions.input", "operand", "operand"),
+        ("functions.output", "result", "result"),
+        ("functions.opset_import.domain", "my.domain", "my.domain"),
+        (f"{NODE}.attribute.type", "6", 6),
+        (f"{NODE}.attribute.type_protos.tensor_type.elem_type", "7", 7),
+        (f"{NODE}.attribute.type_protos.tensor_type.shape.dim[1].dim_param", "M", "M"),
+        (f"{NODE}.attribute.type_protos[1].map_type.key_type", "8", 8),
+        (
+            f"{NODE}.attribute.type_protos[1].map_type.value_type.sequence_type.elem_type.tensor_type.elem_type",
+            "11",
+            11,
+        ),
+        (f"{NODE}.device_configurations.configuration_id", "pair", "pair"),
+        (f"{NODE}.device_configurations.pipeline_stage", "3", 3),
+        (f"{SPEC}.tensor_name", "d", "d"),
+        (f"{SPEC}.device", "1", 1),
+        (f"{SPEC}.index_to_device_group_map.value[1]", "1", 1),
+        (f"{SPEC}.sharded_dim.axis", "-1", -1),
+        (f"{SPEC}.sharded_dim.simple_sharding.dim_param", "K", "K"),
+        (f"{SPEC}.sharded_dim.simple_sharding.num_shards", "4", 4),
+        ("graph.quantization_annotation.tensor_name", "d", "d"),
+        ("graph.quantization_annotation.quant_parameter_tensor_names.key", "ZERO_POINT_TENSOR", "ZERO_POINT_TENSOR"),
+        ("graph.quantization_annotation.quant_parameter_tensor_names.value", "x", "x"),
+        ("training_info.update_binding.value", "w", "w"),
+        ("graph.sparse_initializer.values.name", None, None),
+    ],
+)
+def test_a_field_is_set_and_taken_back(document, field, text, value):
+    before = to_bytes(document.model)
+    steps = path(field)
+    assert can_set(document.model, steps) is (text is not None)
+    if text is None:
+        return
+    with document.edit("Set") as edit:
+        set_field(edit, steps, text)
+    after = to_bytes(document.model)
+    assert at(onnx.ModelProto.FromString(after), steps) == value
+    assert to_bytes(load(after)) == after
+    document.undo()
+    assert to_bytes(document.model) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("configuration.name", "pair", "share a name"),
+        ("configuration.num_devices", "many", "not a whole number"),
+        ("opset_import[1].domain", "ai.onnx", "imported already"),
+        (f"{NODE}.attribute.type", "99", "no kind of attribute"),
+        (f"{SPEC}.device", "9", "no device 9"),
+        (f"{SPEC}.tensor_name", "nobody", "no input or output"),
+        ("graph.quantization_annotation.tensor_name", "nobody", "no value"),
+        ("training_info.update_binding.value", "nobody", "No output"),
+        ("functions.attribute", "bias", "already"),
+    ],
+)
+def test_what_does_not_fit_is_refused(document, field, text, said):
+    before = to_bytes(document.model)
+    with pytest.raises(ModelError, match=said), document.edit("Set") as edit:
+        set_field(edit, path(field), text)
+    assert to_bytes(document.model) == before
+
+
+def test_dense_and_sparse_initializers_are_told_apart(document):
+    graph = document.model.graph
+    for value, field in zip(graph.initializers, ("initializer", "sparse_initializer"), strict=True):
+        assert path_of(value) == (("graph", 0), (field, 0))
