@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.graph import Function, Graph, Model, Node, Value
+from viewer.rehearsing import Rehearsing
 
 if TYPE_CHECKING:
     from model.passes.rehearsal import Rehearsal
@@ -44,6 +46,8 @@ class Comparing(QObject):
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._endings: list[Callable[[], None]] = []
+        self._copies: dict[Workspace, Rehearsal] = {}
+        self._copying = tuple(Rehearsing(w, partial(self._on_copied, w), self) for w in (old, new))
         for workspace in (old, new):
             if workspace.comparing is not None:
                 workspace.comparing.close()
@@ -56,6 +60,8 @@ class Comparing(QObject):
     def close(self) -> None:
         """Stop comparing; both documents are as any other again."""
         self._delay.stop()
+        for copying in self._copying:
+            copying.cancel()
         for end in self._endings:
             end()
         self._endings.clear()
@@ -80,23 +86,32 @@ class Comparing(QObject):
 
     def refresh(self) -> None:
         """Compare anew, on copies, so that editing may go on meanwhile."""
-        from model.passes.rehearsal import Rehearsal
+        self._copies.clear()
+        for copying in self._copying:
+            copying.start()
 
-        copies = Rehearsal(self.old.model), Rehearsal(self.new.model)
+    def _on_copied(self, workspace: Workspace, copy: Rehearsal) -> None:
+        self._copies[workspace] = copy
+        old, new = self._copies.get(self.old), self._copies.get(self.new)
+        if old is None or new is None:
+            return
         revisions = self._revisions()
 
         def done(result: Comparison) -> None:
             if revisions == self._revisions() and self._endings:
-                self.result = result
-                before = set(self.chosen)
-                self.chosen = tuple(d for d in result.differences if d in before)
-                self._colour()
-                self.changed.emit()
-                self.chosen_changed.emit()
+                self._take(result)
 
         self.new.jobs.start(
-            "Comparing models", lambda progress: _compare(*copies, progress), done=done, supersede="compare models"
+            "Comparing models", lambda progress: _compare(old, new, progress), done=done, supersede="compare models"
         )
+
+    def _take(self, result: Comparison) -> None:
+        self.result = result
+        before = set(self.chosen)
+        self.chosen = tuple(d for d in result.differences if d in before)
+        self._colour()
+        self.changed.emit()
+        self.chosen_changed.emit()
 
     def _revisions(self) -> tuple[int, int]:
         return self.old.document.revision, self.new.document.revision
