@@ -114,6 +114,11 @@ class ScenePainter:
         self._dashed.setDashPattern([4.0, 3.0])
         self._border = QPen(theme.node_border, 1.0)
 
+    def forget(self, pieces: Ids) -> None:
+        """These pieces of edges have moved."""
+        for piece in pieces.tolist():
+            self._arrows.pop(piece, None)
+
     def paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
         """Paint what lies in an area (scene coordinates), for a scale in device pixels per scene px.
 

@@ -16,7 +16,8 @@ from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.steps import SetField
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Box, Drawing, Kind, TypeOf
-from viewer.canvas.scene import Scene
+from viewer.canvas.layout import resize
+from viewer.canvas.scene import Moved, Scene
 from viewer.changes import Touched
 
 _PILLS = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
@@ -113,6 +114,15 @@ def put_in_place(scene: Scene, change: Patch) -> None:
     """Exchange boxes of the same size in a scene."""
     for index, box in change.boxes.items():
         scene.boxes[index] = box
+
+
+def resize_in_place(scene: Scene, change: Patch) -> Moved | None:
+    """Exchange boxes for ones of other sizes in a scene; None, and nothing done, where others would have to move."""
+    boxes = sorted(change.boxes)
+    drawing = patched(scene.drawing, change)
+    sizes = np.array([(drawing.boxes[index].width, drawing.boxes[index].height) for index in boxes], np.float32)
+    resized = resize(scene.layout, np.array(boxes, np.int32), sizes, drawing.source_ports, drawing.target_ports)
+    return None if resized is None else scene.adopt(drawing, resized, boxes)
 
 
 def patched(drawing: Drawing, change: Patch) -> Drawing:

@@ -17,7 +17,7 @@ from model.queries.scopes import Scope
 from viewer.canvas.captions import Row
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, STACK, Box, Button, Drawing, Kind
 from viewer.canvas.grid import Grid, Ids
-from viewer.canvas.layout import Layout, LayoutRequest, Spacing
+from viewer.canvas.layout import Layout, LayoutRequest, Resized, Spacing
 
 Real = NDArray[np.float64]
 Part = Literal["header", "body", "row", "button", "input", "output"]
@@ -46,6 +46,15 @@ class Hit:
     port: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What is to be painted anew where boxes changed their sizes."""
+
+    before: Real  # [K, 4] the corners that the boxes had
+    pieces: Ids  # of edges
+    edges: list[int]  # that these belong to
+
+
 def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
     """What to ask the layout for: plain arrays, so that it may run in a thread."""
     direction = drawing.options.direction
@@ -67,7 +76,7 @@ def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
 
 
 class Scene:
-    """A drawing laid out."""
+    """A drawing laid out. All that ever changes of it is what `adopt` takes over."""
 
     def __init__(self, drawing: Drawing, layout: Layout) -> None:
         self.drawing = drawing
@@ -92,7 +101,7 @@ class Scene:
         self.piece_edges: Ids = edges
         #: [P, 4, 2] start, two controls, end
         self.pieces: Real = points[first[:, None] + np.arange(4)] if len(first) else np.zeros((0, 4, 2))
-        self._piece_starts = np.concatenate([[0], np.cumsum(counts)])
+        self._piece_starts: Ids = np.concatenate([[0], np.cumsum(counts)])
 
     @property
     def width(self) -> float:
@@ -112,7 +121,7 @@ class Scene:
     @cached_property
     def corners(self) -> Real:
         """[N, 4] left, top, right, bottom of the boxes."""
-        return np.concatenate([self.rects[:, :2], self.rects[:, :2] + self.rects[:, 2:]], 1)
+        return _corners(self.rects)
 
     @cached_property
     def box_grid(self) -> Grid:
@@ -122,7 +131,7 @@ class Scene:
     @cached_property
     def piece_grid(self) -> Grid:
         """Finds pieces of edges by place."""
-        return Grid(np.concatenate([self.pieces.min(1), self.pieces.max(1)], 1) if len(self.pieces) else _NONE)
+        return Grid(_extents(self.pieces))
 
     @cached_property
     def named(self) -> Ids:
@@ -140,16 +149,7 @@ class Scene:
     @cached_property
     def curved(self) -> NDArray[np.bool_]:
         """[P] pieces that are more than a straight line."""
-        start, end = self.pieces[:, 0], self.pieces[:, 3]
-        along = end - start
-        length = np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-9)
-        aside = [
-            np.abs(
-                along[:, 0] * (self.pieces[:, i, 1] - start[:, 1]) - along[:, 1] * (self.pieces[:, i, 0] - start[:, 0])
-            )
-            for i in (1, 2)
-        ]
-        return np.asarray(np.maximum(*aside) / length > 0.25)
+        return _are_curved(self.pieces)
 
     @cached_property
     def depths(self) -> NDArray[np.int32]:
@@ -187,6 +187,38 @@ class Scene:
         left, top = corners[:, :2].min(0).tolist()
         right, bottom = corners[:, 2:].max(0).tolist()
         return left, top, right, bottom
+
+    def adopt(self, drawing: Drawing, resized: Resized, boxes: list[int]) -> Moved:
+        """Take over boxes of other sizes and the routes that follow them.
+
+        Nothing else of the drawing differs. Costs the size of the change.
+        """
+        before = _corners(self.rects[boxes])
+        layout = self.layout = resized.layout
+        self.drawing, self.boxes = drawing, drawing.boxes
+        self.rects[boxes] = np.round(np.concatenate([layout.positions[boxes], layout.sizes[boxes]], 1))
+        if "corners" in self.__dict__:
+            self.corners[boxes] = _corners(self.rects[boxes])
+        self._move("box_grid", np.array(boxes, np.intp), _corners(self.rects[boxes]))
+        edges = resized.edges
+        counts = self._piece_starts[edges + 1] - self._piece_starts[edges]
+        pieces = np.repeat(self._piece_starts[edges] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        inner = pieces - np.repeat(self._piece_starts[edges], counts)
+        first = np.repeat(layout.route_starts[edges].astype(np.int64), counts) + 3 * inner
+        now = layout.route_points[first[:, None] + np.arange(4)].astype(np.float64)
+        differ = (now != self.pieces[pieces]).any((1, 2))
+        pieces, now = pieces[differ], now[differ]
+        self.pieces[pieces] = now
+        if "curved" in self.__dict__:
+            self.curved[pieces] = _are_curved(now)
+        self._move("piece_grid", pieces, _extents(now))
+        return Moved(before, pieces, edges.tolist())
+
+    def _move(self, grid: str, ids: Ids, boxes: Real) -> None:
+        """Tell a grid, where it has been made; it is made again when too many have moved."""
+        found = self.__dict__.get(grid)
+        if isinstance(found, Grid) and not found.move(ids, boxes):
+            del self.__dict__[grid]
 
     def only(self, boxes: Ids) -> Scene:
         """A scene of some of the boxes, where they are, and of the edges between them."""
@@ -406,4 +438,23 @@ class Scene:
         return None
 
 
-_NONE = np.zeros((0, 4))
+def _corners(rects: Real) -> Real:
+    """[N, 4] left, top, right, bottom."""
+    return np.concatenate([rects[:, :2], rects[:, :2] + rects[:, 2:]], 1)
+
+
+def _extents(pieces: Real) -> Real:
+    """[P, 4] left, top, right, bottom of cubic pieces."""
+    return np.concatenate([pieces.min(1), pieces.max(1)], 1) if len(pieces) else np.zeros((0, 4))
+
+
+def _are_curved(pieces: Real) -> NDArray[np.bool_]:
+    """[P] which pieces are more than a straight line."""
+    start = pieces[:, 0]
+    along = pieces[:, 3] - start
+    length = np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-9)
+    aside = [
+        np.abs(along[:, 0] * (pieces[:, i, 1] - start[:, 1]) - along[:, 1] * (pieces[:, i, 0] - start[:, 0]))
+        for i in (1, 2)
+    ]
+    return np.asarray(np.maximum(*aside) / length > 0.25)

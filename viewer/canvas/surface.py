@@ -25,7 +25,7 @@ from viewer.canvas.notes import Note
 from viewer.canvas.overhead import paint_group_names, paint_legend, paint_notice
 from viewer.canvas.painter import ROWS_FROM, Area, ScenePainter
 from viewer.canvas.picture import Picture
-from viewer.canvas.scene import Scene
+from viewer.canvas.scene import Moved, Scene
 from viewer.canvas.viewport import LARGEST, Viewport
 from viewer.theme import theme
 
@@ -37,6 +37,7 @@ SETTLE_SECONDS = 0.06
 #: A graph that fits only smaller than this is shown from its beginning instead.
 READABLE = 0.6
 
+_AROUND = 32.0  # px beside a route that moved: its arrowhead, and how far it was away
 _NO_POINTS = np.zeros((0, 2))
 _BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
 
@@ -115,6 +116,19 @@ class Surface(QWidget):
             for x, y in np.unique(starts, axis=0).tolist():
                 picture.invalidate((x - reach, y - MARGIN, x + reach, y + MARGIN))
         self.update()
+
+    def repaint_moved(self, boxes: Iterable[int], moved: Moved, edges: Iterable[int]) -> None:
+        """Some boxes changed their sizes where they stand: paint them and the routes around them anew."""
+        scene, picture = self.scene, self._picture
+        if scene is None or self._painter is None:
+            return
+        self._painter.forget(moved.pieces)
+        if picture is not None:
+            around = scene.pieces[moved.pieces].reshape(-1, 4, 2)
+            routes = np.concatenate([around.min(1) - _AROUND, around.max(1) + _AROUND], 1)
+            for left, top, right, bottom in np.concatenate([moved.before, routes]).tolist():
+                picture.invalidate((left, top, right, bottom))
+        self.repaint_boxes(boxes, {*moved.edges, *edges})
 
     def repaint_labels(self) -> None:
         """The types or notes of any values changed: write all labels anew."""

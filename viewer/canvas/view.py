@@ -40,7 +40,7 @@ from viewer.canvas.memory import Anchor, Pending, Place, Spot
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.notes import Note
 from viewer.canvas.painter import TITLES_FROM
-from viewer.canvas.patching import Patch, put_in_place
+from viewer.canvas.patching import Patch, put_in_place, resize_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
 from viewer.canvas.surface import READABLE
 from viewer.canvas.travel import Travel
@@ -258,6 +258,8 @@ class GraphView(MarkedSurface):
         """Show what an edit did with as little work as it allows."""
         if patch is None:
             self._rebuild.start()
+        elif patch.resized and (moved := resize_in_place(scene, patch)) is not None:
+            self.repaint_moved(patch.boxes, moved, patch.edges)
         elif patch.resized:
             self._pending.anchor = self._pending.anchor or self._find_anchor()
             self._loader.load_patched(scene, patch)

@@ -12,6 +12,7 @@ from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from viewer.canvas.drawing import Kind
+from viewer.canvas.scene import Scene
 
 
 def box_of(view, subject):
@@ -60,17 +61,49 @@ def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(
     assert texts(view, conv)["group"] == "2"
 
 
-def test_a_row_more_lays_out_again_and_keeps_the_box_where_it_was(show, qtbot, small):
+def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(show):
+    view = show(long_chain(30).model())
+    nodes = list(view.workspace.graph.nodes)
+    scene = view.scene
+    for kind in ("box_grid", "piece_grid", "curved"):
+        getattr(scene, kind)
+    before = scene.rects.copy()
+    set_attribute(view, nodes[10], "note", "some")
+    assert view.scene is scene
+    assert not view.is_busy
+    (box,) = scene.drawing.boxes_of(nodes[10])
+    assert np.array_equal(np.delete(scene.rects, box, 0), np.delete(before, box, 0))
+    assert scene.rects[box, 3] > before[box, 3]
+    assert tuple(scene.rects[box, 2:]) == (scene.boxes[box].width, scene.boxes[box].height)
+    fresh = Scene(scene.drawing, scene.layout)
+    assert np.array_equal(fresh.rects, scene.rects)
+    assert np.array_equal(fresh.pieces, scene.pieces)
+    assert np.array_equal(fresh.curved, scene.curved)
+    area = (before[box, 0] - 50, before[box, 1] - 50, before[box, 0] + 300, before[box, 1] + 120)
+    assert np.array_equal(fresh.box_grid.in_rect(*area), scene.box_grid.in_rect(*area))
+    assert np.array_equal(fresh.piece_grid.in_rect(*area), scene.piece_grid.in_rect(*area))
+    settle(view)
+    painted = view.grab().toImage()
+    view.repaint_scene()
+    settle(view)
+    assert view.grab().toImage() == painted
+    view.workspace.document.undo()
+    assert np.array_equal(scene.rects, before)
+
+
+def test_rows_without_room_lay_out_again_and_keep_the_box_where_it_was(show, qtbot, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
     view.workspace.selection.set([conv])
     scene = view.scene
     left, top, *_ = scene.rect(scene.drawing.boxes_of(conv)[0])
     before = view.viewport.to_widget(left, top)
-    set_attribute(view, conv, "pads", [1, 1, 1, 1])
+    with view.workspace.document.edit("Set") as edit:
+        for name in ("pads", "dilations", "strides"):
+            edit.do(SetAttribute(conv, name, make_attribute(name, [1, 2, 1, 1])))
     wait(qtbot, view)
     assert view.scene is not scene
-    assert texts(view, conv)["pads"] == "1, 1, 1, 1"
+    assert texts(view, conv)["pads"] == "1, 2, 1, 1"
     left, top, *_ = view.scene.rect(view.scene.drawing.boxes_of(conv)[0])
     assert view.viewport.to_widget(left, top) == pytest.approx(before, abs=1.5)
 

@@ -3,6 +3,7 @@
     request = LayoutRequest(sizes, edges, parents=parents, node_ids=ids)
     result = layout(request, progress)                    # from scratch
     result = relayout(result, changed_request, progress)  # after an edit: the rest stays where it is
+    resized = resize(result, nodes, sizes, …)             # other sizes only, where there is room for them
 
 Both are deterministic, may run on any thread, never call into Qt and stop with `Cancelled` through `progress`.
 `LayoutRequest` and `Layout` document shapes, units and the spline format.
@@ -19,7 +20,7 @@ edits in.
 
 from __future__ import annotations
 
-from viewer.canvas.layout.api import layout, relayout
+from viewer.canvas.layout.api import Resized, layout, relayout, resize
 from viewer.canvas.layout.request import Direction, Layout, LayoutRequest, Spacing
 
-__all__ = ["Direction", "Layout", "LayoutRequest", "Spacing", "layout", "relayout"]
+__all__ = ["Direction", "Layout", "LayoutRequest", "Resized", "Spacing", "layout", "relayout", "resize"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from model.progress import SILENT, Progress
 from viewer.canvas.layout import compound, routes
-from viewer.canvas.layout.arrays import Index, Mask, Real, dense, rank_within
+from viewer.canvas.layout.arrays import Index, Mask, Real, dense, rank_within, spans
+from viewer.canvas.layout.inplace import InPlace
 from viewer.canvas.layout.placed import Graph, Placed
 from viewer.canvas.layout.request import Floats, Ints, Layout, LayoutRequest
 from viewer.canvas.layout.window import Matching, Unfit, Window
@@ -65,6 +66,64 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
     except Unfit:
         return layout(request, progress, previous)
     return _finished(request, graph, placed, settle=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resized:
+    """A layout in which some nodes have another size, and the edges that run otherwise than before."""
+
+    layout: Layout
+    edges: Ints
+
+
+def resize(
+    previous: Layout, nodes: Ints, sizes: Floats, source_ports: Floats | None, target_ports: Floats | None
+) -> Resized | None:
+    """Give some nodes other sizes [K, 2] where they stand; None where others would have to move.
+
+    A node takes from the free space beside and below it. Edges keep where they touch it until it is laid out anew;
+    the ports [E] are for then. Routes have as many points as before.
+    """
+    state = previous.state
+    if not isinstance(state, _State):
+        return None
+    every = state.request.sizes.copy()
+    every[nodes] = sizes
+    request = replace(state.request, sizes=every, source_ports=source_ports, target_ports=target_ports)
+    graph = _oriented(request)
+    work = InPlace(graph, state.placed)
+    if not all(work.fit(node) for node in nodes.tolist()):
+        return None
+    placed, edges = work.placed, work.changed()
+    if edges.size and not _are_drawable(placed.lines.take(edges)):
+        return None
+    points = previous.route_points.copy()
+    starts = previous.route_starts.astype(np.int64)
+    at = spans(starts[edges], starts[edges + 1] - starts[edges])
+    points[at] = _turned(routes.splines(placed.lines.take(edges))[0], request)
+    positions, extents = previous.positions.copy(), previous.sizes.copy()
+    positions[nodes] = _turned(np.stack([placed.x[nodes], placed.y[nodes]], 1), request)
+    extents[nodes] = sizes
+    left, top, right, bottom = previous.bounds
+    low, high = positions[nodes].min(0).tolist(), (positions + extents)[nodes].max(0).tolist()
+    bounds = (min(left, low[0]), min(top, low[1]), max(right, high[0]), max(bottom, high[1]))
+    layout = replace(
+        previous, positions=positions, sizes=extents, route_points=points, bounds=bounds,
+        state=_State(request, graph, placed),
+    )  # fmt: skip
+    return Resized(layout, edges.astype(np.int32))
+
+
+def _are_drawable(lines: routes.Polylines) -> bool:
+    """Whether no two points of a route have come together."""
+    owner = lines.owners()
+    step = np.abs(np.diff(lines.points, axis=0)).max(1)
+    return bool((step[owner[1:] == owner[:-1]] > 0.5).all())
+
+
+def _turned(points: Real, request: LayoutRequest) -> Real:
+    """Points of the algorithm's orientation as they were asked for, or back."""
+    return points[:, ::-1] if request.direction == "right" else points
 
 
 def _oriented(request: LayoutRequest) -> Graph:

@@ -73,6 +73,7 @@ class Nesting:
         self.nested = bool((graph.parent >= 0).any())
         self.part = np.zeros(n, np.int64)
         self.bands: list[Real] = []
+        self.homes: list[int] = []  # the container of each part
         self.pieces = _Pieces()
         # the ends of every edge, lifted to the level that is being solved
         self.head, self.tail = graph.source.copy(), graph.target.copy()
@@ -96,6 +97,7 @@ class Nesting:
             self.x[nodes] += self.x[parent[nodes]]
             self.y[nodes] += self.y[parent[nodes]]
         left, top = np.append(self.x, 0.0), np.append(self.y, 0.0)
+        self.bands = [band + top[home] for band, home in zip(self.bands, self.homes, strict=True)]
         lines = self.pieces.joined(left, top, len(self.graph.source))
         return Placed(self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested)
 
@@ -176,9 +178,9 @@ class Nesting:
                 corner[mine, 0] += spare
                 self.width[owner] = max(self.width[owner], wanted)
                 self.height[owner] = height + inset[1] + inset[3]
-        if not level:
-            self.part[nodes] = solution.part[: len(nodes)]
-            self.bands = [band + y for band, y in zip(solution.bands, corner[:, 1].tolist(), strict=True)]
+        self.part[nodes] = solution.part[: len(nodes)] + len(self.bands)
+        self.bands += [band + y for band, y in zip(solution.bands, corner[:, 1].tolist(), strict=True)]
+        self.homes += home.tolist()
         shift = corner[solution.part]
         solution.x += shift[:, 0]
         solution.y += shift[:, 1]

@@ -37,6 +37,6 @@ class Placed:
     height: Real
     rank: Index  # [N]
     lines: Polylines  # [E]
-    part: Index  # [N] which unconnected part of the top level
+    part: Index  # [N] which unconnected part of the level the node is on; no two containers share a number
     bands: list[Real]  # per part [ranks, 2]: top and bottom of every rank
-    nested: bool  # whether there are containers; then part and bands tell only about the top level
+    nested: bool  # whether there are containers
