@@ -139,6 +139,17 @@ def _dft_from_20(hands: Hands) -> None:
     hands.keep_inputs(2)
 
 
+def _reshape_from_14(hands: Hands) -> None:
+    """A 0 in the shape then copies the input's dimension, as without allowzero."""
+    if hands.attribute("allowzero", 0):
+        shape = hands.constant_or_none(1)
+        if shape is not None and not shape.all():
+            raise hands.refuse("it makes an empty tensor, which it could not before version 14")
+        if shape is None:
+            hands.report.warn("A Reshape would copy the input's dimension where its shape is computed as 0", hands.node)
+    hands.drop("allowzero")
+
+
 def _shape_from_15(hands: Hands) -> None:
     """A part of the shape is the shape, sliced."""
     import numpy as np
@@ -183,6 +194,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("BatchNormalization", 14): _normalization_from_14,
     ("GridSample", 20): _gridsample_from_20,
     ("DFT", 20): _dft_from_20,
+    ("Reshape", 14): _reshape_from_14,
     ("Shape", 15): _shape_from_15,
     ("Constant", 12): _constant_from_12,
 }

@@ -179,6 +179,7 @@ def test_a_part_of_a_shape_is_sliced_from_the_whole(start, end):
 @pytest.mark.parametrize(
     ("old", "new", "text", "reason"),
     [
+        (14, 13, "g (float[0,2] x) => (y) <int64[2] s = {0,3}> { y = Reshape<allowzero=1>(x, s) }", "empty tensor"),
         (13, 10, "g (float[2] x) => (y) { y = Round(x) }", "Round: no older operators say the same"),
         (23, 17, "g (float[2,3] x, float[3] s) => (y) { y = RMSNormalization(x, s) }", "computed while the model runs"),
         (13, 12, "g (float[2,3] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "computed while the model runs"),
@@ -195,6 +196,14 @@ def test_what_a_version_cannot_say_is_refused_by_name(old, new, text, reason):
         to_opset(document, new)
     assert snapshot(document.model) == state
     assert not document.modified
+
+
+def test_what_may_mean_something_else_is_warned_of():
+    text = "g (float[2,3] x, int64[2] s) => (float[a,b] y, float[3,2] z) <int64[2] t = {3,2}>"
+    document = made(14, text + " { y = Reshape<allowzero=1>(x, s) z = Reshape<allowzero=1>(x, t) }")
+    report = to_opset(document, 13)
+    assert [remark.place.outputs[0].name for remark in report.warnings] == ["y"]
+    assert not any(node.attributes for node in document.model.graph.nodes)
 
 
 def test_defaults_that_changed_are_said():
