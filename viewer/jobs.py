@@ -22,8 +22,11 @@ from model.errors import ModelError
 from model.progress import Cancelled, Progress
 
 T = TypeVar("T")
-Lane = Literal["read", "mutate"]
+Lane = Literal["read", "count", "mutate"]
 Work = Callable[[Progress], T]
+
+#: Threads of the lane "read" at least: some only wait, for a file or for the process that runs the model.
+_LEAST_READERS = 4
 
 
 class Job(Generic[T]):
@@ -174,8 +177,9 @@ class Jobs(QObject):
     """The running work of one window or document.
 
     The lane "mutate" runs one job after the other (passes, saving: what ends in a change); "read" runs several side
-    by side. A job started with `supersede="x"` cancels an unfinished one with the same word, whose callbacks then
-    never come: the newest request wins.
+    by side; "count" is for what looks at very many elements, so that nobody who wants to see a few waits for it.
+    A job started with `supersede="x"` cancels an unfinished one with the same word, whose callbacks then never come:
+    the newest request wins.
     """
 
     started = Signal(object)  # Job
@@ -190,7 +194,8 @@ class Jobs(QObject):
             _mailbox = _Mailbox()
         self._running: dict[Job[Any], None] = {}
         self._lanes: dict[Lane, _Lane] = {
-            "read": _Lane("read", max(2, os.cpu_count() or 2)),
+            "read": _Lane("read", max(_LEAST_READERS, os.cpu_count() or 1)),
+            "count": _Lane("count", 2),
             "mutate": _Lane("mutate", 1),
         }
         self._closed = False

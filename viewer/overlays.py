@@ -112,7 +112,9 @@ class Overlays(QObject):
             self._measured = record, found
             then(found)
 
-        self._workspace.jobs.start("Measure values", lambda _progress: measured(result), done=done, supersede="measure")
+        self._workspace.jobs.start(
+            "Measure values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
+        )
 
     def _show_measured(self, record: Record, found: Mapping[ValueKey, Measure]) -> None:
         results, kind = self._workspace.results, self.kind

@@ -95,6 +95,7 @@ class RunMarks(QObject):
             "Compare with the run before",
             lambda _progress: _differing(result, other),
             done=lambda numbers: self._show_differing(ours, numbers),
+            lane="count",
             supersede="differing",
         )
 

@@ -165,3 +165,15 @@ def test_after_close_nothing_is_called_back(qapp, qtbot):
     qtbot.waitUntil(lambda: job.finished)
     assert calls == []
     assert job.cancelled
+
+
+def test_counting_keeps_nobody_waiting_who_wants_to_read(jobs, qtbot):
+    gate = threading.Event()
+    for _ in range(6):
+        jobs.start("Count", lambda _progress: gate.wait(10), lane="count")
+    read = []
+    jobs.start("Read", lambda _progress: 1, done=read.append)
+    qtbot.waitUntil(lambda: bool(read), timeout=3000)
+    assert len(jobs.running) == 6
+    gate.set()
+    qtbot.waitUntil(lambda: not jobs.running)

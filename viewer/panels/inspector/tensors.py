@@ -68,6 +68,7 @@ class Numbers:
             lambda progress: spread(tensor, progress),
             done=took,
             failed=lambda e: took(_reason(e)),
+            lane="count",
             supersede="inspector statistics",
         )
         return None

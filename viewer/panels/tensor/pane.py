@@ -374,7 +374,7 @@ class TensorPane(QWidget):
         self.workspace.jobs.start(
             "Statistics of a tensor",
             partial(_counted, reader),
-            done=done, failed=failed, supersede=f"tensor {id(self)} count",
+            done=done, failed=failed, lane="count", supersede=f"tensor {id(self)} count",
         )  # fmt: skip
 
     # -- views -----------------------------------------------------------------------------------------------
