@@ -19,6 +19,7 @@ from viewer.dialogs.questions import ask_to_save
 from viewer.jobs import Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import plural
+from viewer.widgets.fields.editors import take_typed
 from viewer.workspace import Message, Severity, Workspace
 
 if TYPE_CHECKING:
@@ -232,6 +233,7 @@ class Files(QObject):
 
     def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Write the document to its file; asks where when it has none. `then` is called once it is written."""
+        take_typed(self._window)
         if tab.path is None:
             self.save_as(tab, then)
         else:
@@ -322,6 +324,7 @@ class Files(QObject):
 
     def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Close a tab, asking first when it holds changes. `then` is called once it is closed."""
+        take_typed(self._window)
 
         def discard() -> None:
             self._forget(tab)

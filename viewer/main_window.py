@@ -41,6 +41,7 @@ from viewer.text import display
 from viewer.theme import as_mode, theme, themes
 from viewer.views import ViewStore
 from viewer.widgets.command_palette import CommandPalette
+from viewer.widgets.fields.editors import take_typed
 from viewer.widgets.message_bar import MessageBar
 from viewer.widgets.start_page import StartPage
 from viewer.widgets.status_line import StatusLine
@@ -236,6 +237,9 @@ class MainWindow(QMainWindow):
         self.workspace_changed.emit()
 
     def _show_titles(self) -> None:
+        # Hidden, it would still take the focus from Tab, and keep it.
+        several = self._tabs.count() > 1
+        self._tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.TabFocus if several else Qt.FocusPolicy.NoFocus)
         for index, tab in enumerate(self.tabs()):
             workspace = tab.workspace
             title = display(workspace.title, 60).replace("&", "&&")
@@ -356,6 +360,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Close when nothing can be lost; otherwise ask first."""
+        take_typed(self)
         if not self._closing and any(tab.modified for tab in self.tabs()):
             event.ignore()
             self.files.close_all(self._close_now)

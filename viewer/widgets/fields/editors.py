@@ -219,6 +219,13 @@ def is_own_shortcut(event: QEvent) -> bool:
     )
 
 
+def take_typed(window: QWidget) -> None:
+    """Let the field that is being typed in give its text to the document, which will be saved or closed."""
+    field = window.focusWidget()
+    if isinstance(field, (LineField, TextField)):
+        field.clearFocus()
+
+
 def takes_the_document(event: QEvent) -> bool:
     """Whether a key saves or closes the document: what is being typed belongs to it."""
     keys = QKeySequence.StandardKey
