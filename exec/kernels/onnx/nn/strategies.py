@@ -37,8 +37,9 @@ L2_BLOCK = 1 << 20
 #: Products with fewer columns are cut by rows when threads share them.
 _FEW_COLUMNS = 256
 
-#: Time of this thread alone, which is the same on a busy machine; Windows counts it in steps of 16 ms.
-_own_time = time.perf_counter if sys.platform == "win32" else time.thread_time
+#: CPU time, which is the same on a busy machine: of this thread, or of all where several share the work. Windows counts
+#: it in steps of 16 ms.
+_alone, _shared_out = (time.perf_counter,) * 2 if sys.platform == "win32" else (time.thread_time, time.process_time)
 
 _choices: dict[Any, str] = {}
 _choices_lock = threading.Lock()
@@ -304,7 +305,7 @@ def choose(
 
 def _time(runner: Runner, x: Array, out: Array, best: float) -> float:
     """Seconds of the quickest of a few runs; a candidate that is far behind is not run again."""
-    clock = _own_time if threads() == 1 else time.perf_counter
+    clock = _alone if threads() == 1 else _shared_out
     spent = float("inf")
     for _ in range(4):
         start = clock()
