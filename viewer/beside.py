@@ -188,11 +188,11 @@ class CompareBar(QWidget):
 
     def _show(self) -> None:
         result, chosen = self._comparing.result, self._comparing.chosen
-        found = result.differences if result is not None else []
+        found = self._comparing.shown
         if result is None:
             text = "Comparing…"
         elif not found:
-            text = "No difference"
+            text = "No difference" if not result.differences else "No difference of the kinds shown"
         elif not chosen:
             text = f"{len(found):,} to go through"
         else:

@@ -226,7 +226,13 @@ class Files(QObject):
         if tab not in self._window.tabs():
             return
         fresh = self._make_tab(model, tab.workspace.title, tab.path)
+        beside = tab.beside
         self._window.replace_tab(tab, fresh)
+        if beside is not None:
+            from viewer.actions.tools import show_beside
+
+            left, right = (fresh if side is tab else side for side in (beside.left, beside.right))
+            show_beside(self._window, left, right)
         fresh.workspace.message("info", "The file was read again.")
 
     # -- saving ----------------------------------------------------------------------------------------------

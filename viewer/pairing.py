@@ -41,6 +41,7 @@ class Comparing(QObject):
         super().__init__()
         self.old, self.new = old, new
         self.result: Comparison | None = None
+        self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
         self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is the one in view
         self._following = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
@@ -105,10 +106,24 @@ class Comparing(QObject):
             "Comparing models", lambda progress: _compare(old, new, progress), done=done, supersede="compare models"
         )
 
+    @property
+    def shown(self) -> list[Difference]:
+        """The differences of the kinds that are not hidden."""
+        return [d for d in self.result.differences if d.kind not in self.hidden] if self.result is not None else []
+
+    def hide(self, kind: str, *, hidden: bool) -> None:
+        """Leave a kind of differences out of lists and graphs, or take it in again."""
+        kinds = self.hidden | {kind} if hidden else self.hidden - {kind}
+        if kinds != self.hidden:
+            self.hidden = kinds
+            if self.result is not None:
+                self._take(self.result)
+
     def _take(self, result: Comparison) -> None:
+        result.differences.sort(key=lambda d: d.kind == "renamed")  # names are told last: they may be many
         self.result = result
         before = set(self.chosen)
-        self.chosen = tuple(d for d in result.differences if d in before)
+        self.chosen = tuple(d for d in self.shown if d in before)
         self._colour()
         self.changed.emit()
         self.chosen_changed.emit()
@@ -117,10 +132,9 @@ class Comparing(QObject):
         return self.old.document.revision, self.new.document.revision
 
     def _colour(self) -> None:
-        assert self.result is not None
         kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
         callers = _callers(self.old.model), _callers(self.new.model)
-        for difference in self.result.differences:
+        for difference in self.shown:
             for side, item in enumerate((difference.old, difference.new)):
                 whole = not difference.aspect and isinstance(item, Node)
                 kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
@@ -148,7 +162,7 @@ class Comparing(QObject):
 
     def step(self, by: int) -> None:
         """Go to the next difference (1) or the one before (−1); round at the ends."""
-        found = self.result.differences if self.result is not None else []
+        found = self.shown
         if found:
             at = found.index(self.chosen[-1]) if self.chosen else (-1 if by > 0 else 0)
             self.choose([found[(at + by) % len(found)]])

@@ -170,6 +170,20 @@ def test_going_through_and_copying_a_difference(compared, qtbot):
     assert builders.node(old.workspace.document, "sin").op_type == "Sin"
 
 
+def test_a_kind_that_is_hidden_is_gone_from_list_graph_and_steps(compared, window, qtbot):
+    old, new = compared
+    panel = window.docks.panel("differences")
+    qtbot.mouseClick(panel.filters["renamed"], Qt.MouseButton.LeftButton)
+    assert "=" not in kinds(old)
+    assert panel.model.rowCount() == 3
+    qtbot.mouseClick(new.beside.bar.next, Qt.MouseButton.LeftButton)
+    assert new.beside.bar.state.text().startswith("1 of 3: ")
+    window.activate(old)
+    assert not window.docks.panel("differences").filters["renamed"].isChecked()
+    qtbot.mouseClick(window.docks.panel("differences").filters["renamed"], Qt.MouseButton.LeftButton)
+    assert kinds(new)["="] == {"other"}
+
+
 def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
     old, new = compared
     qtbot.mouseClick(new.beside.bar.run, Qt.MouseButton.LeftButton)
@@ -210,6 +224,21 @@ def test_closing_one_leaves_the_other_whole(compared, window, qtbot):
     choose(window, qtbot, "new.onnx as saved")
     assert window.workspace.comparing.result.differences == []
     assert window.tab.beside.bar.state.text() == "No difference"
+
+
+def test_a_file_that_is_read_again_is_compared_again(compared, window, qtbot, files):
+    old, new = compared
+    document = builders.document(LONG)
+    with document.edit("Edit") as edit:
+        nodes.change_operator(edit, builders.node(document, "last"), "Abs")
+    save(document.model, files[0])
+    window.files.reload(old)
+    qtbot.waitUntil(lambda: window.tabs()[0] is not old, timeout=20_000)
+    fresh = window.tabs()[0]
+    qtbot.waitUntil(lambda: (c := fresh.workspace.comparing) is not None and c.result is not None, timeout=20_000)
+    settled(window, qtbot)
+    assert fresh.beside is new.beside
+    assert kinds(fresh)["~"] == {"relu_4", "sin", "last"}
 
 
 def test_a_body_is_shown_on_both_sides_and_its_owner_is_marked(window, qtbot, tmp_path):

@@ -119,7 +119,7 @@ class DifferencesPanel(Panel):
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(self.table)
-        self.setFocusProxy(self.table)
+        self.entry = self.table
         workspace.comparing_changed.connect(self._follow)
         self._follow()
 
@@ -157,7 +157,7 @@ class DifferencesPanel(Panel):
         button.setAutoRaise(True)
         button.setToolTip(f"Show what is {kind}")
         button.setAccessibleName(f"Show what is {kind}")
-        button.toggled.connect(lambda _on: self._show())
+        button.toggled.connect(lambda on: self._hide(kind, hidden=not on))
         row.addWidget(button)
         return button
 
@@ -178,15 +178,21 @@ class DifferencesPanel(Panel):
         result = comparing.result if comparing is not None else None
         differences = result.differences if result is not None else []
         for kind, button in self.filters.items():
+            with QSignalBlocker(button):
+                button.setChecked(comparing is None or kind not in comparing.hidden)
             count = sum(d.kind == kind for d in differences)
             button.setText(f"{SIGNS[kind]} {count_text(count)}")
             button.setVisible(bool(count))
-        shown = [d for d in differences if self.filters[d.kind].isChecked()]
+        shown = comparing.shown if comparing is not None else []
         titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("Before", "After")
         self.model.set(shown, titles)
         self.summary.setText(self._summary(differences))
         self.end_button.setVisible(comparing is not None)
         self._update_buttons()
+
+    def _hide(self, kind: str, *, hidden: bool) -> None:
+        if self._comparing is not None:
+            self._comparing.hide(kind, hidden=hidden)
 
     def _summary(self, differences: list[Difference]) -> str:
         comparing = self._comparing
