@@ -62,7 +62,9 @@ class Reorder:
             place = index.row() - self._range().start
             to = gap if gap <= place else gap - 1
             if to != place:
+                outer, first = self._tree.rows.path(index.parent()), self._range().start
                 self._tree.run(RowAction("Move", partial(row.move, to)))
+                self._tree.go_to(outer, first + to)
         return was
 
     def cancel(self) -> None:

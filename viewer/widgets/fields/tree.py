@@ -96,15 +96,23 @@ class RowTree(QTreeView):
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these, keeping what is current, expanded and being edited."""
-        before, column = self.rows.path(self.currentIndex()), max(0, self.currentIndex().column())
+        current = self.currentIndex()
+        before, position, column = self.rows.path(current), current.row(), max(0, current.column())
         self._updating = True
         self.rows.set_rows(rows)
         self._expand(QModelIndex())
         self._updating = False
         if not before or self.rows.path(self.currentIndex()) != before:
             same = self.rows.find(*before)
-            self._set_current(same.siblingAtColumn(column) if same.isValid() else self.rows.index(0, 1))
+            self._set_current(same.siblingAtColumn(column) if same.isValid() else self._near(before, position, column))
         self._on_current()
+
+    def _near(self, path: tuple[str, ...], position: int, column: int) -> QModelIndex:
+        """Where a row of this path was that has another name now, or is gone."""
+        parent = self.rows.find(*path[:-1]).siblingAtColumn(0)
+        if not path or (len(path) > 1 and not parent.isValid()):
+            return self.rows.index(0, 1)
+        return self.rows.index(max(0, min(position, self.rows.rowCount(parent) - 1)), column, parent)
 
     def _expand(self, parent: QModelIndex) -> None:
         for position in range(self.rows.rowCount(parent)):
@@ -237,13 +245,25 @@ class RowTree(QTreeView):
         while row is not None:
             for action in row.actions:
                 if action.id == action_id:
-                    self.run(action)
+                    self._run_at(index, action)
                     return True
             if action_id != "add":
                 return False
             index = index.siblingAtColumn(0).parent()
             row = self.rows.row(index)
         return False
+
+    def _run_at(self, index: QModelIndex, action: RowAction) -> None:
+        """Do what a row offers; stay with a row that moves by it, to move it on."""
+        outer, place = self.rows.path(index.parent()), index.row()
+        self.run(action)
+        if action.enabled and action.id in ("up", "down"):
+            self.go_to(outer, place + (1 if action.id == "down" else -1))
+
+    def go_to(self, outer: tuple[str, ...], place: int) -> None:
+        """Make the row at a place among those under a path current."""
+        parent = self.rows.find(*outer).siblingAtColumn(0)
+        self._set_current(self.rows.index(place, max(0, self.currentIndex().column()), parent))
 
     def _set_current(self, index: QModelIndex) -> None:
         self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
@@ -332,7 +352,7 @@ class RowTree(QTreeView):
         index = self.indexAt(event.position().toPoint())
         action = self._button_at(event.position().toPoint())
         if action is not None:
-            self.run(action)
+            self._run_at(index, action)
         elif index.isValid() and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self._run_of(index, "go")
 

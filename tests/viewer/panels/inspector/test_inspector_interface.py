@@ -253,3 +253,23 @@ def test_the_graphs_of_a_training_step_come_and_go(qtbot, panel, workspace):
     assert workspace.graph is workspace.model.graph
     workspace.document.undo()
     assert training.algorithm is not None
+
+
+def test_the_keyboard_stays_with_a_row_that_is_moved_or_renamed(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    workspace.selection.set([graph])
+    for text in ("a", "b"):
+        write(qtbot, panel, "inputs", "+", text=text)
+    panel.activate()
+    panel.tree._set_current(index(panel, "inputs", "input 3 b"))
+    for _ in range(3):
+        qtbot.keyClick(panel.tree, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert [v.name for v in graph.inputs] == ["b", "x", "flag", "a"]
+    press(qtbot, panel, "inputs", "input 0 b", title="Move down")
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 1 b")
+    write(qtbot, panel, "inputs", "input 1 b", text="bee", column=0)
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 1 bee")
+    drag(qtbot, panel, ("inputs", "input 1 bee"), ("inputs", "input 3 a"), below=True)
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 3 bee")
+    press(qtbot, panel, "inputs", "input 3 bee", title="Remove input")
+    assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "+")
