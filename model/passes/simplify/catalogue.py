@@ -11,6 +11,7 @@ from model.passes.simplify import (
     fusions_gemm,
     fusions_layout,
     shapes,
+    unrolling,
 )
 from model.passes.simplify.framework import Pass
 
@@ -19,6 +20,7 @@ PASSES: tuple[Pass, ...] = (
     eliminations.DEADEND,
     constants.EXTRACT,
     *control_flow.PASSES,
+    *unrolling.PASSES,
     *eliminations.PASSES,
     shapes.KNOWN_VALUES,
     shapes.SYMBOLIC_SHAPES,

@@ -42,7 +42,8 @@ class Pass:
     """One kind of simplification, by the name people know.
 
     `find` yields matches in the model as it is at that moment; whoever iterates may apply each before asking for
-    the next. No match makes more nodes than it removes. `is_default` says whether it runs unless told.
+    the next. No match makes more nodes than it removes, but for passes that say `may_grow`; these run only when asked
+    for. `is_default` says whether a pass runs unless told.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Pass:
     doc: str
     find: Callable[[Context], Iterator[Match]]
     is_default: bool = True
+    may_grow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

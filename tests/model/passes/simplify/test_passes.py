@@ -133,6 +133,28 @@ CASES = [
         {"Relu": 1},
     ),
     (
+        "eliminate_loop_with_const_trip_count",  # two turns of what is one node beside counting
+        text(
+            "y = Loop(n, , x, zero) <body = b (int64 i, bool k, float[2] v, int64 s) => (bool o, float[2] w, int64 t)"
+            " { t = Add(s, i) o = Less(t, nine) w = Relu(v) }>",
+            "(float[2] x) => (float[2] y)",
+            "int64 n = {2}, int64 zero = {0}, int64 nine = {9}",
+        ).replace("y = Loop", "y, last = Loop"),
+        {"Relu": 2},
+    ),
+    (
+        "unroll_loop_with_const_trip_count",  # the condition ends it after three turns
+        text(
+            "y, all = Loop(, yes, x, zero)"
+            " <body = b (int64 i, bool k, float[2] v, int64 s) => (bool o, float[2] w, int64 t, float[2] u)"
+            " { t = Add(s, one) o = Less(t, three) c = Cast <to = 1> (t) w = Mul(v, c) u = Neg(w) }>"
+            " z = Identity(all)",
+            "(float[2] x) => (float[2] y, float[3, 2] z)",
+            "bool yes = {1}, int64 zero = {0}, int64 one = {1}, int64 three = {3}",
+        ).replace("y, all = Loop", "y, last, all = Loop"),
+        {"Mul": 3, "Neg": 3, "Unsqueeze": 3, "Concat": 1, "Identity": 1},
+    ),
+    (
         "fuse_consecutive_transposes",
         text("a = Transpose <perm = [0,2,3,1]> (x) b = Transpose <perm = [0,3,1,2]> (a) y = Relu(b)"),
         {"Relu": 1},

@@ -257,3 +257,36 @@ def test_folded_numbers_are_those_of_the_executor() -> None:
     assert constant is not None
     expected = np.exp([1.0, 2.0]) / np.exp([1.0, 2.0]).sum()
     np.testing.assert_allclose(constant.numpy(), expected, rtol=1e-6)  # type: ignore[union-attr]  # it is dense
+
+
+def test_a_loop_without_a_condition_that_says_to_stop_stays() -> None:
+    given = graph(
+        "y = Loop(n, , x) <body = b (int64 i, bool k, float[2] v) => (bool o, float[2] w)"
+        " { o = Less(i, i) w = Relu(v) }>",
+        "(float[2] x) => (float[2] y)",
+        "int64 n = {2}",
+    )
+    document, _ = simplified(given)
+    assert left(document)["Loop"] == 1
+
+
+def test_a_loop_whose_turns_would_be_more_nodes_stays() -> None:
+    given = graph(
+        "y = Loop(n, , x) <body = b (int64 i, bool k, float[2] v) => (bool o, float[2] w)"
+        " { o = Identity(k) a = Relu(v) b = Neg(a) w = Abs(b) }>",
+        "(float[2] x) => (float[2] y)",
+        "int64 n = {3}",
+    )
+    document, _ = simplified(given)
+    assert left(document)["Loop"] == 1
+
+
+def test_a_loop_whose_end_depends_on_data_stays() -> None:
+    given = graph(
+        "y = Loop(, go, x) <body = b (int64 i, bool k, float v) => (bool o, float w)"
+        " { w = Add(v, v) o = Less(w, ten) }>",
+        "(float x) => (float y)",
+        "bool go = {1}, float ten = {10.0}",
+    )
+    document, _ = simplified(given)
+    assert left(document)["Loop"] == 1
