@@ -48,11 +48,18 @@ class Kernel:
 _kernels: dict[tuple[str, str], list[Kernel]] = {}
 
 
-def kernel(op_type: str, *, since: int, domain: str = "") -> Callable[[F], F]:
-    """Register a function as the kernel of an operator from opset `since` on, up to the next one registered."""
+def kernel(
+    op_type: str, *, since: int, domain: str = "", without: Sequence[str] = (), defaults: dict[str, Any] | None = None
+) -> Callable[[F], F]:
+    """Register a function as the kernel of an operator from opset `since` on, up to the next one registered.
+
+    One function may serve several versions: `without` names its optional last inputs and its attributes that this
+    version does not have, `defaults` the attributes whose default is another there and means the same.
+    """
 
     def register(function: F) -> F:
-        entry = _describe(function, op_type, domain, since)
+        entry = _describe(function, op_type, domain, since, frozenset(without))
+        entry.attributes.update(defaults or {})
         versions = _kernels.setdefault((domain, op_type), [])
         if any(v.since == since for v in versions):
             msg = f"kernel {entry} is registered twice"
@@ -99,8 +106,12 @@ def all_kernels() -> Iterator[Kernel]:
         yield from _kernels[key]
 
 
-def _describe(function: KernelFunction, op_type: str, domain: str, since: int) -> Kernel:
-    parameters: Sequence[inspect.Parameter] = list(inspect.signature(function).parameters.values())
+def _describe(function: KernelFunction, op_type: str, domain: str, since: int, without: frozenset[str]) -> Kernel:
+    signature = inspect.signature(function).parameters
+    if unknown := without - set(signature):
+        msg = f"{function.__name__} has no parameter {', '.join(sorted(unknown))} that {op_type}-{since} could lack"
+        raise ValueError(msg)
+    parameters: Sequence[inspect.Parameter] = [p for p in signature.values() if p.name not in without]
     takes_context = bool(parameters) and parameters[0].name == "ctx"
     if takes_context:
         parameters = parameters[1:]

@@ -31,6 +31,7 @@ def fused_product(a: Array, b: Array, alpha: float, transposes: Sequence[int]) -
     return np.asarray(y) if alpha == 1 else narrow(np.asarray(widen(y) * np.float32(alpha)), a.dtype)
 
 
+@kernel("TransposeMatMul", since=1, domain=MICROSOFT, without=("transBatchA", "transBatchB"))
 @kernel("FusedMatMul", since=1, domain=MICROSOFT)
 def fused_matmul_1(
     a: Array,
@@ -44,19 +45,6 @@ def fused_matmul_1(
 ) -> Array:
     """alpha · A' · B', where the factors may be transposed, or have their rows before the batch."""
     return fused_product(a, b, alpha, (transA, transB, transBatchA, transBatchB))
-
-
-@kernel("TransposeMatMul", since=1, domain=MICROSOFT)
-def transpose_matmul_1(
-    a: Array,
-    b: Array,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
-) -> Array:
-    """The older name of FusedMatMul."""
-    return fused_product(a, b, alpha, (transA, transB, 0, 0))
 
 
 @kernel("FusedMatMulActivation", since=1, domain=MICROSOFT)
@@ -126,26 +114,7 @@ def fused_conv_1(
     return activate(plus(y, z), activation, *(activation_params or ()))
 
 
-@kernel("NhwcConv", since=1, domain=MICROSOFT)
-def nhwc_conv_1(
-    x: Array,
-    w: Array,
-    b: Array | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Ints = None,
-    group: int = 1,
-    kernel_shape: Ints = None,
-    pads: Ints = None,
-    strides: Ints = None,
-) -> Array:
-    """Conv of (N, H, W, C); the weights are laid out as in Conv."""
-    return nhwc_fused_conv_1(
-        x, w, b, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
-        strides=strides,
-    )  # fmt: skip
-
-
+@kernel("NhwcConv", since=1, domain=MICROSOFT, without=("activation", "activation_params", "z"))
 @kernel("NhwcFusedConv", since=1, domain=MICROSOFT)
 def nhwc_fused_conv_1(
     x: Array,
@@ -162,7 +131,7 @@ def nhwc_fused_conv_1(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Array:
-    """FusedConv of (N, H, W, C)."""
+    """FusedConv of (N, H, W, C); the weights are laid out as in Conv."""
     y = fused_conv_1(
         np.ascontiguousarray(channels_first(x)), w, b, None if z is None else channels_first(z), activation=activation,
         activation_params=activation_params, auto_pad=auto_pad, dilations=dilations, group=group,

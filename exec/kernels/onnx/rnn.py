@@ -147,51 +147,9 @@ def _lengths(sequence_lens: Array | None, steps: int, batch: int) -> Array | Non
 # RNN
 
 
-@kernel("RNN", since=1)
-def rnn_1(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    *,
-    activation_alpha: tuple[float, ...] | None = None,
-    activation_beta: tuple[float, ...] | None = None,
-    activations: tuple[str, ...] = ("Tanh", "Tanh"),
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    output_sequence: int = 0,
-) -> tuple[Array, Array]:
-    """H = f(X W^T + H R^T + biases) for every step; all H and the last. Y is given whatever output_sequence says."""
-    del output_sequence
-    options = _Options("RNN", direction, activations, activation_alpha, activation_beta, clip, hidden_size)
-    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
-
-
-@kernel("RNN", since=7)
-def rnn_7(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    *,
-    activation_alpha: tuple[float, ...] | None = None,
-    activation_beta: tuple[float, ...] | None = None,
-    activations: tuple[str, ...] = ("Tanh", "Tanh"),
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-) -> tuple[Array, Array]:
-    """As before."""
-    options = _Options("RNN", direction, activations, activation_alpha, activation_beta, clip, hidden_size)
-    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
-
-
-@kernel("RNN", since=14)
+@kernel("RNN", since=1, without=("layout",))
+@kernel("RNN", since=7, without=("layout", "output_sequence"))
+@kernel("RNN", since=14, without=("output_sequence",))
 def rnn_14(
     x: Array,
     w: Array,
@@ -207,8 +165,10 @@ def rnn_14(
     direction: str = "forward",
     hidden_size: int | None = None,
     layout: int = 0,
+    output_sequence: int = 0,
 ) -> tuple[Array, Array]:
-    """As before; with layout 1 the batch comes first."""
+    """H = f(X W^T + H R^T + biases) for every step; all H and the last. With layout 1 the batch comes first."""
+    del output_sequence  # Y is given whatever it says
     options = _Options("RNN", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout)
     return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
 
@@ -216,82 +176,10 @@ def rnn_14(
 # GRU
 
 
-@kernel("GRU", since=1)
-def gru_1(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    *,
-    activation_alpha: tuple[float, ...] | None = None,
-    activation_beta: tuple[float, ...] | None = None,
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "foward",
-    hidden_size: int | None = None,
-    output_sequence: int = 0,
-) -> tuple[Array, Array]:
-    """Gated recurrent units: gates z and r, candidate h; all H and the last."""
-    del output_sequence
-    options = _Options("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size)
-    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
-
-
-@kernel("GRU", since=3)
-def gru_3(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    *,
-    activation_alpha: tuple[float, ...] | None = None,
-    activation_beta: tuple[float, ...] | None = None,
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    linear_before_reset: int = 0,
-    output_sequence: int = 0,
-) -> tuple[Array, Array]:
-    """As before; linear_before_reset multiplies by r after the product with Rh instead of before."""
-    del output_sequence
-    options = _Options(
-        *("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
-        linear_before_reset=bool(linear_before_reset),
-    )
-    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
-
-
-@kernel("GRU", since=7)
-def gru_7(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    *,
-    activation_alpha: tuple[float, ...] | None = None,
-    activation_beta: tuple[float, ...] | None = None,
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    linear_before_reset: int = 0,
-) -> tuple[Array, Array]:
-    """As before."""
-    options = _Options(
-        *("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
-        linear_before_reset=bool(linear_before_reset),
-    )
-    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
-
-
-@kernel("GRU", since=14)
+@kernel("GRU", since=1, without=("layout", "linear_before_reset"), defaults={"direction": "foward"})
+@kernel("GRU", since=3, without=("layout",))
+@kernel("GRU", since=7, without=("layout", "output_sequence"))
+@kernel("GRU", since=14, without=("output_sequence",))
 def gru_14(
     x: Array,
     w: Array,
@@ -308,8 +196,13 @@ def gru_14(
     hidden_size: int | None = None,
     layout: int = 0,
     linear_before_reset: int = 0,
+    output_sequence: int = 0,
 ) -> tuple[Array, Array]:
-    """As before; with layout 1 the batch comes first."""
+    """Gated recurrent units: gates z and r, candidate h; all H and the last. With layout 1 the batch comes first.
+
+    linear_before_reset multiplies by r after the product with Rh instead of before.
+    """
+    del output_sequence
     options = _Options(
         *("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout),
         linear_before_reset=bool(linear_before_reset),
@@ -320,63 +213,9 @@ def gru_14(
 # LSTM
 
 
-@kernel("LSTM", since=1)
-def lstm_1(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    initial_c: Array | None = None,
-    p: Array | None = None,
-    *,
-    activation_alpha: tuple[float, ...] | None = None,
-    activation_beta: tuple[float, ...] | None = None,
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    input_forget: int = 0,
-    output_sequence: int = 0,
-) -> tuple[Array, Array, Array | None]:
-    """Long short-term memory: gates i, o, f and cell c, with optional peepholes; all H, the last H and C."""
-    del output_sequence
-    options = _Options(
-        *("LSTM", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
-        input_forget=bool(input_forget),
-    )
-    return _run(options, _cells(options, w, r, b, p), x, sequence_lens, initial_h, initial_c)
-
-
-@kernel("LSTM", since=7)
-def lstm_7(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    initial_c: Array | None = None,
-    p: Array | None = None,
-    *,
-    activation_alpha: tuple[float, ...] | None = None,
-    activation_beta: tuple[float, ...] | None = None,
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    input_forget: int = 0,
-) -> tuple[Array, Array, Array | None]:
-    """As before."""
-    options = _Options(
-        *("LSTM", direction, activations, activation_alpha, activation_beta, clip, hidden_size),
-        input_forget=bool(input_forget),
-    )
-    return _run(options, _cells(options, w, r, b, p), x, sequence_lens, initial_h, initial_c)
-
-
-@kernel("LSTM", since=14)
+@kernel("LSTM", since=1, without=("layout",))
+@kernel("LSTM", since=7, without=("layout", "output_sequence"))
+@kernel("LSTM", since=14, without=("output_sequence",))
 def lstm_14(
     x: Array,
     w: Array,
@@ -395,8 +234,13 @@ def lstm_14(
     hidden_size: int | None = None,
     input_forget: int = 0,
     layout: int = 0,
+    output_sequence: int = 0,
 ) -> tuple[Array, Array, Array | None]:
-    """As before; with layout 1 the batch comes first."""
+    """Long short-term memory: gates i, o, f and cell c, with optional peepholes; all H, the last H and C.
+
+    With layout 1 the batch comes first.
+    """
+    del output_sequence
     options = _Options(
         *("LSTM", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout),
         input_forget=bool(input_forget),
@@ -407,19 +251,19 @@ def lstm_14(
 # Constant weights are packed once
 
 
-@prepares(rnn_1, rnn_7, rnn_14)
+@prepares(rnn_14)
 def prepare_rnn(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
     """Pack constant weights of an RNN."""
     return _prepare("RNN", constants, attributes)
 
 
-@prepares(gru_1, gru_3, gru_7, gru_14)
+@prepares(gru_14)
 def prepare_gru(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
     """Pack constant weights of a GRU."""
     return _prepare("GRU", constants, attributes)
 
 
-@prepares(lstm_1, lstm_7, lstm_14)
+@prepares(lstm_14)
 def prepare_lstm(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
     """Pack constant weights of an LSTM."""
     return _prepare("LSTM", constants, attributes)

@@ -130,32 +130,16 @@ def _finished(
     return run
 
 
-@kernel("TreeEnsembleRegressor", since=1, domain=ML)
-def tree_ensemble_regressor_1(
-    x: Array,
-    *,
-    aggregate_function: str = "SUM",
-    base_values: Floats = None,
-    n_targets: int | None = None,
-    nodes_falsenodeids: Ints = None,
-    nodes_featureids: Ints = None,
-    nodes_hitrates: Floats = None,
-    nodes_missing_value_tracks_true: Ints = None,
-    nodes_modes: Sequence[str] | None = None,
-    nodes_nodeids: Ints = None,
-    nodes_treeids: Ints = None,
-    nodes_truenodeids: Ints = None,
-    nodes_values: Floats = None,
-    post_transform: str = "NONE",
-    target_ids: Ints = None,
-    target_nodeids: Ints = None,
-    target_treeids: Ints = None,
-    target_weights: Floats = None,
-) -> Array:
-    """Regression scores [N, targets], float32."""
-    return _regressor(locals())(x)
+#: What version 3 takes as tensors too.
+_REGRESSOR_TENSORS = (
+    "base_values_as_tensor",
+    "nodes_hitrates_as_tensor",
+    "nodes_values_as_tensor",
+    "target_weights_as_tensor",
+)
 
 
+@kernel("TreeEnsembleRegressor", since=1, domain=ML, without=_REGRESSOR_TENSORS)
 @kernel("TreeEnsembleRegressor", since=3, domain=ML)
 def tree_ensemble_regressor_3(
     x: Array,
@@ -182,7 +166,7 @@ def tree_ensemble_regressor_3(
     target_weights: Floats = None,
     target_weights_as_tensor: Array | None = None,
 ) -> Array:
-    """With the thresholds, weights and base values as tensors, which may be double."""
+    """Regression scores [N, targets], float32; thresholds, weights and base values may be double as tensors."""
     return _regressor(locals())(x)
 
 
@@ -233,32 +217,16 @@ def _two_classes(
     return labels[chosen], two_columns(single, "probability" if positive else "margin", post_transform)
 
 
-@kernel("TreeEnsembleClassifier", since=1, domain=ML)
-def tree_ensemble_classifier_1(
-    x: Array,
-    *,
-    base_values: Floats = None,
-    class_ids: Ints = None,
-    class_nodeids: Ints = None,
-    class_treeids: Ints = None,
-    class_weights: Floats = None,
-    classlabels_int64s: Ints = None,
-    classlabels_strings: Sequence[str] | None = None,
-    nodes_falsenodeids: Ints = None,
-    nodes_featureids: Ints = None,
-    nodes_hitrates: Floats = None,
-    nodes_missing_value_tracks_true: Ints = None,
-    nodes_modes: Sequence[str] | None = None,
-    nodes_nodeids: Ints = None,
-    nodes_treeids: Ints = None,
-    nodes_truenodeids: Ints = None,
-    nodes_values: Floats = None,
-    post_transform: str = "NONE",
-) -> tuple[Array, Array]:
-    """The label of each row and the scores of all classes, float32."""
-    return _classifier(locals())(x)
+#: What version 3 takes as tensors too.
+_CLASSIFIER_TENSORS = (
+    "base_values_as_tensor",
+    "class_weights_as_tensor",
+    "nodes_hitrates_as_tensor",
+    "nodes_values_as_tensor",
+)
 
 
+@kernel("TreeEnsembleClassifier", since=1, domain=ML, without=_CLASSIFIER_TENSORS)
 @kernel("TreeEnsembleClassifier", since=3, domain=ML)
 def tree_ensemble_classifier_3(
     x: Array,
@@ -285,7 +253,10 @@ def tree_ensemble_classifier_3(
     nodes_values_as_tensor: Array | None = None,
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
-    """With the thresholds, weights and base values as tensors, which may be double."""
+    """The label of each row and the scores of all classes, float32.
+
+    Thresholds, weights and base values may be double as tensors.
+    """
     return _classifier(locals())(x)
 
 
@@ -418,13 +389,13 @@ def _complete(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, 
     return {p.name: p.default for p in inspect.signature(function).parameters.values()} | given
 
 
-@prepares(tree_ensemble_regressor_1, tree_ensemble_regressor_3)
+@prepares(tree_ensemble_regressor_3)
 def prepare_regressor(_constants: Sequence[Array | None], **attributes: Any) -> Callable[[Array], Array]:
     """Compile the trees once."""
     return _regressor(_complete(tree_ensemble_regressor_3, attributes))
 
 
-@prepares(tree_ensemble_classifier_1, tree_ensemble_classifier_3)
+@prepares(tree_ensemble_classifier_3)
 def prepare_classifier(_constants: Sequence[Array | None], **attributes: Any) -> Callable[[Array], tuple[Array, Array]]:
     """Compile the trees once."""
     return _classifier(_complete(tree_ensemble_classifier_3, attributes))

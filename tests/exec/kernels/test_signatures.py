@@ -11,7 +11,7 @@ from onnx import AttributeProto, helper
 from onnx.defs import OpSchema
 
 from exec.kernels import load
-from exec.kernels.registry import REQUIRED, Kernel, all_kernels, find
+from exec.kernels.registry import REQUIRED, Kernel, all_kernels, find, kernel
 
 load()
 
@@ -96,3 +96,12 @@ def test_versions_registered_are_versions_of_the_specification() -> None:
     domains = {domain for domain, _, _ in known}
     wrong = [str(k) for k in all_kernels() if k.domain in domains and (k.domain, k.op_type, k.since) not in known]
     assert not wrong
+
+
+def test_a_version_can_only_lack_what_the_function_has() -> None:
+    def function(x: Any, *, there: int = 0) -> Any:
+        return x, there
+
+    with pytest.raises(ValueError, match="has no parameter missing"):
+        kernel("Nothing", since=1, without=("missing",))(function)
+    assert "Nothing" not in {k.op_type for k in all_kernels()}

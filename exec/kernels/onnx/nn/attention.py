@@ -36,53 +36,8 @@ class _Rules:
     right_window: int = -1
 
 
-@kernel("Attention", since=23)
-def attention_23(
-    ctx: Context,
-    q: Array,
-    k: Array,
-    v: Array,
-    attn_mask: Array | None = None,
-    past_key: Array | None = None,
-    past_value: Array | None = None,
-    *,
-    is_causal: int = 0,
-    kv_num_heads: int | None = None,
-    q_num_heads: int | None = None,
-    qk_matmul_output_mode: int = 0,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    softmax_precision: int | None = None,
-) -> tuple[Array | None, ...]:
-    """Scaled dot-product attention over (N, heads, L, size) or (N, L, heads × size), with a cache."""
-    rules = _Rules(*(scale, softcap, is_causal, qk_matmul_output_mode, softmax_precision, q_num_heads, kv_num_heads))
-    return _attention(ctx, q, k, v, attn_mask, past_key, past_value, None, rules)
-
-
-@kernel("Attention", since=24)
-def attention_24(
-    ctx: Context,
-    q: Array,
-    k: Array,
-    v: Array,
-    attn_mask: Array | None = None,
-    past_key: Array | None = None,
-    past_value: Array | None = None,
-    nonpad_kv_seqlen: Array | None = None,
-    *,
-    is_causal: int = 0,
-    kv_num_heads: int | None = None,
-    q_num_heads: int | None = None,
-    qk_matmul_output_mode: int = 0,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    softmax_precision: int | None = None,
-) -> tuple[Array | None, ...]:
-    """As before; `nonpad_kv_seqlen` says how many keys of an outer cache are filled, and masks may be shorter."""
-    rules = _Rules(*(scale, softcap, is_causal, qk_matmul_output_mode, softmax_precision, q_num_heads, kv_num_heads))
-    return _attention(ctx, q, k, v, attn_mask, past_key, past_value, nonpad_kv_seqlen, rules)
-
-
+@kernel("Attention", since=23, without=("nonpad_kv_seqlen", "left_window_size", "right_window_size"))
+@kernel("Attention", since=24, without=("left_window_size", "right_window_size"))
 @kernel("Attention", since=25)
 def attention_25(
     ctx: Context,
@@ -104,7 +59,11 @@ def attention_25(
     softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> tuple[Array | None, ...]:
-    """As before with a window of keys around each query."""
+    """Scaled dot-product attention over (N, heads, L, size) or (N, L, heads × size), with a cache.
+
+    `nonpad_kv_seqlen` says how many keys of an outer cache are filled, and masks may be shorter; the sizes of a
+    window limit the keys around each query.
+    """
     rules = _Rules(
         *(scale, softcap, is_causal, qk_matmul_output_mode, softmax_precision, q_num_heads, kv_num_heads),
         left_window_size,

@@ -36,21 +36,7 @@ def max_pool_1(
     return _max_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0))
 
 
-@kernel("MaxPool", since=8)
-def max_pool_8(
-    ctx: Context,
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    kernel_shape: tuple[int, ...],
-    pads: tuple[int, ...] | None = None,
-    storage_order: int = 0,
-    strides: tuple[int, ...] | None = None,
-) -> tuple[Array, Array | None]:
-    """As before, and where each maximum was found."""
-    return _max_pool_with_indices(ctx, x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), storage_order)
-
-
+@kernel("MaxPool", since=8, without=("ceil_mode", "dilations"))
 @kernel("MaxPool", since=10)
 def max_pool_10(
     ctx: Context,
@@ -64,55 +50,14 @@ def max_pool_10(
     storage_order: int = 0,
     strides: tuple[int, ...] | None = None,
 ) -> tuple[Array, Array | None]:
-    """As before, with dilations and ceil_mode."""
+    """As before, and where each maximum was found; from opset 10 on with dilations and ceil_mode."""
     view = _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     return _max_pool_with_indices(ctx, x, view, storage_order)
 
 
-@kernel("AveragePool", since=1)
-def average_pool_1(
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    kernel_shape: tuple[int, ...],
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> Array:
-    """The mean of each window over (N, C, spatial…); padding does not count."""
-    return _average_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), 0)
-
-
-@kernel("AveragePool", since=7)
-def average_pool_7(
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    count_include_pad: int = 0,
-    kernel_shape: tuple[int, ...],
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> Array:
-    """As before, with a choice whether padding counts as zeros."""
-    view = _window(x, kernel_shape, strides, None, pads, auto_pad, 0)
-    return _average_pool(x, view, count_include_pad)
-
-
-@kernel("AveragePool", since=10)
-def average_pool_10(
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    kernel_shape: tuple[int, ...],
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> Array:
-    """As before, with ceil_mode; what a window covers beyond the declared padding never counts."""
-    view = _window(x, kernel_shape, strides, None, pads, auto_pad, ceil_mode)
-    return _average_pool(x, view, count_include_pad)
-
-
+@kernel("AveragePool", since=1, without=("ceil_mode", "count_include_pad", "dilations"))
+@kernel("AveragePool", since=7, without=("ceil_mode", "dilations"))
+@kernel("AveragePool", since=10, without=("dilations",))
 @kernel("AveragePool", since=19)
 def average_pool_19(
     x: Array,
@@ -125,7 +70,10 @@ def average_pool_19(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """As before, with dilations."""
+    """The mean of each window over (N, C, spatial…); padding counts as zeros only with count_include_pad.
+
+    What a window covers beyond the declared padding never counts.
+    """
     view = _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     return _average_pool(x, view, count_include_pad)
 
@@ -147,20 +95,7 @@ def lp_pool_1(
     return _lp_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), p)
 
 
-@kernel("LpPool", since=2)
-def lp_pool_2(
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    kernel_shape: tuple[int, ...],
-    p: int = 2,
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> Array:
-    """As before with a whole number p."""
-    return _lp_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0), p)
-
-
+@kernel("LpPool", since=2, without=("ceil_mode", "dilations"))
 @kernel("LpPool", since=18)
 def lp_pool_18(
     x: Array,
@@ -173,7 +108,7 @@ def lp_pool_18(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """As before, with dilations and ceil_mode."""
+    """As before with a whole number p; from opset 18 on with dilations and ceil_mode."""
     return _lp_pool(x, _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode), p)
 
 
