@@ -171,7 +171,10 @@ class MergeDialog(QDialog):
             f"{plural(len(connected), 'input')} of it connected, {len(takers) - len(connected)} become inputs here.",
         ]
         if feeding:
-            lines.append(f"It feeds {plural(len(feeding), 'input')} here, which go.")
+            shown = ", ".join(display(name, 30) for name in [*feeding][:6])
+            lines.append(
+                f"Inputs here that it feeds, which are then no inputs: {shown}{' …' if len(feeding) > 6 else ''}."
+            )
         inner = set() if self.keep.isChecked() else {*feeding.values()}
         outputs = [v.name for v in part.outputs if v.name not in inner]
         if outputs:
