@@ -7,9 +7,11 @@ from model.passes.simplify import (
     control_flow,
     duplicates,
     eliminations,
+    fusions_activation,
     fusions_conv,
     fusions_gemm,
     fusions_layout,
+    fusions_norm,
     shapes,
     unrolling,
 )
@@ -31,6 +33,8 @@ PASSES: tuple[Pass, ...] = (
     *fusions_layout.PASSES,
     *fusions_conv.PASSES,
     *fusions_gemm.PASSES,
+    *fusions_activation.PASSES,
+    *fusions_norm.PASSES,
     constants.DUPLICATES,
     eliminations.UNUSED_INITIALIZER,
 )
