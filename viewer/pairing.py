@@ -43,7 +43,9 @@ class Comparing(QObject):
         self.result: Comparison | None = None
         self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
         self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is the one in view
+        self._about: dict[object, list[Difference]] = {}  # those shown, by the objects of either side
         self._following = False
+        self._choosing = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._endings: list[Callable[[], None]] = []
@@ -124,6 +126,10 @@ class Comparing(QObject):
         self.result = result
         before = set(self.chosen)
         self.chosen = tuple(d for d in self.shown if d in before)
+        self._about.clear()
+        for difference in self.shown:
+            for item in {difference.old, difference.new} - {None}:
+                self._about.setdefault(item, []).append(difference)
         self._colour()
         self.changed.emit()
         self.chosen_changed.emit()
@@ -154,11 +160,31 @@ class Comparing(QObject):
         chosen = tuple(differences)
         if chosen == self.chosen:
             return
-        self.chosen = chosen
-        self.chosen_changed.emit()
-        for workspace, item in ((self.old, chosen[-1].old), (self.new, chosen[-1].new)) if chosen else ():
-            if isinstance(item, (Node, Value, Graph, Function, Model)):
-                workspace.reveal(item)
+        self._set_chosen(chosen)
+        self._choosing = True
+        try:
+            for workspace, item in ((self.old, chosen[-1].old), (self.new, chosen[-1].new)) if chosen else ():
+                if isinstance(item, (Node, Value, Graph, Function, Model)):
+                    workspace.reveal(item)
+        finally:
+            self._choosing = False
+
+    def _set_chosen(self, chosen: tuple[Difference, ...]) -> None:
+        if chosen != self.chosen:
+            self.chosen = chosen
+            self.chosen_changed.emit()
+
+    def _choose_selected(self, workspace: Workspace) -> None:
+        """Choose what differs in the selected nodes and values, and in what nodes make and hold."""
+        found: dict[Difference, None] = {}
+        for item in workspace.selection.items:
+            near: list[object] = [item]
+            if isinstance(item, Node):
+                near += item.outputs
+                near += [v for v in item.inputs if v is not None and v.initializer is not None]
+            for thing in near:
+                found.update(dict.fromkeys(self._about.get(thing, ())))
+        self._set_chosen(tuple(found))
 
     def step(self, by: int) -> None:
         """Go to the next difference (1) or the one before (−1); round at the ends."""
@@ -203,6 +229,8 @@ class Comparing(QObject):
                 follower.reveal_all(found)
         finally:
             self._following = False
+        if not self._choosing:
+            self._choose_selected(leader)
 
 
 def _nodes_of(item: object) -> list[Node]:

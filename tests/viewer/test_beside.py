@@ -170,6 +170,20 @@ def test_going_through_and_copying_a_difference(compared, qtbot):
     assert builders.node(old.workspace.document, "sin").op_type == "Sin"
 
 
+def test_what_differs_in_a_selected_node_is_chosen_and_copied(compared, qtbot, window):
+    old, new = compared
+    comparing = new.workspace.comparing
+    old.workspace.selection.set([builders.node(old.workspace.document, "sin")])
+    assert [d.aspect for d in comparing.chosen] == ["operator"]
+    assert [d.aspect for d in window.docks.panel("differences").selected()] == ["operator"]
+    with qtbot.waitSignal(comparing.changed):
+        qtbot.mouseClick(new.beside.bar.to_right, Qt.MouseButton.LeftButton)
+    assert builders.node(new.workspace.document, "sin").op_type == "Sin"
+    new.workspace.selection.set([builders.node(new.workspace.document, "relu_7")])
+    assert comparing.chosen == ()
+    assert not new.beside.bar.to_right.isEnabled()
+
+
 def test_a_kind_that_is_hidden_is_gone_from_list_graph_and_steps(compared, window, qtbot):
     old, new = compared
     panel = window.docks.panel("differences")
