@@ -12,6 +12,7 @@ from viewer.canvas.layout.arrays import Index, Mask, Real, dense, rank_within, s
 from viewer.canvas.layout.inplace import InPlace
 from viewer.canvas.layout.placed import Graph, Placed
 from viewer.canvas.layout.request import Floats, Ints, Layout, LayoutRequest
+from viewer.canvas.layout.traces import Before
 from viewer.canvas.layout.window import Matching, Unfit, Window
 
 _FEW_CHANGES = 32  # new nodes and edges up to which working them in beats laying out anew
@@ -35,9 +36,10 @@ def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout
     if not len(request.sizes):
         return _empty()
     graph = _oriented(request)
+    before = None
     if previous is not None and isinstance(previous.state, _State):
-        graph.seed = _seed(graph, previous.state, _match_nodes(previous.state.request, request))
-    placed = compound.Nesting(graph, progress).solve()
+        before = _before(graph, previous.state, _match_nodes(previous.state.request, request))
+    placed = compound.Nesting(graph, progress, before).solve()
     progress.report(10, 10)
     return _finished(request, graph, placed, settle=True)
 
@@ -145,7 +147,6 @@ def _oriented(request: LayoutRequest) -> Graph:
         first=_mask(request.first, n),
         last=_mask(request.last, n),
         parent=parent,
-        seed=None,
         spacing=request.spacing,
         inset=(pad + header, pad, pad, pad) if turned else (pad, pad + header, pad, pad),
     )
@@ -217,15 +218,16 @@ def _match_ends(old: Graph, a: Index, b: Index) -> Index:
     return result
 
 
-def _seed(graph: Graph, state: _State, node: Index) -> Real:
-    """[N] keys along the ranks: where nodes were; new ones next to what they are joined to."""
+def _before(graph: Graph, state: _State, node: Index) -> Before:
+    """What the old layout says of the graph; new nodes are sought next to what they are joined to."""
     old = state.placed
     keys = np.where(node >= 0, (old.x + old.width / 2)[np.maximum(node, 0)], np.nan)
     for _ in range(3):
         for own, other in ((graph.source, graph.target), (graph.target, graph.source)):
             missing = np.isnan(keys[own]) & ~np.isnan(keys[other])
             keys[own[missing]] = keys[other[missing]]
-    return np.nan_to_num(keys, nan=0.0)
+    edge = _match_ends(state.graph, node[graph.source], node[graph.target])
+    return Before(old, node, edge, np.nan_to_num(keys, nan=0.0))
 
 
 def _empty() -> Layout:

@@ -15,6 +15,7 @@ from model.progress import Progress
 from viewer.canvas.layout import flat, packing, routes
 from viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
 from viewer.canvas.layout.placed import Graph, Placed
+from viewer.canvas.layout.traces import Before
 
 
 @dataclass(slots=True)
@@ -63,8 +64,8 @@ class _Border:
 class Nesting:
     """Solves one graph; used once."""
 
-    def __init__(self, graph: Graph, progress: Progress) -> None:
-        self.graph, self.progress = graph, progress
+    def __init__(self, graph: Graph, progress: Progress, before: Before | None = None) -> None:
+        self.graph, self.progress, self.before = graph, progress, before
         n = len(graph.width)
         self.depth = _depths(graph.parent)
         self.width, self.height = graph.width.copy(), graph.height.copy()
@@ -139,17 +140,29 @@ class Nesting:
             last=np.concatenate([graph.last[nodes], border.leaves]),
             border=np.concatenate([np.zeros(n, bool), np.ones(count, bool)]),
             ties=border.ties,
-            seed=self._seed(nodes, out, into, border),
+            before=None if self.before is None else self._level_before(self.before, nodes, across, out, into, border),
             spacing=graph.spacing,
         )
 
-    def _seed(self, nodes: Index, out: Index, into: Index, border: _Border) -> Real | None:
-        if self.graph.seed is None:
-            return None
-        points = np.zeros(len(border.home))
+    def _level_before(
+        self, before: Before, nodes: Index, across: Index, out: Index, into: Index, border: _Border
+    ) -> flat.Level:
+        """What the old layout says of a level; border points were where routes crossed the border."""
+        count = len(border.home)
+        edges = np.concatenate([out, into])
         inner = np.concatenate([self.head[out], self.tail[into]])
-        points[np.concatenate([border.out, border.into]) - len(nodes)] = self.graph.seed[inner]
-        return np.concatenate([self.graph.seed[nodes], points])
+        home = before.node[self.graph.parent[inner]]
+        old, leaves = before.placed, np.arange(len(edges)) < len(out)
+        y = old.y[home] + np.where(leaves, old.height[home], 0.0)
+        x = before.along(before.edge[edges], np.where(home >= 0, y, np.nan))
+        points = np.zeros(count)
+        points[np.concatenate([border.out, border.into]) - len(nodes)] = np.where(np.isnan(x), before.keys[inner], x)
+        return flat.Level(
+            before=before,
+            node=np.concatenate([before.node[nodes], np.full(count, -1)]),
+            edge=before.edge[np.concatenate([across, edges])],
+            keys=np.concatenate([before.keys[nodes], points]),
+        )
 
     def _adopt(
         self, level: int, nodes: Index, solution: flat.Solution, container: Index, problem: flat.Problem

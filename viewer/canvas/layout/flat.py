@@ -14,6 +14,7 @@ from model.progress import Progress
 from viewer.canvas.layout import coordinates, fans, lanes, layered, ordering, ranks, routes
 from viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, offsets, spans
 from viewer.canvas.layout.request import Spacing
+from viewer.canvas.layout.traces import Before
 
 _FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
 _WIDE = 2.2  # how many times wider than high a part may get before its ranks are folded
@@ -22,6 +23,16 @@ _NARROW = 4000.0  # px up to which no rank is folded
 _LOOP = 14.0  # px a self-loop swings out beside its node
 _ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
 _MOST_ROOM = 160.0  # px that a gap grows at most
+
+
+@dataclass(slots=True)
+class Level:
+    """What an old layout says of a level."""
+
+    before: Before
+    node: Index  # [N] old numbers, -1 for new nodes and border points
+    edge: Index  # [E] old numbers, -1 for new ones
+    keys: Real  # [N] where along the ranks the nodes were
 
 
 @dataclass(slots=True)
@@ -38,7 +49,7 @@ class Problem:
     last: Mask
     border: Mask  # [N] points on the border of a container: alone in the first or last rank, without extent
     ties: tuple[Index, Index]  # pairs of nodes that stay in one part without an edge
-    seed: Real | None  # [N] keys of a known order along the ranks
+    before: Level | None  # a known order along the ranks
     spacing: Spacing
 
 
@@ -94,8 +105,8 @@ def _ordered(
     source, target = unique.source, unique.target
     backwards = stacked[target] <= stacked[source]
     graph = layered.build(stacked, total, source, target, unique.value, ports, backwards, problem.first)
-    known = np.arange(len(stacked), dtype=np.float64) if problem.seed is None else problem.seed
-    order, crossings = ordering.arrange(graph, known, progress, keep=problem.seed is not None)
+    known = None if problem.before is None else _known_order(problem.before, unique, graph)
+    order, crossings = ordering.arrange(graph, progress, known)
     halves = fans.split(graph, order, source, target, unique.value) if crossings else None
     if halves is not None:
         two = layered.build(stacked, total, source, target, halves.line, ports, backwards, problem.first)
@@ -105,6 +116,28 @@ def _ordered(
             unique.value, unique.owner = halves.line, halves.owner
             return two, other
     return graph, order
+
+
+def _known_order(level: Level, unique: _Unique, graph: layered.Layered) -> Real:
+    """[V] keys along the ranks: where nodes were, and where the old routes of the lines through dummies ran."""
+    n = graph.nodes
+    edge_of = np.zeros(len(unique.source), np.int64)  # one of the level's for each without duplicates
+    edge_of[unique.of_edge[::-1]] = np.arange(len(unique.of_edge))[::-1]
+    farthest = np.zeros(len(unique.owner), np.int64)
+    by_reach = np.argsort(graph.trunk_count, kind="stable")
+    farthest[unique.value[by_reach]] = by_reach
+    edge = farthest[graph.dummy_trunk]
+    rank = graph.rank[n:]
+    source, target = unique.source[edge], unique.target[edge]
+    # a rank is where its nodes were; one that is all new lies below the source as far as it does now
+    known = np.flatnonzero(level.node >= 0)
+    row = np.full(graph.ranks, -1)
+    row[graph.rank[known]] = level.node[known]
+    below = level.before.heights(level.node[source], rank - graph.rank[source])
+    y = level.before.heights(row[rank], np.zeros(len(rank), np.int64))
+    x = level.before.along(level.edge[edge_of[edge]], np.where(np.isnan(y), below, y))
+    nearer = np.where(2 * rank < graph.rank[source] + graph.rank[target], source, target)
+    return np.concatenate([level.keys, np.where(np.isnan(x), level.keys[nearer], x)])
 
 
 class _Unique:

@@ -21,6 +21,7 @@ _STRETCHES = 2  # rounds of swapping whole stretches after each sweep
 _SMALL = 4000  # vertices up to which time is no matter
 _MEDIUM = 25_000  # vertices up to which it takes a fraction of a second anyway
 _LARGE = 40_000  # vertices up to which it stays well below a second
+_MENDINGS = 8  # rounds at most to mend an order that is known
 _PATIENCE = 3  # rounds without gain
 _SHARED = 4  # consumers that make a line worth leading outside
 _PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
@@ -304,16 +305,18 @@ def _side(v: int, own: Index, other: Index, own_port: Index, other_port: Index, 
     return _Side(offsets(own, v), other[by_own], other_port[by_own], own_port[by_own], weight[by_own].astype(float))
 
 
-def arrange(graph: Layered, nodes: Real, progress: Progress, keep: bool = False) -> tuple[Index, int]:
+def arrange(graph: Layered, progress: Progress, known: Real | None = None) -> tuple[Index, int]:
     """Vertices sorted by rank and place, with few crossings; and how many crossings these are.
 
-    `nodes` [N] are keys of an order to start from. `keep` only mends that order: what an earlier layout showed
-    stays recognisable. Otherwise several starts are tried for a moment and the best is pursued.
+    `known` [V] are keys of an order that is only mended: what an earlier layout showed stays recognisable. Otherwise
+    several starts are tried for a moment and the best is pursued.
     """
+    if known is not None:
+        run = _Run(Order(graph, known), progress)
+        run.mend()
+        return run.best, run.fewest
     few, many = (1, _SHARED - 1), (_SHARED, graph.vertices)
-    starts = [_first_order(graph, nodes, 1, 0)]
-    if not keep:
-        starts += [_first_order(graph, nodes, *consumers) for consumers in (many, few, (1, graph.vertices))]
+    starts = [_first_order(graph, *consumers) for consumers in ((1, 0), many, few, (1, graph.vertices))]
     trial, rounds = _efforts(graph)
     runs: list[_Run] = []
     for seed in starts:
@@ -360,6 +363,14 @@ class _Run:
         """Crossings of the best order."""
         return int(self.gaps.sum())
 
+    def mend(self) -> None:
+        """Exchange neighbours where that helps, singly and over several ranks; sweep where much is left to do."""
+        for _ in range(_MENDINGS):
+            self.order.exchange()
+            self.order.exchange_runs(self.order.crossings())
+            if not self.take(self.order.snapshot(), self.order.crossings_per_gap()):
+                break
+
     def improve(self, rounds: int, first_down: bool) -> None:
         """Go on until that many rounds are over or nothing was gained for a while."""
         order = self.order
@@ -402,12 +413,13 @@ class _Run:
         return True
 
 
-def _first_order(graph: Layered, nodes: Real, least: int, most: int) -> Real:
-    """[V] keys: the nodes' own; dummies have that of the node they come from.
+def _first_order(graph: Layered, least: int, most: int) -> Real:
+    """[V] keys: nodes in model order; dummies have the key of the node they come from.
 
     Lines with `least` to `most` consumers start at the right end instead: a mask or a time step that serves every
     block disturbs least on one side, the skips on the other, and no local exchange would bring them there.
     """
+    nodes = np.arange(graph.nodes, dtype=np.float64)
     dummies = len(graph.dummy_trunk)
     if not dummies:
         return nodes

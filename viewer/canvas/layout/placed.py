@@ -22,7 +22,6 @@ class Graph:
     first: Mask
     last: Mask
     parent: Index
-    seed: Real | None
     spacing: Spacing
     inset: tuple[float, float, float, float]  # left, top, right, bottom, inside containers
 
