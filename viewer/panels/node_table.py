@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPalette
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -66,6 +66,11 @@ class NodeTablePanel(Panel):
         self._listen()
         self._choose_first()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up with the selection."""
+        super().showEvent(event)
+        self._follow()
+
     def _table(self) -> QTableView:
         table = QTableView(self)
         table.setModel(self.model)
@@ -120,6 +125,7 @@ class NodeTablePanel(Panel):
         changes = self.workspace.changes
         changes.nodes_changed.connect(self._on_nodes)
         changes.structure_changed.connect(self._on_structure)
+        self.workspace.selection.changed.connect(self._follow)
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -203,6 +209,19 @@ class NodeTablePanel(Panel):
         self.set_button.setText(f"Set {plural(len(cells), 'cell')}" if cells else "Set")
         if self.table.hasFocus() and cells:
             self.workspace.reveal_all(self._selected_nodes())
+
+    def _follow(self) -> None:
+        """Show which rows are what was selected elsewhere."""
+        if not self.isVisible() or self.table.hasFocus():
+            return
+        chosen = {item for item in self.workspace.selection.items if isinstance(item, Node)}
+        if chosen == set(self._selected_nodes()):
+            return
+        self.table.selectionModel().clearSelection()
+        self._select(chosen)
+        first = next(iter(self.table.selectionModel().selectedIndexes()), None)
+        if first is not None:
+            self.table.scrollTo(first)
 
     def set_selected(self) -> None:
         """Write the text of the field into every selected cell, as one edit."""

@@ -160,3 +160,11 @@ def test_what_is_refused_stays_in_its_cell_until_esc(panel, desk, texts):
     assert panel.error.isVisible()
     desk.qtbot.keyClick(delegate.editor, Qt.Key.Key_Escape)
     assert texts() == before
+
+
+def test_rows_follow_what_is_selected_on_the_graph(panel, desk):
+    for name in ("b", "c"):
+        desk.select(desk.node(name))
+        assert [panel.model.nodes[i.row()].name for i in panel.table.selectionModel().selectedIndexes()] == [name]
+    desk.select(desk.node("r"))
+    assert panel.table.selectionModel().selectedIndexes() == []

@@ -8,7 +8,7 @@ from typing import Literal
 from model.document import Transaction
 from model.edits import functions, interface, properties
 from model.errors import ModelError
-from model.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
 from model.queries.scope import names_taken
 from model.typetext import parse_type
 from viewer.panels.inspector.common import (
@@ -70,7 +70,11 @@ def ports_section(workspace: Workspace, graph: Graph, side: Side) -> Row:
             len(ports), lambda i: _port_row(workspace, graph, side, ports, i), _add_port(workspace, graph, side)
         )
 
-    return section(f"{side}s", f"{side.capitalize()}s", len(ports), rows, common=False, expanded=len(ports) <= 60)
+    batch: tuple[RowAction, ...] = ()
+    if side == "input" and isinstance(graph.owner, Model):
+        batch = (RowAction("Set batch dimension…", lambda: workspace.trigger("graph.batch")),)
+    title = f"{side.capitalize()}s"
+    return section(f"{side}s", title, len(ports), rows, common=False, expanded=len(ports) <= 60, actions=batch)
 
 
 def _ports(graph: Graph, side: Side) -> tuple[Value, ...]:

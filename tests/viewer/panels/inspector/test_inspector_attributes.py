@@ -174,13 +174,19 @@ def test_a_body_is_gone_into(qtbot, panel, workspace):
     assert workspace.graph is branch.attributes["then_branch"].value
 
 
-def test_attributes_of_functions_are_referred_to(qtbot, workspace):
+@pytest.fixture
+def inside(qtbot, workspace):
+    """The panel at the node of a function that has an attribute."""
     function = workspace.model.functions[0]
     with workspace.document.edit("Signature") as edit:
         edit.do(SetField(function, "attributes", ("where",)))
-    node = function.body.nodes.first
     panel = shown(qtbot, workspace)
-    workspace.selection.set([node])
+    workspace.selection.set([function.body.nodes.first])
+    return panel, function.body.nodes.first
+
+
+def test_attributes_of_functions_are_referred_to(qtbot, inside):
+    panel, node = inside
     write(qtbot, panel, "attributes", "axis", text="0")
     choose(panel, "attributes", "axis", titles=["Take from function attribute", "where"])
     assert node.attributes["axis"].reference == "where"
@@ -262,13 +268,8 @@ def test_lists_of_tensors_and_graphs_grow_move_and_shrink(qtbot, panel, workspac
     assert all(graph.owner is node for graph in node.attributes["many"].graphs)
 
 
-def test_a_reference_becomes_a_value_again(qtbot, workspace):
-    function = workspace.model.functions[0]
-    with workspace.document.edit("Signature") as edit:
-        edit.do(SetField(function, "attributes", ("where",)))
-    node = function.body.nodes.first
-    panel = shown(qtbot, workspace)
-    workspace.selection.set([node])
+def test_a_reference_becomes_a_value_again(qtbot, inside):
+    panel, node = inside
     write(qtbot, panel, "attributes", "axis", text="0")
     write(qtbot, panel, "attributes", "axis", "doc_string", text="way")
     write(qtbot, panel, "attributes", "axis", "reference", text="where")
@@ -277,13 +278,8 @@ def test_a_reference_becomes_a_value_again(qtbot, workspace):
     assert (node.attributes["axis"].reference, node.attributes["axis"].value) == ("", 1)
 
 
-def test_renaming_keeps_the_reference(qtbot, workspace):
-    function = workspace.model.functions[0]
-    with workspace.document.edit("Signature") as edit:
-        edit.do(SetField(function, "attributes", ("where",)))
-    node = function.body.nodes.first
-    panel = shown(qtbot, workspace)
-    workspace.selection.set([node])
+def test_renaming_keeps_the_reference(qtbot, inside):
+    panel, node = inside
     write(qtbot, panel, "attributes", "+", text="odd = 1")
     choose(panel, "attributes", "odd", titles=["Take from function attribute", "where"])
     write(qtbot, panel, "attributes", "odd", text="even", column=0)

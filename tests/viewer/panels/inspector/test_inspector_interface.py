@@ -273,3 +273,10 @@ def test_the_keyboard_stays_with_a_row_that_is_moved_or_renamed(qtbot, panel, wo
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 3 bee")
     press(qtbot, panel, "inputs", "input 3 bee", title="Remove input")
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "+")
+
+
+def test_the_inputs_lead_to_the_batch_dimension(panel, workspace, heard):
+    asked = heard(workspace.action_requested)
+    workspace.selection.set([workspace.model.graph])
+    choose(panel, "inputs", titles=["Set batch dimension…"])
+    assert asked == ["graph.batch"]
