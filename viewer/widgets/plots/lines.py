@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
@@ -62,9 +62,14 @@ class LinePlot(QWidget):
     def _font(self) -> QFont:
         return monospace(max(self.font().pointSizeF() - 1, 8))
 
+    def _marks(self) -> tuple[float, float, float]:
+        """The numbers along the left: bottom, middle, top."""
+        middle = (self._low + self._high) / 2
+        return self._low, 0.0 if abs(middle) < 1e-6 * (self._high - self._low) else middle, self._high
+
     def _plot(self) -> QRectF:
         metrics = QFontMetricsF(self._font())
-        left = max(metrics.horizontalAdvance(number_text(v, 3)) for v in (self._low, self._high)) + 10
+        left = max(metrics.horizontalAdvance(number_text(v, 3)) for v in self._marks()) + 10
         return QRectF(left, 8, self.width() - left - 10, self.height() - 2 * metrics.height() - 18)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -100,13 +105,12 @@ class LinePlot(QWidget):
         painter.setFont(self._font())
         plot = self._plot()
         metrics = QFontMetricsF(self._font())
-        for part in (0.0, 0.5, 1.0):
+        for part, number in zip((0.0, 0.5, 1.0), self._marks(), strict=True):
             y = plot.bottom() - part * plot.height()
             painter.setPen(colors.border)
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
             painter.setPen(colors.muted)
             room = QRectF(0, y - metrics.height() / 2, plot.left() - 4, metrics.height())
-            number = self._low + part * (self._high - self._low)
             painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, number_text(number, 3))
         if not self._positions:
             return
@@ -129,22 +133,37 @@ class LinePlot(QWidget):
 
     def _paint_line(self, painter: QPainter, plot: QRectF, line: Line, color: QColor) -> None:
         _, low, high = line
-        across = plot.width() / max(len(low) - 1, 1)
         down = plot.height() / (self._high - self._low)
+        columns = max(int(plot.width()), 1)
+        # A pen of one pixel is drawn many times faster than a wider one, which Qt has to outline first.
+        painter.setPen(QPen(color, 1.0))
+        if low is high and len(low) <= columns:
+            good = np.flatnonzero(np.isfinite(high))
+            across = plot.width() / max(len(low) - 1, 1)
+            points = [QPointF(plot.left() + i * across, plot.bottom() - (high[i] - self._low) * down) for i in good]
+            painter.drawPolyline(QPolygonF(points))
+            if len(points) == 1:
+                painter.drawEllipse(points[0], 2.5, 2.5)
+            return
+        low, high = _per_column(low, high, columns)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        good = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+        xs = plot.left() + good * (plot.width() / max(len(low) - 1, 1))
+        tops = plot.bottom() - (high[good] - self._low) * down
+        bottoms = plot.bottom() - (low[good] - self._low) * down
+        painter.drawLines([QLineF(x, top, x, bottom) for x, top, bottom in zip(xs, tops, bottoms, strict=True)])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
 
-        def points(values: NDArray[np.float64]) -> list[QPointF]:
-            good = np.flatnonzero(np.isfinite(values))
-            return [QPointF(plot.left() + i * across, plot.bottom() - (values[i] - self._low) * down) for i in good]
 
-        if low is not high:
-            band = QColor(color)
-            band.setAlpha(90)
-            painter.setPen(QPen(band, 1))
-            painter.setBrush(band)
-            painter.drawPolygon(QPolygonF(points(low) + points(high)[::-1]))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(color, 1.3))
-        upper = points(high)
-        painter.drawPolyline(QPolygonF(upper))
-        if len(upper) == 1:
-            painter.drawEllipse(upper[0], 2.5, 2.5)
+def _per_column(
+    low: NDArray[np.float64], high: NDArray[np.float64], columns: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the greatest value in each column of pixels; each reaches its neighbour, so that no gap is seen."""
+    step = -(-len(low) // columns)
+    starts = np.arange(0, len(low), step)
+    low, high = np.fmin.reduceat(low, starts), np.fmax.reduceat(high, starts)
+    joined_low, joined_high = low.copy(), high.copy()
+    joined_low[1:] = np.fmin(low[1:], high[:-1])
+    joined_high[1:] = np.fmax(high[1:], low[:-1])
+    is_known = np.isfinite(low) & np.isfinite(high)
+    return np.where(is_known, joined_low, np.nan), np.where(is_known, joined_high, np.nan)
