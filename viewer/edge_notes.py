@@ -19,7 +19,8 @@ from exec.results import RunResult
 from exec.statistics import Statistics
 from model.errors import ModelError
 from model.graph import Value
-from model.types import ElementType
+from model.types import ElementType, Shape, TensorType
+from viewer.canvas.captions import short_type
 from viewer.canvas.notes import Note
 from viewer.results import Record
 from viewer.settings import EDGE_NOTES
@@ -82,8 +83,10 @@ class EdgeNotes(QObject):
         if found is None:
             return None
         info = record.result.info(key)
+        kind = info.element_type if info is not None else None
+        computed = "" if info is None or kind is None else short_type(TensorType(kind, Shape(info.shape)))
         is_stale = self._results.is_stale(value) and not self._is_live
-        return note_text(self._kind, found, info.element_type if info is not None else None, is_stale=is_stale)
+        return note_text(self._kind, found, kind, type_text=computed, is_stale=is_stale)
 
     @property
     def _is_live(self) -> bool:
@@ -159,15 +162,19 @@ def _glimpses(result: RunResult, keys: list[ValueKey]) -> list[Glimpse | None]:
         return [None] * len(keys)
 
 
-def note_text(kind: str, found: Glimpse, element_type: ElementType | None, *, is_stale: bool = False) -> Note | None:
+def note_text(
+    kind: str, found: Glimpse, element_type: ElementType | None, *, type_text: str = "", is_stale: bool = False
+) -> Note | None:
     """A glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
     facts = found.statistics
     alarm = _alarm(facts)
+    if alarm:
+        return Note("", (), alarm, type_text, is_stale)
     text = ""
     bars = outline(found.counts) if kind == "histogram" and facts.minimum != facts.maximum else ()
     if not bars and facts.minimum is not None:
         text = _text(kind, facts, is_boolean=element_type is ElementType.BOOL)
-    return Note(text, bars, alarm, is_stale) if text or bars or alarm else None
+    return Note(text, bars, "", type_text, is_stale) if text or bars else None
 
 
 def outline(counts: tuple[int, ...]) -> tuple[float, ...]:
@@ -177,7 +184,8 @@ def outline(counts: tuple[int, ...]) -> tuple[float, ...]:
 
 
 def _alarm(facts: Statistics) -> str:
-    parts = (("NaN", facts.nan), ("∞", facts.positive_infinity), ("−∞", facts.negative_infinity))
+    # Small and stretched, the sign of infinity looks like an equals sign.
+    parts = (("NaN", facts.nan), ("inf", facts.positive_infinity), ("−inf", facts.negative_infinity))
     return " ".join(f"{count:,} {name}" for name, count in parts if count)
 
 

@@ -100,12 +100,17 @@ def test_what_is_selected_in_one_line(workspace):
     relu, _, choice, _ = workspace.model.graph.nodes
     graph, model, function = workspace.graph, workspace.model, workspace.model.functions[0]
     unnamed = Node("Abs", domain="my.domain")
-    assert [selection_text(items) for items in [(), (relu,), (unnamed,), (graph,), (model,), (function,)]] == [
+
+    def declared(value):
+        return value.type
+
+    chosen = [(), (relu,), (unnamed,), (graph,), (model,), (function,)]
+    assert [selection_text(items, declared) for items in chosen] == [
         "", "Relu  Relu_0", "my.domain.Abs", "graph main", "model", "function local::Twice",
     ]  # fmt: skip
-    assert selection_text((graph.inputs[0],)) == "value x  float batch×3"
-    assert selection_text((relu, choice)) == "2 nodes selected"
-    assert selection_text((relu, graph)) == "2 objects selected"
+    assert selection_text((graph.inputs[0],), declared) == "value x  float batch×3"
+    assert selection_text((relu, choice), declared) == "2 nodes selected"
+    assert selection_text((relu, graph), declared) == "2 objects selected"
 
 
 def test_a_quick_job_never_shows_and_untitled_work_neither(qtbot, workspace):

@@ -182,3 +182,12 @@ def value_text(value: Value, type_: Type | None = None) -> str:
     if value.initializer is not None:
         return f"{element_text(value.initializer.element_type)} {shape_text(value.initializer.shape)}"
     return ""
+
+
+def short_type(type_: Type | None) -> str:
+    """What is written beside an edge: the shape; the element type too where it is not the usual float."""
+    if isinstance(type_, TensorType):
+        shape = short_shape(type_.shape)
+        element = "" if type_.element_type == 1 and shape else element_text(type_.element_type)
+        return f"{element} {shape}".strip()
+    return "" if type_ is None else type_text(type_)

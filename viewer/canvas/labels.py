@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.types import TensorType, Type
-from viewer.canvas.captions import short_shape, split_text
+from viewer.canvas.captions import short_type, split_text
 from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
 from viewer.canvas.grid import Grid, Ids
 from viewer.canvas.notes import SPACE, Note, NoteOf, no_note, note_width
 from viewer.canvas.scene import Real, Scene
-from viewer.text import element_text, type_text
 
 HEIGHT = 16.0
 PADDING = 3.0
@@ -43,15 +41,6 @@ class Label:
     note: Note | None = None
     stacked: bool = False
     short: Label | None = None
-
-
-def short_type(type_: Type | None) -> str:
-    """What is written beside an edge: the shape; the element type too where it is not the usual float."""
-    if isinstance(type_, TensorType):
-        shape = short_shape(type_.shape)
-        element = "" if type_.element_type == 1 and shape else element_text(type_.element_type)
-        return f"{element} {shape}".strip()
-    return "" if type_ is None else type_text(type_)
 
 
 class Labels:
@@ -142,11 +131,12 @@ class Labels:
             self._decide(new, placed)
         return [label for first in inside if (label := self._decided[first.edge]) is not None]
 
-    def _text(self, edge: int) -> str:
+    def _text(self, edge: int, note: Note | None) -> str:
         drawing = self._scene.drawing
         count = int(drawing.multiplicity[edge])
         value = drawing.values[edge]
-        text = f"{count} values" if count > 1 else short_type(self._type_of(value))
+        found = note.type_text if note is not None else ""
+        text = f"{count} values" if count > 1 else found or short_type(self._type_of(value))
         if count == 1 and self._is_spread:
             text = " · ".join(filter(None, (text, split_text(value))))
         return self._measure.elided(text, Style.LABEL, _WIDEST)
@@ -157,9 +147,9 @@ class Labels:
         return self._placed[edge]
 
     def _place(self, edge: int) -> Label | None:
-        text = self._text(edge)
         drawing = self._scene.drawing
         note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
+        text = self._text(edge, note)
         points = self._scene.pieces[self._scene.pieces_of(edge)]
         if not (text or note) or not len(points):
             return None

@@ -17,11 +17,15 @@ SPACE = 7.0
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """`bars` are heights from 0 to 1; `alarm` says what is wrong with the value; stale: an edit came after the run."""
+    """`bars` are heights from 0 to 1; `alarm` says what is wrong with the value; stale: an edit came after the run.
+
+    `type_text` is what the value turned out to be: it stands instead of what was known of its type before.
+    """
 
     text: str = ""
     bars: tuple[float, ...] = ()
     alarm: str = ""
+    type_text: str = ""
     stale: bool = False
 
 

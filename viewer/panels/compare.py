@@ -218,7 +218,8 @@ class ComparePanel(Panel):
         overlays = self.workspace.runs.overlays
         if not self.rows:
             return
-        if not self.colour.isChecked():
+        differ = any(row.difference.problem or row.difference.max_abs for row in self.rows)
+        if not self.colour.isChecked() or not differ:
             overlays.choose("")
             return
         numbers: dict[Node, float] = {}

@@ -21,11 +21,11 @@ from viewer.workspace import Workspace
 Place = tuple[Value, tuple[int, ...]]
 
 _ORIGINS = (
-    Column("Input", 11, number=False),
+    Column("Input", 16, number=False),
     Column("Elements", 15, number=False),
     Column("Count", 6),
-    Column("Minimum", 8),
-    Column("Maximum", 8),
+    Column("Minimum", 11),
+    Column("Maximum", 11),
     Column("NaN, ∞", 6),
     Column("Look at", 0, "The first that is not finite, else the largest", number=False),
 )

@@ -108,7 +108,11 @@ class ProfilePanel(Panel):
         total = sum(r.seconds for n, r in ran.items() if not self._is_inside(n)) or 1.0
         kept = "" if all(r.state is State.DONE for r in ran.values()) else " (partly of earlier runs)"
         self.summary.setText(
-            f"{plural(len(ran), 'node')} · {duration_text(total)}{kept} · peak {bytes_text(record.result.peak_bytes)}"
+            f"{plural(len(ran), 'node')} · {duration_text(total)}{kept} · {bytes_text(record.result.peak_bytes)} held"
+        )
+        self.summary.setToolTip(
+            "Held: the most at a time, with every value that is kept to be looked at.\n"
+            "Memory over the run: what it takes when each is freed after its last use."
         )
         self.nodes.set_rows([self._node_row(n, r, total) for n, r in known.items()])
         self.operators.set_rows(_operator_rows(ran, total))

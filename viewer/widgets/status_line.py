@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
 
 from model.graph import Function, Graph, Model, Node, Value
+from model.types import Type
 from viewer.icons import icon
 from viewer.jobs import Job, Jobs
 from viewer.places import name_of
@@ -78,8 +80,9 @@ class StatusLine(QStatusBar):
         self._show_size()
 
     def _show_selection(self) -> None:
-        items = () if self._workspace is None else self._workspace.selection.items
-        self.selection.setText(selection_text(items))
+        workspace = self._workspace
+        text = "" if workspace is None else selection_text(workspace.selection.items, workspace.types.type_of)
+        self.selection.setText(text)
 
     def _show_size(self, *_: object) -> None:
         self.extent.setText("" if self._workspace is None else plural(len(self._workspace.graph.nodes), "node"))
@@ -104,26 +107,26 @@ class StatusLine(QStatusBar):
         self.run_state.setText("" if self._workspace is None else display(self._workspace.run_state, 80))
 
 
-def selection_text(items: tuple[Item, ...]) -> str:
-    """One line about what is selected."""
+def selection_text(items: tuple[Item, ...], type_of: Callable[[Value], Type | None]) -> str:
+    """One line about what is selected; `type_of` is what is known of a value's type."""
     if not items:
         return ""
     if len(items) == 1:
-        return _describe(items[0])
+        return _describe(items[0], type_of)
     nodes = sum(isinstance(item, Node) for item in items)
     if nodes == len(items):
         return f"{plural(nodes, 'node')} selected"
     return f"{plural(len(items), 'object')} selected"
 
 
-def _describe(item: Item) -> str:
+def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
     match item:
         case Node():
             kind = display(f"{item.domain}.{item.op_type}" if item.domain else item.op_type, 80)
             return f"{kind}  {name_of(item)}" if item.name else kind
         case Value():
             kind = "initializer" if item.initializer is not None else "value"
-            return f"{kind} {name_of(item)}  {type_text(item.type)}"
+            return f"{kind} {name_of(item)}  {type_text(type_of(item))}"
         case Graph():
             return f"graph {name_of(item)}"
         case Function():

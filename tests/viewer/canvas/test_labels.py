@@ -6,9 +6,10 @@ import pytest
 
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from viewer.canvas.build import build
+from viewer.canvas.captions import short_type
 from viewer.canvas.drawing import Kind, Options
 from viewer.canvas.fonts import canvas_fonts
-from viewer.canvas.labels import Labels, short_type
+from viewer.canvas.labels import Labels
 from viewer.canvas.layout import layout
 from viewer.canvas.notes import Note
 from viewer.canvas.scene import Scene, request

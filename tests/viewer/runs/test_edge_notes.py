@@ -1,5 +1,7 @@
 """What stands beside the edges after a run: through the real window, and the words themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,6 +57,7 @@ def test_an_edge_shows_the_range_of_its_value(window, qtbot, net, own_process):
     array = workspace.results.value_of(value(workspace, "c"))
     assert note.text == f"{array.min():.3g} … {array.max():.3g}"
     assert note.alarm == ""
+    assert note.type_text == "1×4×8×8", "what it was, not N×4×7×7 as declared"
 
 
 @pytest.mark.parametrize("kind", ["mean", "zeros", "histogram"])
@@ -80,14 +83,15 @@ def test_no_notes_when_they_are_not_wanted(qtbot, workspace):
 def test_what_is_not_finite_is_an_alarm(qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
-    assert shown(qtbot, workspace, "l").alarm == "256 NaN"
+    note = shown(qtbot, workspace, "l")
+    assert (note.alarm, note.text) == ("256 NaN", ""), "nothing is as important"
 
 
 def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
     edit(workspace, "relu", "alpha", 0.25)
-    assert shown(qtbot, workspace, "r") == type(before)(before.text, stale=True)
+    assert shown(qtbot, workspace, "r") == replace(before, stale=True)
     assert not shown(qtbot, workspace, "l").stale
     workspace.runs.inputs.set_source("x", Constant(0.5))
     run(qtbot, workspace)

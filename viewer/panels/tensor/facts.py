@@ -52,7 +52,7 @@ class Facts(QScrollArea):
         self.setMinimumWidth(150)
         self.rows: Rows = []
         self._colored: list[QLabel] = []
-        themes().themeChanged.connect(self._color)
+        themes().themeChanged.connect(lambda: self._show_rows(self.rows))  # links have the colour they were made with
 
     def clear(self, note: str = "") -> None:
         """Nothing is known, because of this."""
@@ -82,6 +82,7 @@ class Facts(QScrollArea):
         while (item := self._grid.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         self.rows = rows
         self._colored = []
