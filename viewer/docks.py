@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QObject, QSize, Qt
+from PySide6.QtCore import QByteArray, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QLabel, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QDockWidget,
+    QHBoxLayout,
+    QLabel,
+    QStackedWidget,
+    QTabBar,
+    QToolButton,
+    QWidget,
+)
 
 from viewer.icons import icon
 from viewer.panels import PANELS, Panel, PanelInfo
@@ -120,8 +129,27 @@ class Docks(QObject):
             else:
                 first_of_area[area] = dock
             dock.hide()
+        self._tab_bars = QTimer(self, singleShot=True, interval=0)
+        self._tab_bars.timeout.connect(self._reach_tab_bars)
+        for dock in self._docks.values():
+            dock.visibilityChanged.connect(self._tab_bars.start)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._show_focused)
         window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+
+    def _reach_tab_bars(self) -> None:
+        """Leave bars of a single tab out of the way of Tab: the window keeps them where they cannot be seen."""
+        directly = Qt.FindChildOption.FindDirectChildrenOnly
+        for bar in self._window.findChildren(QTabBar, options=directly):
+            bar.setFocusPolicy(Qt.FocusPolicy.TabFocus if bar.count() > 1 else Qt.FocusPolicy.NoFocus)
+
+    def _show_focused(self, _old: QWidget | None, now: QWidget | None) -> None:
+        """Bring up a dock behind others when Tab leads into it: nobody types into what cannot be seen."""
+        for dock in self._docks.values():
+            if now is not None and dock.isAncestorOf(now) and dock.visibleRegion().isEmpty():
+                dock.raise_()
 
     def follow(self, tab: DocumentTab | None) -> None:
         """Show the panels of another document."""

@@ -50,7 +50,6 @@ class DocumentTab(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self.pane)
-        self.setFocusProxy(self.view)
         self.note_identity()
 
     def _make_pane(self) -> QWidget:

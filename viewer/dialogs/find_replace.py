@@ -160,6 +160,7 @@ class FindReplaceDialog(QDialog):
 
     def _table(self) -> QTableView:
         table = QTableView()
+        table.setTabKeyNavigation(False)
         table.setModel(self.model)
         table.setAccessibleName("What will change")
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

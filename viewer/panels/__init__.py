@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
@@ -27,10 +28,12 @@ class Panel(QWidget):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.workspace = workspace
+        #: Where the focus goes first. No focus proxy: Tab would jump to it, past the controls before it.
+        self.entry: QWidget = self
 
     def activate(self) -> None:
         """The person asked for the panel (shortcut, menu): put the focus where typing makes sense."""
-        self.setFocus()
+        self.entry.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
 @dataclass(frozen=True)

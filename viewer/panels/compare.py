@@ -77,7 +77,7 @@ class ComparePanel(Panel):
         layout.addLayout(row)
         layout.addWidget(self.summary)
         layout.addWidget(self.table)
-        self.setFocusProxy(self.table)
+        self.entry = self.table
         self.divergence.clicked.connect(self.go_to_divergence)
         self.colour.toggled.connect(lambda _: self._colour())
         self.table.chosen.connect(self._go)

@@ -125,6 +125,7 @@ class DifferencesPanel(Panel):
 
     def _make_table(self) -> QTableView:
         table = QTableView(self)
+        table.setTabKeyNavigation(False)
         table.setModel(self.model)
         table.setAccessibleName("Differences")
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

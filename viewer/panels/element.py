@@ -72,7 +72,7 @@ class ElementPanel(Panel):
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(split)
-        self.setFocusProxy(self.index)
+        self.entry = self.index
         self.back.clicked.connect(self._go_back)
         self.index.returnPressed.connect(self._enter)
         self.hunt.clicked.connect(lambda: workspace.trigger("run.first_non_finite"))

@@ -100,7 +100,7 @@ class FindPanel(Panel):
         layout.setSpacing(4)
         for widget in (self.box, self.status, self.list):
             layout.addWidget(widget)
-        self.setFocusProxy(self.box)
+        self.entry = self.box
         self._running: Iterator[Node | Value | None] | None = None
         self._delay = QTimer(self, singleShot=True, interval=120)
         self._delay.timeout.connect(self.start)

@@ -97,7 +97,7 @@ class HistoryPanel(Panel):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.list)
-        self.setFocusProxy(self.list)
+        self.entry = self.list
         self.list.clicked.connect(self._go)
         self.list.activated.connect(self._go)
         workspace.changes.changed.connect(self._refresh)

@@ -112,7 +112,7 @@ class NodeTablePanel(Panel):
         layout.addWidget(self.table, 1)
         layout.addWidget(self.error)
         layout.addLayout(below)
-        self.setFocusProxy(self.filter)
+        self.entry = self.filter
 
     def _listen(self) -> None:
         self.filter.textChanged.connect(lambda _text: self._delay.start())

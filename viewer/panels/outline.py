@@ -31,7 +31,7 @@ class OutlinePanel(Panel):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.tree)
-        self.setFocusProxy(self.tree)
+        self.entry = self.tree
         self.tree.expand(self.model.index(0, 0))
         self._following = False
 

@@ -101,6 +101,7 @@ class ProblemsPanel(Panel):
         super().__init__(workspace, parent)
         self.model = ProblemModel(self)
         self.table = QTableView(self)
+        self.table.setTabKeyNavigation(False)
         self.table.setModel(self.model)
         self.table.setAccessibleName("Problems")
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -130,7 +131,7 @@ class ProblemsPanel(Panel):
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(self.table)
-        self.setFocusProxy(self.table)
+        self.entry = self.table
         self.table.activated.connect(self._go)
         self.table.doubleClicked.connect(self._go)
         self.table.customContextMenuRequested.connect(self._on_menu)

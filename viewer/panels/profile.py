@@ -76,7 +76,7 @@ class ProfilePanel(Panel):
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(self.stack)
-        self.setFocusProxy(self.nodes)
+        self.entry = self.nodes
         self.view.currentIndexChanged.connect(self.stack.setCurrentIndex)
         self.view.currentIndexChanged.connect(lambda _: self._refresh())
         self.colour.activated.connect(lambda _: workspace.runs.overlays.choose(self.colour.currentData()))

@@ -51,7 +51,7 @@ class RawPanel(Panel):
         layout.addWidget(self.tree)
         layout.addWidget(self.error)
         layout.addWidget(self.status)
-        self.setFocusProxy(self.tree)
+        self.entry = self.tree
         self._stale = True
         self._following = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)

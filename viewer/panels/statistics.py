@@ -200,6 +200,7 @@ class StatisticsPanel(Panel):
 
     def _make_table(self) -> QTableView:
         table = QTableView(self)
+        table.setTabKeyNavigation(False)
         table.setModel(self.model)
         table.setItemDelegate(BarDelegate(table))
         table.setAccessibleName("Statistics")
@@ -231,7 +232,7 @@ class StatisticsPanel(Panel):
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(self.table)
-        self.setFocusProxy(self.table)
+        self.entry = self.table
 
     # -- finding out ---------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class WatchPanel(Panel):
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(self.table)
-        self.setFocusProxy(self.table)
+        self.entry = self.table
         self._behind = True
         self._known: dict[Value, Watched] = {}
         self.pin_button.clicked.connect(lambda: workspace.trigger("run.pin"))

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QScrollBar,
     QTabBar,
     QTabWidget,
+    QTextBrowser,
     QToolBar,
     QWidget,
 )
@@ -85,6 +86,12 @@ def unreachable(widget: QWidget) -> bool:
     if isinstance(parent, (QToolBar, QTabBar, QTabWidget, ChoicePopup, OperatorPalette)):
         return False
     return not widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+
+
+def can_be_seen(widget: QWidget) -> bool:
+    """Whether it is on the screen, not behind another dock."""
+    found = widget.window().childAt(widget.mapTo(widget.window(), widget.rect().center()))
+    return found is widget or (found is not None and widget.isAncestorOf(found))
 
 
 def show_all(desk):
@@ -154,3 +161,37 @@ def test_every_control_of_a_dialog_has_a_name_and_can_be_reached(desk, kind):
     assert seen > 3
     assert nameless == set()
     assert stranded == set()
+
+
+@pytest.mark.parametrize("panel", ["problems", "run", "tensor", "history", "node_table", "statistics", "raw"])
+def test_tab_goes_round_through_all_that_can_take_the_focus(desk, qtbot, panel):
+    show_all(desk)
+    desk.select(desk.node("double"))
+    desk.window.docks.open(panel)
+    desk.window.activateWindow()
+    desk.view.setFocus(Qt.FocusReason.TabFocusReason)
+    QApplication.processEvents()
+    visited = [desk.view]
+    for _ in range(150):
+        before = QApplication.focusWidget()
+        qtbot.keyClick(before, Qt.Key.Key_Tab)
+        now = QApplication.focusWidget()
+        if now is before and isinstance(now, QTextBrowser):
+            continue  # from link to link
+        assert now is not before, f"stuck in {described(before)}"
+        QApplication.processEvents()
+        assert can_be_seen(now), f"{described(now)} cannot be seen"
+        if now is desk.view:
+            break
+        visited.append(now)
+    else:
+        pytest.fail("Tab does not come back to the graph")
+    missed = [
+        f"{name_of(control)}: {described(control)}"
+        for control in controls(desk.window)
+        if control.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and control.isEnabled()
+        and can_be_seen(control)
+        and control not in visited
+    ]
+    assert missed == []

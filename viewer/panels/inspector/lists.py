@@ -29,6 +29,7 @@ from viewer.dialogs.buttons import close_button
 from viewer.panels.inspector.common import name_of, one_line
 from viewer.text import display, plural
 from viewer.theme import monospace, theme
+from viewer.widgets.fields.editors import escaped, needs_escapes, unescaped
 from viewer.widgets.holding import HoldingDelegate
 from viewer.workspace import Workspace
 
@@ -111,6 +112,8 @@ class ListWindow(QDialog):
         self._node = node
         self._name = name
         self.kind = node.attributes[name].kind
+        self._shown: str | None = None  # the text as the attribute had it
+        self._is_escaped = False
         self.setWindowTitle(f"{one_line(name, 40)} of {name_of(node)}")
         self.resize(420, 560)
         self.status = QLabel(self)
@@ -131,6 +134,7 @@ class ListWindow(QDialog):
     def _build_list(self, layout: QVBoxLayout) -> None:
         self.elements = ElementModel(self)
         self.table = QTableView(self)
+        self.table.setTabKeyNavigation(False)
         self.table.setModel(self.elements)
         self.table.setItemDelegate(HoldingDelegate(self.table))
         self.table.setFont(monospace())
@@ -166,8 +170,8 @@ class ListWindow(QDialog):
         self.text.setAccessibleName("Text")
         self.text.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)  # finding words in a long line takes minutes
         take = QPushButton("&Take", self)
-        take.setToolTip("Set the attribute to this text")
-        take.clicked.connect(lambda: self.put(self.text.toPlainText()))
+        take.setToolTip("Set the attribute to this text; so does closing the window")
+        take.clicked.connect(self.take_text)
         layout.addWidget(self.text, 1)
         layout.addWidget(take)
 
@@ -188,9 +192,29 @@ class ListWindow(QDialog):
             if values is not self.elements.values:
                 self.elements.set(values)
             self._say(plural(len(values), "element"))
-        elif value != self.text.toPlainText():
-            self.text.setPlainText(str(value or ""))
-            self._say(plural(len(str(value or "")), "character"))
+        elif value != self._shown:  # else what is being typed would go with every edit made elsewhere
+            self._show_text(str(value or ""))
+
+    def _show_text(self, text: str) -> None:
+        self._shown = text
+        self._is_escaped = needs_escapes(text)
+        self.text.setPlainText(escaped(text) if self._is_escaped else text)
+        self.text.document().setModified(False)
+        self._say(plural(len(text), "character"))
+
+    def take_text(self) -> None:
+        """Set the attribute to what was typed."""
+        if self.text.document().isModified():
+            typed = self.text.toPlainText()
+            self._shown = unescaped(typed) if self._is_escaped else typed
+            self.text.document().setModified(False)
+            self.put(self._shown)
+
+    def done(self, result: int) -> None:
+        """Closing takes what was typed."""
+        if not self.kind.is_list and self.attribute is not None:
+            self.take_text()
+        super().done(result)
 
     def _say(self, text: str) -> None:
         self.status.setStyleSheet("")

@@ -62,7 +62,7 @@ class InspectorPanel(Panel):
         layout.setSpacing(0)
         layout.addWidget(self.head)
         layout.addWidget(splitter, 1)
-        self.setFocusProxy(self.tree)
+        self.entry = self.tree
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self.refresh)
         self._connect()

@@ -81,7 +81,6 @@ class TensorPane(QWidget):
         layout.addWidget(self._header)
         layout.addWidget(self.splitter, 1)
         layout.addWidget(self.ask)
-        self.setFocusProxy(self.table)
         themes().themeChanged.connect(self._color)
         self._color()
         self.show_targets([])

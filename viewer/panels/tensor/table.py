@@ -106,6 +106,7 @@ class TensorTable(QTableView):
         self.delegate = CellDelegate(self)
         self.setItemDelegate(self.delegate)
         self.setAccessibleName("Values")
+        self.setTabKeyNavigation(False)
         self.setAlternatingRowColors(False)
         self.setWordWrap(False)
         self.setCornerButtonEnabled(True)
