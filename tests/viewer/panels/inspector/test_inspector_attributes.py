@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from model.attributes import Attribute, AttributeKind, make_attribute
-from model.steps import SetField
+from model.steps import SetAttribute, SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType, TensorType
 from tests.viewer.panels.inspector.hands import begin, choose, index, press, relu, row, shown, write
@@ -284,3 +285,22 @@ def test_renaming_keeps_the_reference(qtbot, inside):
     choose(panel, "attributes", "odd", titles=["Take from function attribute", "where"])
     write(qtbot, panel, "attributes", "odd", text="even", column=0)
     assert node.attributes["even"].reference == "where"
+
+
+@pytest.mark.parametrize("begun", ["x" * 30_000, "bytes \udcff " + "y" * 30_000])
+def test_a_long_text_is_taken_when_its_window_closes(qtbot, panel, workspace, begun):
+    node = relu(workspace)
+    with workspace.document.edit("Text") as edit:
+        edit.do(SetAttribute(node, "text", make_attribute("text", begun)))
+    workspace.selection.set([node])
+    panel.tree.begin_edit(index(panel, "attributes", "text"))
+    window = panel.findChild(ListWindow)
+    qtbot.waitExposed(window)
+    window.text.moveCursor(QTextCursor.MoveOperation.End)
+    qtbot.keyClicks(window.text, "!")
+    with workspace.document.edit("Elsewhere") as edit:
+        edit.do(SetField(workspace.model, "producer_name", "me"))
+    qtbot.keyClicks(window.text, "?")
+    assert node.attributes["text"].value == begun
+    window.close()
+    assert node.attributes["text"].value == begun + "!?"
