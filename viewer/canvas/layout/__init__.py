@@ -15,7 +15,7 @@ together, so drawing all of them draws one line, or two where many side by side 
 
 The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fans → coordinates → lanes,
 routes; flat runs them for one nesting level, compound for all, packing puts unconnected parts on a sheet, window works
-edits in.
+edits in, inplace gives nodes other sizes, traces tells where things were.
 """
 
 from __future__ import annotations

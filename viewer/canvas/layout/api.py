@@ -31,7 +31,7 @@ def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout
     """Lay a graph out from scratch.
 
     About 0.1 ms a node. Any thread; raises `Cancelled` soon after `progress.cancel()`. `previous` (a layout of
-    nearly the same graph, known by `node_ids`) makes what it showed keep its order along the ranks.
+    nearly the same graph, known by `node_ids`) makes what it showed keep its order and its place along the ranks.
     """
     if not len(request.sizes):
         return _empty()
@@ -49,7 +49,7 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
 
     New nodes get a place where there is room, or a rank of their own, below which everything moves down alike;
     milliseconds for 10,000 nodes. Where that cannot be, for many changes at once and with expanded containers
-    the graph is laid out from scratch with `previous` as a hint. Nodes are known again by `node_ids`; bounds need not
+    the graph gets ranks anew, and along them everything stays as near as can be to where it was. Nodes are known again by `node_ids`; bounds need not
     begin at 0, 0 afterwards.
     """
     state = previous.state

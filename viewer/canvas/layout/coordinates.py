@@ -18,6 +18,7 @@ from viewer.canvas.layout.layered import Layered
 
 _STAIR = 32.0  # px from a node's middle up to which ports are ignored when aligning
 _REFINEMENTS = 12
+_SETTLED = 1e-3  # px that rounding may make up
 _NARROW = 4000.0  # px up to which width is no matter
 
 
@@ -63,6 +64,25 @@ def place(graph: Layered, order: Index, part: Index, extent: Extent, progress: P
             candidates.append(_pack(block, shift, a, b, gap, left))
             progress.check()
     return refine(graph, _best(graph, np.stack(candidates), part), a, b, gap, progress)
+
+
+def keep(graph: Layered, order: Index, known: Real, extent: Extent) -> Real:
+    """[V] x as near as can be to where every vertex was; who stands too close makes room to both sides alike."""
+    rank = graph.rank[order]
+    starts = offsets(graph.rank, graph.ranks)[:-1][rank]
+    new = np.concatenate([[True], rank[1:] != rank[:-1]]) if len(rank) else np.zeros(0, bool)
+    need = np.zeros(len(order))
+    need[1:] = np.where(new[1:], 0.0, extent.separation(order[:-1], order[1:]))
+    room = np.cumsum(need)
+    free = known[order] - (room - room[np.minimum(starts, len(order) - 1)])  # as if nobody needed any room
+    # Made ascending from the left by pushing right, and from the right by pushing left; half of both is ascending too.
+    lift = rank * (4.0 * float(np.abs(free).max(initial=0.0)) + 1.0)
+    right = np.maximum.accumulate(free + lift)
+    left = np.minimum.accumulate((free + lift)[::-1])[::-1]
+    settled = np.where(np.abs(right - left) < _SETTLED, free, (right + left) / 2 - lift)
+    result = np.empty(len(order))
+    result[order] = settled + (room - room[np.minimum(starts, len(order) - 1)])
+    return result
 
 
 def _best(graph: Layered, xs: Real, part: Index) -> Real:

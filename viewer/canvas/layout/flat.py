@@ -79,11 +79,11 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     np.maximum.at(heights, part, rank + 1)
     base = np.cumsum(heights) - heights
     stacked = rank + base[part]
-    total = int(heights.sum())
     progress.report(2, 10)
 
     ports = layered.fixed_ports(problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports)
-    graph, order = _ordered(problem, unique, stacked, total, ports, progress)
+    ordered = _ordered(problem, unique, part, stacked, ports, progress)
+    graph, order, known = ordered.graph, ordered.order, ordered.known
     progress.report(6, 10)
 
     looped = np.zeros(n, bool)
@@ -91,41 +91,87 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     side = _lane_sides(graph, unique, order)
     extent = _extent(problem, graph, looped)
     part_of = np.concatenate([part, part[unique.owner[graph.dummy_trunk]]])
-    x = coordinates.place(graph, order, part_of, extent, progress)
+    fresh = _fresh_parts(problem.before, part)
+    x = np.zeros(graph.vertices)
+    if known is None or fresh.any():
+        x = coordinates.place(graph, order, part_of, extent, progress)
+    if known is not None:
+        x = np.where(fresh[part_of], x, coordinates.keep(graph, order, known, extent))
     _spread(problem, unique, graph, order, x, ports, side, loop)
     progress.report(9, 10)
     drawing = _Drawing(problem, unique, graph, ports, x, stacked, side, loop, part, base, heights)
     return drawing.solution(rank, progress)
 
 
+def _fresh_parts(level: Level | None, part: Index) -> Mask:
+    """[parts] of which too little was there before to go on from."""
+    if level is None:
+        return np.ones(int(part.max()) + 1, bool)
+    total = np.bincount(part)
+    return np.asarray(2 * np.bincount(part, level.node >= 0) < total)
+
+
+@dataclass(slots=True)
+class _Ordered:
+    """Nodes and dummies in ranks and their order there; `known` [V]: where they were, if that is to be kept."""
+
+    graph: layered.Layered
+    order: Index
+    crossings: int
+    known: Real | None
+
+
 def _ordered(
-    problem: Problem, unique: _Unique, stacked: Index, total: int, ports: layered.Ports, progress: Progress
-) -> tuple[layered.Layered, Index]:
+    problem: Problem, unique: _Unique, part: Index, stacked: Index, ports: layered.Ports, progress: Progress
+) -> _Ordered:
     """Dummies, and the order along the ranks; values get a second line where that saves crossings."""
-    source, target = unique.source, unique.target
-    backwards = stacked[target] <= stacked[source]
-    graph = layered.build(stacked, total, source, target, unique.value, ports, backwards, problem.first)
-    known = None if problem.before is None else _known_order(problem.before, unique, graph)
-    order, crossings = ordering.arrange(graph, progress, known)
-    halves = fans.split(graph, order, source, target, unique.value) if crossings else None
-    if halves is not None:
-        two = layered.build(stacked, total, source, target, halves.line, ports, backwards, problem.first)
-        keys = fans.keys(two, fans.places(graph, order), target, halves.line)
-        other, fewer = ordering.arrange_from(two, keys, progress)
-        if fewer < crossings:
-            unique.value, unique.owner = halves.line, halves.owner
-            return two, other
-    return graph, order
+    backwards = stacked[unique.target] <= stacked[unique.source]
+    total = int(stacked.max()) + 1
+
+    def build(line: Index) -> layered.Layered:
+        return layered.build(stacked, total, unique.source, unique.target, line, ports, backwards, problem.first)
+
+    def mended(level: Level, line: Index, owner: Index) -> _Ordered:
+        graph = build(line)
+        known = _known_order(level, unique, line, owner, graph)
+        order, crossings = ordering.mend(graph, known, progress)
+        fresh = _fresh_parts(level, part)
+        if fresh.any():
+            ranks_anew = np.zeros(total, bool)
+            ranks_anew[stacked[fresh[part]]] = True
+            order = np.where(ranks_anew[graph.rank[order]], ordering.arrange(graph, progress)[0], order)
+        return _Ordered(graph, order, crossings, known)
+
+    if problem.before is not None:
+        one = mended(problem.before, unique.value, unique.owner)
+    else:
+        graph = build(unique.value)
+        one = _Ordered(graph, *ordering.arrange(graph, progress), None)
+    if not one.crossings:
+        return one
+    halves = fans.split(one.graph, one.order, unique.source, unique.target, unique.value)
+    if halves is None:
+        return one
+    if problem.before is not None:
+        two = mended(problem.before, halves.line, halves.owner)
+    else:
+        graph = build(halves.line)
+        keys = fans.keys(graph, fans.places(one.graph, one.order), unique.target, halves.line)
+        two = _Ordered(graph, *ordering.arrange_from(graph, keys, progress), None)
+    if two.crossings < one.crossings:
+        unique.value, unique.owner = halves.line, halves.owner
+        return two
+    return one
 
 
-def _known_order(level: Level, unique: _Unique, graph: layered.Layered) -> Real:
+def _known_order(level: Level, unique: _Unique, line: Index, owner: Index, graph: layered.Layered) -> Real:
     """[V] keys along the ranks: where nodes were, and where the old routes of the lines through dummies ran."""
     n = graph.nodes
     edge_of = np.zeros(len(unique.source), np.int64)  # one of the level's for each without duplicates
     edge_of[unique.of_edge[::-1]] = np.arange(len(unique.of_edge))[::-1]
-    farthest = np.zeros(len(unique.owner), np.int64)
+    farthest = np.zeros(len(owner), np.int64)
     by_reach = np.argsort(graph.trunk_count, kind="stable")
-    farthest[unique.value[by_reach]] = by_reach
+    farthest[line[by_reach]] = by_reach
     edge = farthest[graph.dummy_trunk]
     rank = graph.rank[n:]
     source, target = unique.source[edge], unique.target[edge]

@@ -305,16 +305,11 @@ def _side(v: int, own: Index, other: Index, own_port: Index, other_port: Index, 
     return _Side(offsets(own, v), other[by_own], other_port[by_own], own_port[by_own], weight[by_own].astype(float))
 
 
-def arrange(graph: Layered, progress: Progress, known: Real | None = None) -> tuple[Index, int]:
+def arrange(graph: Layered, progress: Progress) -> tuple[Index, int]:
     """Vertices sorted by rank and place, with few crossings; and how many crossings these are.
 
-    `known` [V] are keys of an order that is only mended: what an earlier layout showed stays recognisable. Otherwise
-    several starts are tried for a moment and the best is pursued.
+    Several starts are tried for a moment and the best is pursued.
     """
-    if known is not None:
-        run = _Run(Order(graph, known), progress)
-        run.mend()
-        return run.best, run.fewest
     few, many = (1, _SHARED - 1), (_SHARED, graph.vertices)
     starts = [_first_order(graph, *consumers) for consumers in ((1, 0), many, few, (1, graph.vertices))]
     trial, rounds = _efforts(graph)
@@ -332,6 +327,13 @@ def arrange(graph: Layered, progress: Progress, known: Real | None = None) -> tu
         best.take(run.best, run.gaps)
     best.improve(rounds, first_down=True)
     return best.best, best.fewest
+
+
+def mend(graph: Layered, known: Real, progress: Progress) -> tuple[Index, int]:
+    """The same, as near as can be to an order given by keys [V]: what an earlier layout showed stays recognisable."""
+    run = _Run(Order(graph, known), progress)
+    run.mend()
+    return run.best, run.fewest
 
 
 def arrange_from(graph: Layered, keys: Real, progress: Progress) -> tuple[Index, int]:

@@ -29,6 +29,8 @@ class Edited:
         a = self.asked
         n = len(a.sizes)
         s, t = a.edges[edge].tolist()
+        if a.parents is not None:
+            self.asked = dataclasses.replace(a, parents=None)
         self._replace(
             np.vstack([a.sizes, [size]]),
             np.vstack([np.delete(a.edges, edge, 0), [[s, n], [n, t]]]),
@@ -36,6 +38,15 @@ class Edited:
             np.concatenate([np.delete(a.edge_ids, edge), [self._take(), self._take()]]),
         )
         return n
+
+    def insert_inside(self, edge: int) -> int:
+        """The same with containers: into the one that the edge's source lies in."""
+        parents = self.asked.parents
+        assert parents is not None
+        node = self.insert(edge)
+        home = parents[self.asked.edges[-2, 0]]
+        self.asked = dataclasses.replace(self.asked, parents=np.append(parents, home).astype(np.int32))
+        return node
 
     def bypass(self, node: int) -> None:
         a = self.asked
@@ -177,6 +188,99 @@ def test_expanded_containers_are_laid_out_with_the_old_order_as_a_hint() -> None
     sizes = np.vstack([sizes, [[10, 10]]]).astype(np.float32)
     after = relayout(before, LayoutRequest(sizes, edges, parents=parents))
     assert metrics.node_overlaps(after.positions, after.sizes, parents) == 0
+
+
+def in_containers(sketch: graphs.Sketch, size: int, **more: object) -> Edited:
+    """So many nodes each in a container, one after the other, every third of them left out."""
+    count = len(sketch.sizes)
+    parents = np.full(count, -1)
+    for number, begin in enumerate(range(0, count, size)):
+        if number % 3 < 2:
+            parents[begin : begin + size] = len(sketch.sizes)
+            sketch.sizes.append((30.0, 30.0))
+            sketch.free.append(False)
+    parents = np.append(parents, np.full(len(sketch.sizes) - count, -1)).astype(np.int32)
+    return edited(sketch, parents=parents, **more)
+
+
+def assert_sound_inside(result: Layout, asked: LayoutRequest) -> None:
+    assert asked.parents is not None
+    assert metrics.node_overlaps(result.positions, result.sizes, asked.parents) == 0
+    a, b, edge = metrics.segments(result, steps=8)
+    over = metrics.edges_over_nodes(a, b, edge, asked.edges, result.positions, result.sizes, asked.parents)
+    assert len(over) == 0
+    inner = np.flatnonzero(asked.parents >= 0)
+    home = asked.parents[inner]
+    assert (result.positions[inner] >= result.positions[home] - 0.1).all()
+    far = result.positions + result.sizes
+    assert (far[inner] <= far[home] + 0.1).all()
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+@pytest.mark.parametrize("make", [graphs.transformer, graphs.unet, graphs.inception])
+def test_in_containers_too_an_inserted_node_leaves_the_rest_in_place(make: object, direction: str) -> None:
+    edit = in_containers(make(300), 40, direction=direction)  # type: ignore[operator]
+    old, before = edit.asked, layout(edit.asked)
+    axis = 0 if direction == "down" else 1
+    shares = []
+    for edge in np.random.default_rng(4).integers(0, len(old.edges), 12).tolist():
+        edit.asked = old
+        edit.insert_inside(edge)
+        after = relayout(before, edit.asked)
+        assert_sound_inside(after, edit.asked)
+        shift = (after.positions[: len(old.sizes)] - before.positions)[:, axis]
+        usual = np.median(shift)  # the content may begin elsewhere
+        shares.append(float((np.abs(shift - usual) > 1).mean()))
+    assert np.median(shares) <= 0.05
+    assert max(shares) <= 0.5
+
+
+@given(st.integers(0, 50), st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_any_edits_in_containers_keep_the_drawing_sound(seed: int, edits: list[tuple[bool, int]]) -> None:
+    edit = in_containers(graphs.random_dag(30, 1.6, 8, seed), 6)
+    result = layout(edit.asked)
+    for is_insert, number in edits:
+        if is_insert:
+            edit.insert_inside(number % len(edit.asked.edges))
+        else:
+            edit.resize(number % 30, (20.0 + number % 300, 20.0 + number % 150))
+        result = relayout(result, edit.asked)
+        assert_sound_inside(result, edit.asked)
+
+
+def test_opening_a_container_leaves_all_others_in_order_and_in_place() -> None:
+    edit = in_containers(graphs.inception(200), 30)
+    asked = edit.asked
+    assert asked.parents is not None
+    box = int(asked.parents.max())
+    inside = asked.parents == box
+    closed = dataclasses.replace(
+        asked,
+        sizes=np.where(np.arange(len(asked.sizes))[:, None] == box, 90.0, asked.sizes)[~inside].astype(np.float32),
+        edges=_closed(asked.edges, inside, box),
+        parents=_renumbered(asked.parents, inside),
+        node_ids=np.flatnonzero(~inside),
+        edge_ids=None,
+    )
+    opened = dataclasses.replace(asked, edge_ids=None)
+    before = layout(closed)
+    after = relayout(before, opened)
+    assert_sound_inside(after, opened)
+    shift = after.positions[~inside, 0] - before.positions[:, 0]
+    assert (np.abs(shift - np.median(shift)) > 1).mean() < 0.1
+
+
+def _closed(edges: np.ndarray, inside: np.ndarray, box: int) -> np.ndarray:
+    """Edges with the box in place of what is in it."""
+    lifted = np.where(inside[edges], box, edges)
+    lifted = np.unique(lifted[lifted[:, 0] != lifted[:, 1]], axis=0)
+    return (np.cumsum(~inside) - 1)[lifted].astype(np.int32)
+
+
+def _renumbered(parents: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    kept = parents[~inside]
+    return np.where(kept >= 0, (np.cumsum(~inside) - 1)[kept], -1).astype(np.int32)
 
 
 ACTIONS = st.lists(
