@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -14,6 +15,9 @@ from exec.errors import KernelError
 
 #: Attributes of a model decide these; more than this is not a picture any more but an attack on the sums.
 _LARGEST = 1 << 31
+
+#: The taps of windows up to this size are remembered: finding them takes longer than pooling a small map.
+_FEW_TAPS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,12 @@ class Window:
         ones = (1,) * self.rank
         return self.kernel == ones and self.strides == ones and not any(self.begin) and not any(self.end)
 
-    def taps(self, axis: int) -> list[Tap]:
+    def taps(self, axis: int) -> Sequence[Tap]:
         """For each tap along an axis: which outputs see an input there, and which inputs those are."""
+        return _known_taps(self, axis) if self.kernel[axis] <= _FEW_TAPS else self.find_taps(axis)
+
+    def find_taps(self, axis: int) -> list[Tap]:
+        """What `taps` gives, found anew."""
         size, count, stride = self.sizes[axis], self.output[axis], self.strides[axis]
         dilation, before = self.dilations[axis], self.begin[axis]
         # Only these can meet the input: a kernel as large as a hostile model claims is never walked through.
@@ -89,6 +97,11 @@ class Tap:
     low: int
     high: int
     source: slice
+
+
+@lru_cache(maxsize=512)
+def _known_taps(view: Window, axis: int) -> tuple[Tap, ...]:
+    return tuple(view.find_taps(axis))
 
 
 def window(

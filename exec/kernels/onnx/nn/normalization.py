@@ -112,13 +112,14 @@ def prepare_batch_normalization(constants: Sequence[Array | None], **attributes:
         return None
     factor, summand = scale_and_shift(scale, b, mean, var, attributes.get("epsilon", 1e-5))
     spread: dict[tuple[int, np.dtype[Any]], tuple[Array, Array]] = {}
+    single = factor.astype(np.float32)[:, None], summand.astype(np.float32)[:, None]
 
     def run(x: Array, *_: Array) -> tuple[Array, ...]:
         inner = prod(x.shape[2:])
-        if x.ndim < 3 or inner > _SHORT_ROW or x.dtype.kind != "f" or x.dtype.itemsize < 4:
-            return (normalize_batch(x, factor, summand),)
-        if x.shape[1] != len(factor):
+        if x.ndim < 3 or x.dtype.char not in "fd" or x.shape[1] != len(factor) or not x.size:
             return (normalize_batch(x, factor, summand),)  # which says what does not fit
+        if inner > _SHORT_ROW:
+            return (_scaled(x, *single) if x.dtype.char == "f" else normalize_batch(x, factor, summand),)
         found = spread.get((inner, x.dtype))
         if found is None:
             spread.clear()
@@ -148,12 +149,16 @@ def normalize_batch(x: Array, factor: Array, summand: Array) -> Array:
     dtype = compute_dtype(x.dtype)
     if x.ndim < 2:
         return narrow((widen(x) * factor.astype(dtype) + summand.astype(dtype)).astype(dtype), x.dtype)
-    out = empty(x.shape, x.dtype)
-    if not out.size:
-        return out
-    images, inner = x.shape[0], prod(x.shape[2:])
+    if not x.size:
+        return empty(x.shape, x.dtype)
+    return _scaled(x, factor.astype(dtype)[:, None], summand.astype(dtype)[:, None])
+
+
+def _scaled(x: Array, f: Array, s: Array) -> Array:
+    """x (N, C, …) · f + s, both (C, 1) and of the type that is computed in."""
+    dtype, out = f.dtype, empty(x.shape, x.dtype)
+    images, channels, inner = *x.shape[:2], prod(x.shape[2:])
     source, target = np.ascontiguousarray(x).reshape(images, channels, inner), out.reshape(images, channels, inner)
-    f, s = factor.astype(dtype)[:, None], summand.astype(dtype)[:, None]
     block = max(1, min(channels, _BLOCK_BYTES // (inner * dtype.itemsize)))
     blocks = -(-channels // block)
 

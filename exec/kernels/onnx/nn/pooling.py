@@ -6,6 +6,7 @@ materialised: each tap adds the outputs it can see. Blocks of channels are small
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -21,6 +22,10 @@ from exec.kernels.shared.windows import Window, window
 from exec.threads import PASSES, parallel_for
 
 _BLOCK_BYTES = 1 << 19
+#: Elements numpy goes through at a time where rows are strided: a few rows of most maps.
+_BUFFER = 1024
+#: The factors of means of so many outputs a channel are remembered.
+_FEW_OUTPUTS = 1 << 14
 
 
 @kernel("MaxPool", since=1)
@@ -187,11 +192,22 @@ def _max_pool(x: Array, view: Window) -> Array:
 
 def _average_pool(x: Array, view: Window, include_padding: int) -> Array:
     check_size((*x.shape[:2], *view.output), np.float64)  # before anything is as long as the output
+    source = widen(x)
+    factors = _few_factors if prod(view.output) <= _FEW_OUTPUTS else _mean_factors
+    return narrow(_pool(source, view, np.add, 0, factors(view, bool(include_padding), source.dtype)), x.dtype)
+
+
+def _mean_factors(view: Window, padding: bool, dtype: np.dtype[Any]) -> Array:
+    """One over the inputs that each window sees, of the shape of the output's spatial axes."""
     count = np.ones((), np.float64)
     for axis in range(view.rank):
-        count = count[..., None] * view.counts(axis, padding=bool(include_padding))
-    source = widen(x)
-    return narrow(_pool(source, view, np.add, 0, (1 / count).astype(source.dtype)), x.dtype)
+        count = count[..., None] * view.counts(axis, padding=padding)
+    factors: Array = (1 / count).astype(dtype)
+    factors.flags.writeable = False
+    return factors
+
+
+_few_factors = lru_cache(maxsize=64)(_mean_factors)
 
 
 def _lp_pool(x: Array, view: Window, p: float) -> Array:
@@ -243,7 +259,9 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any, factor: Array
         if factor is not None:
             np.multiply(current, factor, out=current)
 
-    parallel_for(one, -(-channels // block), source.size * PASSES)
+    with np.errstate():  # which gives back the buffer size
+        np.setbufsize(_BUFFER)
+        parallel_for(one, -(-channels // block), source.size * PASSES)
     return out
 
 
