@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFont, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from model.document import Document, Entry
@@ -101,9 +101,15 @@ class HistoryPanel(Panel):
         self.list.clicked.connect(self._go)
         self.list.activated.connect(self._go)
         workspace.changes.changed.connect(self._refresh)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up: a list nobody sees is not kept up to date, since it grows with every edit."""
+        super().showEvent(event)
         self._refresh()
 
     def _refresh(self, _change: object = None) -> None:
+        if not self.isVisible():
+            return
         self.model.refresh()
         row = self.model.entries.index(self.workspace.document.current)
         self.list.setCurrentIndex(self.model.index(row))

@@ -26,7 +26,7 @@ class RawPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = RawModel(self._edit, self)
+        self.model = RawModel(self)
         self.tree = QTreeView(self)
         self.tree.setModel(self.model)
         self.values = HoldingDelegate(self.tree)
@@ -56,6 +56,7 @@ class RawPanel(Panel):
         self._following = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self._read)
+        self.model.edited.connect(self._edit)
         self.tree.selectionModel().currentChanged.connect(self._on_current)
         workspace.changes.changed.connect(self._on_change)
         workspace.selection.changed.connect(self._follow)
@@ -118,8 +119,8 @@ class RawPanel(Panel):
             self.workspace.selection.set([target])
         self._following = False
 
-    def _edit(self, path: Path, text: str) -> str:
-        """Set a field; why it was refused, or nothing."""
+    def _edit(self, path: Path, text: str) -> None:
+        """Set a field, or say why not."""
         name = path[-1][0]
         self.error.show_error(None)
         try:
@@ -127,5 +128,4 @@ class RawPanel(Panel):
                 set_field(edit, path, text)
         except ModelError as error:
             self.error.show_error(error)
-            return f"{error.title}\n{error.detail}"
-        return ""
+            self.model.refuse(f"{error.title}\n{error.detail}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from model.edits.raw import can_set
 from model.edits.rawparts import Path
@@ -40,12 +40,13 @@ class Row:
 class RawModel(QAbstractItemModel):
     """Columns: field, number, value, byte range.
 
-    A value that can be edited is given to `change`, a path and what was typed; it says why it refuses, or nothing.
+    What is typed goes to `edited`; who cannot take it calls `refuse` before returning.
     """
 
-    def __init__(self, change: Callable[[Path, str], str], parent: QObject | None = None) -> None:
+    edited = Signal(object, object)  # Path and what was typed; as str, Qt would drop bytes that were not UTF-8
+
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._change = change
         self._refusal = ""
         self._contents = Contents([])
         self._model: Model | None = None
@@ -241,8 +242,14 @@ class RawModel(QAbstractItemModel):
         row = self._row(index)
         if role != Qt.ItemDataRole.EditRole or row is None:
             return False
-        self._refusal = "" if str(value) == self._source(row) else self._change(row.path, str(value))
+        self._refusal = ""
+        if str(value) != self._source(row):
+            self.edited.emit(row.path, str(value))
         return not self._refusal
+
+    def refuse(self, reason: str) -> None:
+        """What was just typed is not taken."""
+        self._refusal = reason
 
     def source(self, index: Index) -> str:
         """The whole of what a field holds."""
