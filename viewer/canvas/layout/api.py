@@ -15,6 +15,7 @@ from viewer.canvas.layout.request import Floats, Ints, Layout, LayoutRequest
 from viewer.canvas.layout.traces import Before
 from viewer.canvas.layout.window import Matching, Unfit, Window
 
+_MUCH = 0.25  # of the nodes
 _FEW_CHANGES = 32  # new nodes and edges up to which working them in beats laying out anew
 
 
@@ -49,8 +50,9 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
 
     New nodes get a place where there is room, or a rank of their own, below which everything moves down alike;
     milliseconds for 10,000 nodes. Where that cannot be, for many changes at once and with expanded containers
-    the graph gets ranks anew, and along them everything stays as near as can be to where it was. Nodes are known again by `node_ids`; bounds need not
-    begin at 0, 0 afterwards.
+    the graph gets ranks anew, and along them everything stays as near as can be to where it was. A graph of which
+    much is gone is laid out from scratch. Nodes are known again by `node_ids`; bounds need not begin at 0, 0
+    afterwards.
     """
     state = previous.state
     if not isinstance(state, _State) or not len(request.sizes):
@@ -61,6 +63,8 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
     match = Matching(_match_nodes(state.request, request), np.zeros(0, np.int64))
     match.edge = _match_edges(state, request, graph, match.node)
     changes = int((match.node < 0).sum()) + int((match.edge < 0).sum())
+    if state.request.direction != request.direction or _is_depleted(state.graph, match.node):
+        return layout(request, progress)
     if nested or not same or changes > _FEW_CHANGES:
         return layout(request, progress, previous)
     try:
@@ -68,6 +72,14 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
     except Unfit:
         return layout(request, progress, previous)
     return _finished(request, graph, placed, settle=False)
+
+
+def _is_depleted(old: Graph, node: Index) -> bool:
+    """Whether a good part of the outermost nodes is gone: what is left would stand in the gaps."""
+    outermost = old.parent < 0
+    left = np.zeros(len(outermost), bool)
+    left[node[node >= 0]] = True
+    return int((outermost & ~left).sum()) > max(_FEW_CHANGES, _MUCH * int(outermost.sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

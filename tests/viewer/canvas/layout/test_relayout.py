@@ -190,6 +190,18 @@ def test_expanded_containers_are_laid_out_with_the_old_order_as_a_hint() -> None
     assert metrics.node_overlaps(after.positions, after.sizes, parents) == 0
 
 
+def test_what_is_left_of_a_graph_closes_ranks() -> None:
+    sizes, edges, _, _ = graphs.wide(100).arrays()
+    before = layout(LayoutRequest(sizes, edges))
+    kept = np.flatnonzero((np.arange(len(sizes)) < 62) | (np.arange(len(sizes)) == len(sizes) - 1))
+    number = np.full(len(sizes), -1)
+    number[kept] = np.arange(len(kept))
+    left = edges[(number[edges] >= 0).all(1)]
+    asked = LayoutRequest(sizes[kept], number[left].astype(np.int32), node_ids=kept)
+    after = relayout(before, asked)
+    assert after.bounds[2] - after.bounds[0] == pytest.approx(layout(asked).bounds[2], rel=0.01)
+
+
 def in_containers(sketch: graphs.Sketch, size: int, **more: object) -> Edited:
     """So many nodes each in a container, one after the other, every third of them left out."""
     count = len(sketch.sizes)
