@@ -52,7 +52,11 @@ class Facts(QScrollArea):
         self.setMinimumWidth(150)
         self.rows: Rows = []
         self._colored: list[QLabel] = []
-        themes().themeChanged.connect(lambda: self._show_rows(self.rows))  # links have the colour they were made with
+        themes().themeChanged.connect(self._color_links)
+
+    def _color_links(self) -> None:
+        """Links have the colour they were made with."""
+        self._show_rows(self.rows)
 
     def clear(self, note: str = "") -> None:
         """Nothing is known, because of this."""
