@@ -14,9 +14,10 @@ from PySide6.QtCore import QObject, Signal
 from exec.overview import Measure, measure_values
 from exec.plan import ValueKey
 from exec.results import RunResult, State
-from model.attributes import AttributeKind
 from model.errors import ModelError
 from model.graph import Node, Value
+from model.queries import macs
+from model.queries.polynomial import Polynomial
 from viewer.results import Record, Results
 
 if TYPE_CHECKING:
@@ -201,29 +202,14 @@ def _shape(results: Results, value: Value | None) -> tuple[int, ...] | None:
 
 
 def multiply_adds(node: Node, shape_of: Callable[[Value | None], tuple[int, ...] | None]) -> int:
-    """Multiplications a node does, from the shapes of its values; 0 where that is not the measure of its work."""
-    ins = [shape_of(v) for v in node.inputs]
-    outs = [shape_of(v) for v in node.outputs]
-    first, second = [*ins, None, None][:2]
-    out = outs[0] if outs else None
-    if first is None or second is None or out is None:
-        return 0
-    match node.op_type:
-        case "Conv" | "ConvInteger" | "FusedConv" if len(second) > 1:
-            return prod(out) * prod(second[1:])
-        case "QLinearConv" if len(ins) > 3 and ins[3]:
-            return prod(out) * prod(ins[3][1:])
-        case "ConvTranspose" if len(second) > 1:
-            return prod(first) * prod(second[1:])
-        case "MatMul" | "MatMulInteger" | "FusedMatMul" if first:
-            return prod(out) * first[-1]
-        case "Gemm" if len(first) == 2:
-            transposed = node.attributes.get("transA")
-            turned = transposed is not None and transposed.kind is AttributeKind.INT and bool(transposed.value)
-            return prod(out) * first[0 if turned else 1]
-        case "LSTM" | "GRU" | "RNN" if len(first) == 3 and len(second) == 3 and len(ins) > 2 and ins[2]:
-            return first[0] * first[1] * (prod(second) + prod(ins[2]))
-    return 0
+    """Multiplications a node does, from the shapes its values had; 0 where that is not known."""
+
+    def sizes(value: Value | None) -> tuple[Polynomial, ...] | None:
+        shape = shape_of(value)
+        return None if shape is None else tuple(map(Polynomial, shape))
+
+    count = macs.multiply_adds(node, sizes)
+    return 0 if count is None else count.constant or 0
 
 
 PLAIN_NUMBERS: Mapping[str, Callable[[Results], dict[Node, float]]] = {

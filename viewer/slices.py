@@ -13,12 +13,14 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject, QTimer
+from shiboken6 import isValid
 
 from model.progress import Cancelled, Progress
 
 T = TypeVar("T")
 
 _SLICE_SECONDS = 0.006
+_LOOK_SECONDS = 1.0  # how long to be paused before looking whether anybody will let the work go on
 _PAUSE_MS = 4  # between slices, for what the person does
 
 
@@ -38,13 +40,12 @@ class Slices(QObject, Generic[T]):
         self._failed = failed
         self._resume = threading.Semaphore(0)
         self._paused = threading.Semaphore(0)
-        self._progress = _Baton(self._resume, self._paused)
+        self._progress = _Baton(self._resume, self._paused, lambda: isValid(self))
         self._result: list[T] = []
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="slices", daemon=True)
         self._timer = QTimer(self, interval=_PAUSE_MS)
         self._timer.timeout.connect(self._go_on)
-        self.destroyed.connect(self._progress.give_up)
         self._thread.start()
         self._timer.start()
 
@@ -76,9 +77,8 @@ class Slices(QObject, Generic[T]):
             self._done(self._result[0])
 
     def _run(self) -> None:
-        self._resume.acquire()
         try:
-            self._progress.check()
+            self._progress.wait()
             self._result.append(self._work(self._progress))
         except Cancelled:
             return
@@ -90,16 +90,20 @@ class Slices(QObject, Generic[T]):
 class _Baton(Progress):
     """Pauses the work where its slice is over."""
 
-    def __init__(self, resume: threading.Semaphore, paused: threading.Semaphore) -> None:
+    def __init__(self, resume: threading.Semaphore, paused: threading.Semaphore, is_wanted: Callable[[], bool]) -> None:
         super().__init__()
         self._resume = resume
         self._paused = paused
+        self._is_wanted = is_wanted
         self._end = 0.0
 
-    def give_up(self, *_: object) -> None:
-        """Nobody will let the work go on any more: end it where it waits."""
-        self.cancel()
-        self._resume.release()
+    def wait(self) -> None:
+        """Wait for the next slice; raises `Cancelled` when it is over, and when who asked for the work is gone."""
+        while not self._resume.acquire(timeout=_LOOK_SECONDS):
+            if not self._is_wanted():
+                self.cancel()
+                break
+        super().check()
 
     def start_slice(self) -> None:
         """The time of the work begins to count."""
@@ -110,5 +114,4 @@ class _Baton(Progress):
         super().check()
         if time.perf_counter() > self._end:
             self._paused.release()
-            self._resume.acquire()
-            super().check()
+            self.wait()

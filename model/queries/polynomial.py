@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
+_LONGEST = 200  # letters of a formula that is taken apart
 _MOST_TERMS = 64  # beyond this a formula tells nobody anything
 
 
@@ -101,3 +103,85 @@ def product(factors: Iterable[Polynomial | int | str]) -> Polynomial:
     for factor in factors:
         result = result * (Polynomial(factor) if isinstance(factor, str) else factor)
     return result
+
+
+def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:
+    """A dimension's name or formula, such as ``4*batch`` or ``div(T - 1, 2) + 1``, with some names as numbers.
+
+    Only the forms that shape inference writes are taken apart; anything else is a name.
+    """
+    bound = values or {}
+    if text in bound:
+        return Polynomial(bound[text])
+    if len(text) > _LONGEST or not re.search(r"[*]| [-+] |div\(|^-", text):
+        return Polynomial(text)
+    try:
+        reader = _Reader(text, bound)
+        result = reader.sum()
+    except (ValueError, RecursionError):
+        return Polynomial(text)
+    return result if reader.is_done else Polynomial(text)
+
+
+class _Reader:
+    """Reads a formula from left to right; ValueError where it is none."""
+
+    def __init__(self, text: str, values: Mapping[str, int]) -> None:
+        self._tokens = [t for t in re.split(r"( \+ | - |\*|div\(|, |\)|\()", text) if t]
+        self._values = values
+        self._at = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all was read."""
+        return self._at == len(self._tokens)
+
+    def sum(self) -> Polynomial:
+        """Terms with plus and minus between them."""
+        result = self._term()
+        while self._next() in (" + ", " - "):
+            sign = 1 if self._take() == " + " else -1
+            result = result + self._term() * sign
+        return result
+
+    def _term(self) -> Polynomial:
+        result = self._factor()
+        while self._next() == "*":
+            self._take()
+            result = result * self._factor()
+        return result
+
+    def _factor(self) -> Polynomial:
+        part = self._take()
+        if part == "div(":
+            return self._quotient()
+        if part in ("(", ")", "*", ", ", " + ", " - "):
+            raise ValueError(part)
+        if part.lstrip("-").isdecimal() and len(part) < 20:
+            return Polynomial(int(part))
+        sign, name = (-1, part[1:]) if part.startswith("-") else (1, part)
+        return Polynomial(self._values.get(name, name)) * sign
+
+    def _quotient(self) -> Polynomial:
+        a = self.sum()
+        if self._take() != ", ":
+            raise ValueError("no comma")
+        b = self.sum()
+        if self._take() != ")":
+            raise ValueError("no end")
+        if a.constant is not None and b.constant:
+            return Polynomial(a.constant // b.constant)
+        return Polynomial(f"div({_plain(a)}, {_plain(b)})")
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        if self.is_done:
+            raise ValueError("it ends early")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+
+def _plain(amount: Polynomial) -> str:
+    return str(amount).replace("·", "*").replace("−", "-").replace(",", "")

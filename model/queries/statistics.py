@@ -7,19 +7,22 @@ the cost is None and counted as unknown rather than as nothing.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from model.attributes import AttributeKind
 from model.graph import Graph, Model, Node, Value
 from model.progress import SILENT, Progress
-from model.queries.polynomial import Polynomial, product
+from model.queries.macs import Sizes, all_of, ints, multiply_adds
+from model.queries.polynomial import Polynomial, parse
+from model.queries.turns import Turns, turns_of
 from model.types import ElementType, TensorType, Type
 
+#: Calls of functions within functions that are followed before counting stops.
+_MOST_FOLLOWED = 10_000
+
+_NONE: Polynomial | None = Polynomial()
+
 TypeOf = Callable[[Value], Type | None]
-Sizes = tuple[Polynomial | None, ...]
 
 #: Operators that only rearrange, name or describe values: no arithmetic.
 _FREE = frozenset({
@@ -37,7 +40,7 @@ class NodeStatistics:
 
     `parameters` and `parameter_bytes` are those of initializers it is the first to use; `activations` are the
     elements of its outputs and `activation_bytes` their size. `calls` is how often the graph it is in runs: once for
-    each call of a function; bodies of loops count once.
+    each call of a function and each turn of a loop. `is_sure` is false where that is not known and a loop counts once.
     """
 
     node: Node
@@ -47,12 +50,17 @@ class NodeStatistics:
     flops: Polynomial | None
     activations: Polynomial | None
     activation_bytes: Polynomial | None
-    calls: int = 1
+    calls: Polynomial = field(default_factory=lambda: Polynomial(1))
+    is_sure: bool = True
 
 
 @dataclass(slots=True)
 class Total:
-    """A sum over nodes; `unknown` counts those whose cost is not known and which the sums leave out."""
+    """A sum over nodes.
+
+    `unknown` counts those whose cost is not known and which the sums leave out, `unsure` those in loops of which it is
+    not known how often they go round: they are counted once.
+    """
 
     nodes: int = 0
     parameters: int = 0
@@ -62,6 +70,7 @@ class Total:
     activations: Polynomial = field(default_factory=Polynomial)
     activation_bytes: Polynomial = field(default_factory=Polynomial)
     unknown: int = 0
+    unsure: int = 0
 
     def add(self, found: NodeStatistics) -> None:
         """Add a node, as often as it runs; parameters are there once."""
@@ -69,6 +78,7 @@ class Total:
         self.parameters += found.parameters
         self.parameter_bytes += found.parameter_bytes
         self.unknown += found.macs is None or found.activations is None
+        self.unsure += not found.is_sure
         for name in ("macs", "flops", "activations", "activation_bytes"):
             amount = getattr(found, name)
             if amount is not None:
@@ -103,7 +113,7 @@ class Statistics:
         """Names the sums depend on."""
         names: set[str] = set()
         for found in self.nodes:
-            for amount in (found.macs, found.activations):
+            for amount in (found.macs, found.activations, found.calls):
                 names |= amount.symbols if amount is not None else frozenset()
         return frozenset(names)
 
@@ -130,10 +140,11 @@ def statistics(
     sizes = _Sizes(type_of, bindings or {})
     found: list[NodeStatistics] = []
     counted: set[Value] = set()
-    for root, calls in _roots(model):
-        for graph in root.walk():
+    functions = frozenset(f.key for f in model.functions)
+    for root, calls in _roots(model, sizes):
+        for graph, times in _levels(root, calls, sizes):
             progress.check()
-            found.extend(_node(node, sizes, counted, calls) for node in graph.nodes)
+            found.extend(_node(node, sizes, counted, times, functions) for node in graph.nodes)
     unused = Total()
     for graph in model.graphs():
         for value in graph.initializers:
@@ -143,28 +154,41 @@ def statistics(
     return Statistics(found, unused)
 
 
-def _roots(model: Model) -> Iterable[tuple[Graph, int]]:
+def _levels(root: Graph, calls: Turns, sizes: _Sizes) -> Iterator[tuple[Graph, Turns]]:
+    """A graph and the bodies inside with how often each runs."""
+    known: dict[Graph, Turns] = {}
+    for graph in root.walk():
+        owner = graph.owner
+        around = known.get(owner.graph) if isinstance(owner, Node) and owner.graph is not None else None
+        if graph is root or around is None or not isinstance(owner, Node):
+            known[graph] = calls
+        else:
+            known[graph] = around * turns_of(owner, sizes.shape)
+        yield graph, known[graph]
+
+
+def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, Turns]]:
     """The main graph and the functions with how often each is called, calls within functions included."""
     functions = {f.key: f for f in model.functions}
-    calls: Counter[tuple[str, str, str]] = Counter()
-    pending = [(model.graph, 1, 0)]
-    while pending:
-        graph, times, depth = pending.pop()
-        inside = Counter(
-            (n.domain, n.op_type, n.overload)
-            for level in graph.walk()
-            for n in level.nodes
-            if (n.domain, n.op_type, n.overload) in functions
-        )
+    calls: dict[tuple[str, str, str], Turns] = {}
+    pending = [(model.graph, Turns(), 0)]
+    followed = 0
+    while pending and functions:
+        root, times, depth = pending.pop()
+        inside: dict[tuple[str, str, str], Turns] = {}
+        for graph, here in _levels(root, times, sizes):
+            for node in graph.nodes:
+                key = node.domain, node.op_type, node.overload
+                if key in functions:
+                    inside[key] = inside[key] + here if key in inside else here
         for key, count in inside.items():
-            calls[key] += count * times
-            if depth < len(functions):  # deeper only when a function calls itself
-                pending.append((functions[key].body, count * times, depth + 1))
-            if len(pending) > 10_000:
-                break
-    yield model.graph, 1
+            calls[key] = calls[key] + count if key in calls else count
+            followed += 1
+            if depth < len(functions) and followed < _MOST_FOLLOWED:  # deeper only when a function calls itself
+                pending.append((functions[key].body, count, depth + 1))
+    yield model.graph, Turns()
     for key, function in functions.items():
-        yield function.body, calls[key]
+        yield function.body, calls.get(key, Turns(Polynomial()))
 
 
 class _Sizes:
@@ -187,12 +211,12 @@ class _Sizes:
 
     def _dimension(self, dimension: int | str | None) -> Polynomial | None:
         if isinstance(dimension, str):
-            dimension = self._bindings.get(dimension, dimension)
-        return None if dimension is None or dimension == "" else Polynomial(dimension)
+            return parse(dimension, self._bindings) if dimension else None
+        return None if dimension is None else Polynomial(dimension)
 
     def elements(self, value: Value | None) -> Polynomial | None:
         """Number of elements, None when not known."""
-        return _all(self.shape(value))
+        return all_of(self.shape(value))
 
     def bits(self, value: Value) -> int | None:
         """Bits of one element."""
@@ -203,17 +227,9 @@ class _Sizes:
         return kind.bits if isinstance(kind, ElementType) and kind.bits else None
 
 
-def _all(sizes: Sequence[Polynomial | None] | None) -> Polynomial | None:
-    if sizes is None:
-        return None
-    known = [s for s in sizes if s is not None]
-    if len(known) < len(sizes):
-        return None
-    result = product(known)
-    return None if result.is_too_long else result
-
-
-def _node(node: Node, sizes: _Sizes, counted: set[Value], calls: int) -> NodeStatistics:
+def _node(
+    node: Node, sizes: _Sizes, counted: set[Value], times: Turns, functions: frozenset[tuple[str, str, str]]
+) -> NodeStatistics:
     parameters = parameter_bytes = 0
     for value in node.inputs:
         if value is not None and value.initializer is not None and value not in counted:
@@ -227,9 +243,12 @@ def _node(node: Node, sizes: _Sizes, counted: set[Value], calls: int) -> NodeSta
             count, bits = sizes.elements(value), sizes.bits(value)
             elements = None if elements is None or count is None else elements + count
             held = None if held is None or count is None or bits is None else held + _bytes(count, bits)
-    macs = multiply_adds(node, sizes.shape)
-    flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
-    return NodeStatistics(node, parameters, parameter_bytes, macs, flops, elements, held, calls)
+    if (node.domain, node.op_type, node.overload) in functions:
+        macs = flops = _NONE  # counted in its body
+    else:
+        macs = multiply_adds(node, sizes.shape)
+        flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
+    return NodeStatistics(node, parameters, parameter_bytes, macs, flops, elements, held, times.count, times.is_sure)
 
 
 def _size(shape: Sequence[int]) -> int:
@@ -253,118 +272,6 @@ def _arithmetic(node: Node, sizes: _Sizes, elements: Polynomial | None) -> Polyn
     if node.op_type.startswith(("Reduce", "Global")) or node.op_type in ("ArgMax", "ArgMin", "TopK", "CumSum"):
         return sizes.elements(node.inputs[0]) if node.inputs else Polynomial()
     if node.op_type in ("MaxPool", "AveragePool", "LpPool"):
-        window = _ints(node, "kernel_shape")
+        window = ints(node, "kernel_shape")
         return None if elements is None else elements * _size(window)
     return elements
-
-
-ShapeOf = Callable[[Value | None], Sizes | None]
-
-
-def multiply_adds(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Multiply-adds of a node from the shapes of its values: 0 where there are none, None where a size is not known."""
-    rule = _RULES.get(node.op_type) if node.domain in ("", "com.microsoft") else None
-    return Polynomial() if rule is None else rule(node, shape_of)
-
-
-def _input(node: Node, index: int, shape_of: ShapeOf) -> Sizes | None:
-    return shape_of(node.inputs[index]) if index < len(node.inputs) else None
-
-
-def _output(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    return _all(shape_of(node.outputs[0])) if node.outputs else None
-
-
-def _times(*factors: Polynomial | None) -> Polynomial | None:
-    return _all(factors)
-
-
-def _convolution(node: Node, shape_of: ShapeOf, weight: int = 1) -> Polynomial | None:
-    kernel = _input(node, weight, shape_of)
-    return None if kernel is None or len(kernel) < 2 else _times(_output(node, shape_of), *kernel[1:])
-
-
-def _transposed(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Each element of the input meets each element of one filter of the weights [C, M/group, kernel…]."""
-    kernel = _input(node, 1, shape_of)
-    return None if kernel is None or len(kernel) < 2 else _times(_all(_input(node, 0, shape_of)), *kernel[1:])
-
-
-def _product(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    first = _input(node, 0, shape_of)
-    if not first:
-        return None
-    return _times(_output(node, shape_of), first[-1])
-
-
-def _gemm(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    first = _input(node, 0, shape_of)
-    if first is None or len(first) != 2:
-        return None
-    return _times(_output(node, shape_of), first[0 if _int(node, "transA") else 1])
-
-
-def _recurrent(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Each step multiplies the weights [directions, gates·hidden, input or hidden] with one vector per sample."""
-    x, w, r = (_input(node, index, shape_of) for index in range(3))
-    if x is None or len(x) != 3:
-        return None
-    inputs, hidden = _all(w), _all(r)
-    return None if inputs is None or hidden is None else _times(x[0], x[1], inputs + hidden)
-
-
-def _attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Scores and their products with the values: [batch, heads, queries, keys] times the head sizes of both."""
-    q, k, v = (_input(node, index, shape_of) for index in range(3))
-    if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4:
-        return None
-    scores = _times(*q[:3], k[2])
-    return None if scores is None or q[3] is None or v[3] is None else scores * (q[3] + v[3])
-
-
-def _einsum(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """The product of the sizes of all letters."""
-    equation = node.attributes.get("equation")
-    if equation is None or equation.kind is not AttributeKind.STRING or "." in str(equation.value):
-        return None
-    terms = str(equation.value).replace(" ", "").split("->")[0].split(",")
-    sizes: dict[str, Polynomial | None] = {}
-    for index, term in enumerate(terms):
-        shape = _input(node, index, shape_of)
-        if shape is None or len(shape) != len(term):
-            return None
-        sizes.update(zip(term, shape, strict=True))
-    return Polynomial() if len(terms) < 2 else _all(tuple(sizes.values()))
-
-
-_RULES: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
-    "Conv": _convolution,
-    "ConvInteger": _convolution,
-    "FusedConv": _convolution,
-    "DeformConv": _convolution,
-    "QLinearConv": lambda node, shape_of: _convolution(node, shape_of, 3),
-    "ConvTranspose": _transposed,
-    "MatMul": _product,
-    "MatMulInteger": _product,
-    "QLinearMatMul": _product,
-    "FusedMatMul": _product,
-    "MatMulNBits": _product,
-    "Gemm": _gemm,
-    "FusedGemm": _gemm,
-    "LSTM": _recurrent,
-    "GRU": _recurrent,
-    "RNN": _recurrent,
-    "Attention": lambda node, shape_of: _attention(node, shape_of) if node.domain == "" else None,
-    "Einsum": _einsum,
-}
-
-
-def _int(node: Node, name: str) -> int:
-    attribute = node.attributes.get(name)
-    return attribute.value if attribute is not None and isinstance(attribute.value, int) else 0
-
-
-def _ints(node: Node, name: str) -> tuple[int, ...]:
-    attribute = node.attributes.get(name)
-    value: Any = attribute.value if attribute is not None and attribute.kind is AttributeKind.INTS else ()
-    return tuple(value or ())

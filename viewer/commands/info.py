@@ -115,6 +115,7 @@ def _total(total: Total) -> dict[str, Any]:
         "parameter_bytes": total.parameter_bytes,
         **{name: _number(getattr(total, name)) for name in names},
         "unknown": total.unknown,
+        "counted_once": total.unsure,
     }
 
 

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, Qt, QTimer
 from PySide6.QtGui import QPainter
@@ -41,6 +41,9 @@ from viewer.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.workspace import Workspace
+
+if TYPE_CHECKING:
+    from viewer.overlays import Overlays
 
 Index = QModelIndex | QPersistentModelIndex
 Amount = int | Polynomial | None
@@ -170,6 +173,8 @@ class StatisticsPanel(Panel):
         self._bound: Mapping[str, int] = {}
         self._rehearsing = Rehearsing(workspace, self._count, self)
         self._is_colouring = False
+        self._is_following = False
+        self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
         self.summary = QLabel("", self)
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
@@ -280,6 +285,8 @@ class StatisticsPanel(Panel):
         self.model.set(rows)
         total = self.found.total()
         unknown = f" · {plural(total.unknown, 'node')} not known" if total.unknown else ""
+        if total.unsure:
+            unknown += f" · {plural(total.unsure, 'node')} in loops of unknown length counted once"
         self.summary.setText(
             f"{amount_text(total.parameters, count_text)} parameters · "
             f"{amount_text(total.macs, count_text)} multiply-adds · "
@@ -295,14 +302,29 @@ class StatisticsPanel(Panel):
             return
         if not self.colour.isChecked():
             if self._is_colouring:
-                self.workspace.overlay(None)
-            self._is_colouring = False
+                self._is_colouring = False
+                self._overlays().choose("")
             return
         column = max(self.table.horizontalHeader().sortIndicatorSection() - 1, 0)
         title, field, _ = COLUMNS[column or 3]
         numbers = {n.node: magnitude(getattr(n, field)) for n in self.found.nodes if getattr(n, field) is not None}
         self._is_colouring = True
-        self.workspace.overlay({node: number for node, number in numbers.items() if number > 0}, title)
+        self._shown = {node: number for node, number in numbers.items() if number > 0}
+        self._overlays().show(self._shown, title)
+
+    def _overlays(self) -> Overlays:
+        """What colours the graph, for all panels alike; made when it is first needed, as it brings the executor."""
+        overlays = self.workspace.runs.overlays
+        if not self._is_following:
+            self._is_following = True
+            overlays.changed.connect(self._on_overlay)
+        return overlays
+
+    def _on_overlay(self) -> None:
+        """Something else colours the graph now."""
+        if self._is_colouring and self.workspace.runs.overlays.numbers is not self._shown:
+            self._is_colouring = False
+            self.colour.setChecked(False)
 
     def _go(self) -> None:
         index = self.table.currentIndex()

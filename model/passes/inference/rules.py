@@ -292,11 +292,33 @@ def _array_feature_extractor(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (*dims[:-1], count) if len(dims) > 1 else (1, count)),)
 
 
+def _quantized_gemm(call: Call) -> Sequence[Type | None]:
+    """A, its scale and zero point, B and its; then C, and scale and zero point of a result that stays quantized."""
+    a, b, zero = _swapped_gemm(call, 0, "transA"), _swapped_gemm(call, 3, "transB"), call.tensor(8)
+    dims = None if a is None or b is None else (a[0], b[1])
+    return (tensor(E.FLOAT if zero is None else zero.element_type, dims),)
+
+
+def _swapped_gemm(call: Call, index: int, name: str) -> tuple[Dimension, ...] | None:
+    dims = _swapped(call.dims(index), bool(call.attribute(name, 0)))
+    return dims if dims is not None and len(dims) == 2 else None
+
+
+def _group_query_attention(call: Call) -> Sequence[Type | None]:
+    """Like the queries; and keys and values so far, which become longer."""
+    past = call.tensor(3)
+    if past is None or past.shape is None or past.shape.rank != 4:
+        return (call.inputs[0],) if call.inputs else ()
+    batch, heads, _, size = past.shape.dims
+    present = tensor(past.element_type, (batch, heads, None, size))
+    return (call.inputs[0], present, present)
+
+
 _MS = "com.microsoft"
 _ML = "ai.onnx.ml"
 _LIKE_FIRST = (
     "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "BiasAdd", "BiasSoftmax", "QLinearSigmoid", "QLinearLeakyRelu",
-    "QLinearSoftmax", "RotaryEmbedding", "GroupNorm", "SkipGroupNorm", "GroupQueryAttention", "MoE", "QMoE",
+    "QLinearSoftmax", "RotaryEmbedding", "GroupNorm", "SkipGroupNorm", "MoE", "QMoE",
     "SimplifiedLayerNormalization", "PackedAttention", "DecoderMaskedSelfAttention", "GemmaRotaryEmbedding",
     "Trilu", "RestorePadding", "NGramRepeatBlock",
 )  # fmt: skip
@@ -319,6 +341,8 @@ RULES: dict[tuple[str, str], Rule] = {
     (_MS, "MatMulBnb4"): _matmul_nbits,
     (_MS, "FusedGemm"): _gemm,
     (_MS, "FusedConv"): _fused_conv,
+    (_MS, "QGemm"): _quantized_gemm,
+    (_MS, "GroupQueryAttention"): _group_query_attention,
     (_MS, "QLinearAdd"): _qlinear_binary,
     (_MS, "QLinearMul"): _qlinear_binary,
     (_MS, "Attention"): _attention,

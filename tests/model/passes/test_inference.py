@@ -68,6 +68,8 @@ def test_a_shape_put_together_from_pieces():
         ("y = com.microsoft.MatMulNBits<K = 4, N = 7, bits = 4, block_size = 16>(x, x, x)", tensor("N", 7)),
         ("y = com.microsoft.QLinearAdd(x, s, z, x, s, z, s, z)", tensor("N", 4)),
         ("y = com.microsoft.FusedGemm<transB = 1>(x, x)", tensor("N", "N")),
+        ("y = com.microsoft.QGemm<transB = 1>(x, s, z, x, s, z)", tensor("N", "N")),
+        ("y = com.microsoft.GroupQueryAttention<num_heads = 1, kv_num_heads = 1>(x, x, x)", tensor("N", 4)),
     ],
 )
 def test_operators_of_microsoft(call, expected):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model.io.read import load
 from model.passes.inference import infer
-from model.queries.polynomial import Polynomial, product
+from model.queries.polynomial import Polynomial, parse, product
 from model.queries.statistics import operator_of, scope_of, statistics
 from tests.model import builders
 
@@ -83,7 +83,113 @@ def test_functions_count_once_for_each_call():
         <domain: "l", opset_import: ["": 21]> f (v) => (o) { o = Relu(v) }""")
     found = statistics(model, infer(model).type_of)
     assert [n.calls for n in found.nodes] == [1, 1, 2]
-    assert found.total().flops == 6 * 2 + 12
+    assert found.total().flops == 6 * 2  # the calls themselves compute nothing
+
+
+LOOP = """g (float[2,3] x, int64 many) => (float[2,3] y) <int64 n = {5}, float[3,3] w = {1,1,1,1,1,1,1,1,1}>
+    { y = Loop(COUNT, , x) <body = b (int64 i, bool c, float[2,3] v) => (bool d, float[2,3] o)
+      { d = Identity(c) o = MatMul(v, w) }> }"""
+
+
+def test_loops_count_as_often_as_they_go_round():
+    total = of(LOOP.replace("COUNT", "n")).total()
+    assert total.macs == 5 * 2 * 3 * 3
+    assert total.unsure == 0
+
+
+def test_loops_of_unknown_length_count_once_and_say_so():
+    total = of(LOOP.replace("COUNT", "many")).total()
+    assert total.macs == 2 * 3 * 3
+    assert total.unsure == 2
+
+
+def test_scans_count_along_what_they_scan():
+    total = of("""g (float[T,3] x) => (float[T,4] y) <float[3,4] w = {1,1,1,1,1,1,1,1,1,1,1,1}>
+        { y = Scan <num_scan_inputs = 1, body = b (float[3] v) => (float[4] o) { o = MatMul(v, w) }> (x) }""").total()
+    assert str(total.macs) == "12·T"
+
+
+def test_functions_called_in_loops_count_in_each_turn():
+    model = builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]>
+        g (float[2,3] x) => (float[2,3] y) <int64 n = {5}>
+        { y = Loop(n, , x) <body = b (int64 i, bool c, float[2,3] v) => (bool d, float[2,3] o)
+          { d = Identity(c) o = l.f(v) }> }
+        <domain: "l", opset_import: ["": 21]> f (v) => (o) { o = Relu(v) }""")
+    found = statistics(model, infer(model).type_of)
+    assert {n.node.op_type: n.calls for n in found.nodes}["Relu"] == 5
+
+
+MICROSOFT = [
+    # projections 2·7·8·24, scores and values 2·7·7·(8+8)
+    ("y = com.microsoft.Attention<num_heads = 2>(x, w, b)", "float[2,7,8] x, float[8,24] w, float[24] b",
+     2 * 7 * 8 * 24 + 2 * 7 * 7 * 16),
+    ("y = com.microsoft.MultiHeadAttention<num_heads = 2>(x, k, v)", "float[2,7,8] x, float[2,5,8] k, float[2,5,6] v",
+     2 * 7 * 5 * 14),
+    ("y = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(x, k, v, pk, pv, l, t)",
+     "float[2,1,8] x, float[2,1,4] k, float[2,1,4] v, float[2,2,9,2] pk, float[2,2,9,2] pv, int32[2] l, int32 t",
+     2 * 1 * 10 * 8 * 2),
+    ("y = com.microsoft.MatMulNBits<K = 4, N = 7, bits = 4, block_size = 16>(x, w, s)",
+     "float[3,4] x, uint8[7,1,8] w, float[7] s", 3 * 4 * 7),
+    ("y = com.microsoft.FusedMatMul<transA = 1>(x, w)", "float[4,3] x, float[4,5] w", 3 * 4 * 5),
+    ("y = com.microsoft.DynamicQuantizeMatMul(x, w, s)", "float[3,4] x, int8[4,5] w, float s", 60),
+    ("y = com.microsoft.QGemm<transB = 1>(x, s, z, w, s, z)", "uint8[3,4] x, float s, uint8 z, uint8[5,4] w", 60),
+    ("y = com.microsoft.Gelu(x)", "float[3,4] x", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "inputs", "macs"), MICROSOFT, ids=[m[0].split("(")[0] for m in MICROSOFT])
+def test_multiply_adds_of_microsofts_operators(call, inputs, macs):
+    model = builders.model(
+        f'<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g ({inputs}) => (y) {{ {call} }}'
+    )
+    total = statistics(model, infer(model).type_of).total()
+    assert (total.macs, total.unknown) == (macs, 0)
+
+
+@pytest.mark.parametrize("call", ["com.microsoft.MoE(x, x, x)", "my.own.Magic(x)"])
+def test_what_nobody_here_can_count_is_not_nothing(call):
+    model = builders.model(
+        '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1, "my.own": 1]>'
+        f" g (float[2] x) => (y) {{ y = {call} }}"
+    )
+    assert statistics(model, infer(model).type_of).total().unknown == 1
+
+
+def test_attention_with_heads_side_by_side():
+    model = builders.model("""<ir_version: 11, opset_import: ["": 23]>
+        g (float[2,7,8] q, float[2,5,4] k, float[2,5,6] v) => (y)
+        { y = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v) }""")
+    assert statistics(model, infer(model).type_of).total().macs == 2 * 7 * 5 * (8 + 12)
+
+
+def test_sizes_that_are_formulas_are_bound_too():
+    text = "g (float[N,4,T] x, float[5,4,3] w) => (y) { y = Conv<strides=[2]>(x, w) }"
+    assert of(text).symbols == {"N", "div(T - 3, 2)"}
+    assert of(text, N=2, T=9).total().macs == 2 * 5 * 4 * 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "value"),
+    [
+        ("4*N*T", {"N": 2, "T": 3}, 24),
+        ("T - 2", {"T": 9}, 7),
+        ("-2*T + 10", {"T": 3}, 4),
+        ("div(T - 1, 2) + 1", {"T": 9}, 5),
+        ("div(div(T + 1, 2), 2)*N", {"T": 9, "N": 3}, 6),
+        ("batch-size", {"batch-size": 4}, 4),
+        ("s0 * s1", {"s0 * s1": 4}, 4),
+        ("div(T, 0) + 1", {"T": 9}, None),
+        ("div(T", {"T": 9}, None),
+        ("T + ", {"T": 9}, None),
+    ],
+)
+def test_formulas_of_sizes_are_read(text, at, value):
+    assert parse(text, at).constant == value
+
+
+@given(st.text(alphabet="TN*+-(), div019", max_size=40))
+def test_any_name_of_a_size_is_something(text):
+    parse(text, {"T": 3})
 
 
 def test_a_function_that_calls_itself_ends():

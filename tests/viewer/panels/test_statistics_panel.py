@@ -67,3 +67,12 @@ def test_saving(panel, tmp_path):
         rows = list(csv.reader(file))
     assert rows[0][:2] == ["what", "nodes"]
     assert ["Mul", "1", "4", "16", "0", "4·N", "4·N", "16·N"] in rows
+
+
+def test_the_graph_is_coloured_by_one_thing_at_a_time(panel, heard):
+    overlays = heard(panel.workspace.overlaid)
+    panel.colour.setChecked(True)
+    node = builders.node(panel.workspace.document, "second")
+    panel.workspace.runs.overlays.show({node: 3.0}, "from elsewhere")
+    assert not panel.colour.isChecked()
+    assert overlays[-1] == {node: 3.0}
