@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ class Reorder:
         bar, height = self._tree.verticalScrollBar(), self._tree.viewport().height()
         if not _EDGE < point.y() < height - _EDGE:
             bar.setValue(bar.value() + (1 if point.y() > _EDGE else -1))
-        self._gap = self._gap_at(point.y())
+        self._gap = self._gap_at(point)
         self._tree.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
         self._tree.viewport().update()
         return True
@@ -86,15 +87,11 @@ class Reorder:
         painter.fillRect(QRect(rect.left(), y - 1, self._tree.viewport().width() - rect.left(), 2), theme().accent)
 
     def _range(self) -> range:
-        """Which of the siblings can be moved; they stand one after the other."""
-        parent = self._from.parent()
-        count = self._tree.rows.rowCount(parent)
-        first = last = self._from.row()
-        while first > 0 and self._can_move(first - 1):
-            first -= 1
-        while last + 1 < count and self._can_move(last + 1):
-            last += 1
-        return range(first, last + 1)
+        """Which of the siblings can be moved; they stand one after the other, and may be very many."""
+        here, count = self._from.row(), self._tree.rows.rowCount(self._from.parent())
+        before = bisect_left(range(here), 1, key=lambda position: int(self._can_move(position)))
+        behind = bisect_left(range(here + 1, count), 1, key=lambda position: int(not self._can_move(position)))
+        return range(before, here + 1 + behind)
 
     def _can_move(self, position: int) -> bool:
         row = self._tree.rows.row(self._from.sibling(position, 0))
@@ -106,11 +103,19 @@ class Reorder:
             index = self._tree.rows.index(count - 1, 0, index)
         return self._tree.visualRect(index).bottom() + 1
 
-    def _gap_at(self, y: int) -> int:
+    def _gap_at(self, point: QPoint) -> int:
         """Before which of them a point is; their number: behind all."""
-        for gap, position in enumerate(places := self._range()):
-            index = QModelIndex(self._from.sibling(position, 0))
-            rect = self._tree.visualRect(index)
-            if rect.isValid() and y < (rect.top() + self._bottom(index)) // 2:
-                return gap
-        return len(places)
+        places, outer = self._range(), self._from.parent()
+        index = self._tree.indexAt(point)
+        below = not index.isValid() or self._tree.visualRect(index).top() > self._tree.visualRect(self._index()).top()
+        while index.isValid() and index.parent() != outer:
+            index = index.parent()
+        if not index.isValid():
+            return len(places) if below else 0
+        first = index.siblingAtColumn(0)
+        middle = (self._tree.visualRect(first).top() + self._bottom(first)) // 2
+        gap = index.row() - places.start + (point.y() >= middle)
+        return min(max(gap, 0), len(places))
+
+    def _index(self) -> QModelIndex:
+        return self._from.sibling(self._from.row(), 0)

@@ -1,7 +1,9 @@
 """Hands for tests of the inspector: find a row, open its field, write, press, choose; and a model to do it on."""
 
 import numpy as np
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication
 
 from model.attributes import make_attribute
 from model.document import Document
@@ -105,3 +107,27 @@ def conv_workspace():
     InsertNode(graph, concat).apply()
     model = Model(graph, opset=18)
     return Workspace(Document(model), title="net"), conv, cast, concat
+
+
+def drag(qtbot, panel, path, onto, *, below=False, escape=False):
+    """Drag a row with the left button to before another one, or behind it."""
+    viewport = panel.tree.viewport()
+    start = panel.tree.visualRect(index(panel, *path).siblingAtColumn(0)).center()
+    area = panel.tree.visualRect(index(panel, *onto).siblingAtColumn(0))
+    end = QPoint(start.x(), area.bottom() - 1 if below else area.top() + 1)
+    qtbot.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start)
+    for step in (1, 2, 3):
+        position = start + (end - start) * step / 3
+        event = QMouseEvent(
+            QEvent.Type.MouseMove,
+            QPointF(position),
+            QPointF(viewport.mapToGlobal(position)),
+            Qt.MouseButton.NoButton,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+        QApplication.sendEvent(viewport, event)
+        viewport.grab()
+    if escape:
+        qtbot.keyClick(panel.tree, Qt.Key.Key_Escape)
+    qtbot.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=end)

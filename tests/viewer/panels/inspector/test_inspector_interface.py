@@ -1,12 +1,10 @@
 """Values, graphs, functions and the model through the inspector's widgets."""
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import Qt
 
 from model.attributes import Attribute, AttributeKind, make_attribute
 from model.types import ElementType, Shape, TensorType
-from tests.viewer.panels.inspector.hands import choose, index, press, relu, row, write
+from tests.viewer.panels.inspector.hands import choose, drag, index, press, relu, row, write
 from viewer.text import type_text
 
 
@@ -160,30 +158,6 @@ def test_a_functions_attribute_goes_between_required_and_default(qtbot, panel, w
     assert (function.attributes, function.attribute_defaults) == (("gain",), ())
     write(qtbot, panel, "attributes", "+", text="gain")
     assert "attribute gain already" in panel.tree.fields.error_text
-
-
-def drag(qtbot, panel, path, onto, *, below=False, escape=False):
-    """Drag a row with the left button to before another one, or behind it."""
-    viewport = panel.tree.viewport()
-    start = panel.tree.visualRect(index(panel, *path).siblingAtColumn(0)).center()
-    area = panel.tree.visualRect(index(panel, *onto).siblingAtColumn(0))
-    end = QPoint(start.x(), area.bottom() - 1 if below else area.top() + 1)
-    qtbot.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start)
-    for step in (1, 2, 3):
-        position = start + (end - start) * step / 3
-        event = QMouseEvent(
-            QEvent.Type.MouseMove,
-            QPointF(position),
-            QPointF(viewport.mapToGlobal(position)),
-            Qt.MouseButton.NoButton,
-            Qt.MouseButton.LeftButton,
-            Qt.KeyboardModifier.NoModifier,
-        )
-        QApplication.sendEvent(viewport, event)
-        viewport.grab()
-    if escape:
-        qtbot.keyClick(panel.tree, Qt.Key.Key_Escape)
-    qtbot.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=end)
 
 
 def test_inputs_and_outputs_are_dragged_to_another_place(qtbot, panel, workspace):

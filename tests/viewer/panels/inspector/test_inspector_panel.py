@@ -8,7 +8,7 @@ from model.edits import attributes
 from model.graph import Graph, Model, Node, Value
 from model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
 from model.types import ElementType
-from tests.viewer.panels.inspector.hands import begin, index, press, relu, row, shown, write
+from tests.viewer.panels.inspector.hands import begin, drag, index, press, relu, row, shown, write
 from viewer.text import type_text
 from viewer.workspace import Workspace
 
@@ -101,6 +101,8 @@ def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
     assert panel.tree.rows.rowCount(inputs) == 10_001
     write(qtbot, panel, "inputs", "input 9999 i9999", text="float")
     assert type_text(graph.inputs[-1].type) == "float"
+    drag(qtbot, panel, ("inputs", "input 5002 i5002"), ("inputs", "input 5000 i5000"))
+    assert [v.name for v in graph.inputs[4999:5003]] == ["i4999", "i5002", "i5000", "i5001"]
     workspace.close()
 
 
