@@ -112,8 +112,10 @@ def conv_workspace():
 def drag(qtbot, panel, path, onto, *, below=False, escape=False):
     """Drag a row with the left button to before another one, or behind it."""
     viewport = panel.tree.viewport()
-    start = panel.tree.visualRect(index(panel, *path).siblingAtColumn(0)).center()
-    area = panel.tree.visualRect(index(panel, *onto).siblingAtColumn(0))
+    for place in (path, onto):
+        index(panel, *place)  # scrolls there
+    start = panel.tree.visualRect(panel.tree.rows.find(*path).siblingAtColumn(0)).center()
+    area = panel.tree.visualRect(panel.tree.rows.find(*onto).siblingAtColumn(0))
     end = QPoint(start.x(), area.bottom() - 1 if below else area.top() + 1)
     qtbot.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start)
     for step in (1, 2, 3):
