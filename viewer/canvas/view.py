@@ -472,6 +472,9 @@ class GraphView(MarkedSurface):
         if scene is None or not isinstance(node, Node) or node.graph is not self._graph:
             return False
         box = scene.drawing.boxes_of(node)
+        if not box and node.op_type == "Constant":  # a row of its consumers, which are in a closed group
+            node = next((user for value in node.outputs if value is not None for user in value.consumers), node)
+            box = scene.drawing.boxes_of(node)
         if not box or scene.boxes[box[0]].kind is not Kind.GROUP:
             return False
         scope = self._loader.grouping.tree(self._graph).of.get(node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPoint
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
 
 from model.graph import Graph, Node, Value
@@ -26,8 +27,9 @@ class OutlinePanel(Panel):
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.tree.header().setStretchLastSection(False)
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.header().setResizeContentsPrecision(100)
+        self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.tree.expanded.connect(self._divide)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.tree)
@@ -43,6 +45,16 @@ class OutlinePanel(Panel):
         workspace.selection.changed.connect(self._follow)
         workspace.changes.nodes_changed.connect(self._on_nodes)
         workspace.changes.model_changed.connect(self._on_model)
+
+    def _divide(self, *_: object) -> None:
+        """Give operators the width they need, but leave most of it to names."""
+        wanted = max(self.tree.sizeHintForColumn(1), self.tree.header().sectionSizeHint(1))
+        self.tree.header().resizeSection(1, min(wanted, self.tree.viewport().width() * 2 // 5))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Divide the new width."""
+        super().resizeEvent(event)
+        self._divide()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
         self._following = True  # a view whose current row goes chooses another by itself

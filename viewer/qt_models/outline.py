@@ -332,6 +332,8 @@ class OutlineModel(QAbstractItemModel):
             return row.subject
         if role == Qt.ItemDataRole.DisplayRole:
             row.told = _identity(row.subject)
+            if index.column() == 0 and isinstance(row.subject, Node) and row.parent is not None:
+                return _name_within(row.subject, row.parent.subject)
             return _texts(row.subject)[index.column()]
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             return ", ".join(part for part in _texts(row.subject, 2000) if part)
@@ -428,6 +430,17 @@ def graph_title(graph: Graph) -> str:
 def _identity(subject: object) -> tuple[str, ...]:
     """All that a row depends on."""
     return (*_texts(subject), subject.domain, subject.overload) if isinstance(subject, Node) else _texts(subject)
+
+
+def _name_within(node: Node, around: object) -> str:
+    """A node's name without what the scope above it says already."""
+    name = node.name.removeprefix("/")
+    path = around.path if isinstance(around, Scope) else ()
+    for separator in "/." if path else "":
+        prefix = separator.join(path) + separator
+        if name.startswith(prefix) and name != prefix:
+            return display(name.removeprefix(prefix), 200)
+    return _texts(node)[0]
 
 
 def _texts(subject: object, limit: int = 200) -> tuple[str, str]:

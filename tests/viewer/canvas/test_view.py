@@ -183,6 +183,26 @@ def test_revealing_a_node_opens_its_group(show, qtbot):
     assert 0 < y < view.height()
 
 
+def test_revealing_a_constant_drawn_as_a_row_opens_the_group_of_its_node(show, qtbot):
+    g = Graphs()
+    g.input("x", 2)
+    g.node("Constant", [], ["k"], name="/block/constant", value_float=1.5)
+    g.node("Add", ["x", "k"], ["a"], name="/block/add")
+    g.node("Relu", ["a"], ["b"], name="/block/relu")
+    g.node("Neg", ["b"], ["c"], name="/head/neg")
+    g.node("Abs", ["c"], ["d"], name="/head/abs")
+    g.outputs("d")
+    view = show(g.model())
+    view.collapse_all()
+    wait(qtbot, view)
+    assert "Add" not in titles(view)
+    view.workspace.reveal(next(node for node in g.graph.nodes if node.op_type == "Constant"))
+    wait(qtbot, view)
+    x, y = on_screen(view, box(view, "Add"))
+    assert 0 < x < view.width()
+    assert 0 < y < view.height()
+
+
 def test_revealing_in_another_graph_waits_for_it(show, qtbot, branching_model):
     view = show(branching_model)
     inner = next(iter(branching_model.functions[0].body.nodes))

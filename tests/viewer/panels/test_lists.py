@@ -124,8 +124,8 @@ def test_groups_come_from_scopes(qtbot):
                 (
                     "encoder",
                     [
-                        ("layer0", ["encoder/layer0/Add", "encoder/layer0/Mul"]),
-                        ("layer1", ["encoder/layer1/Add", "encoder/layer1/Mul"]),
+                        ("layer0", ["Add", "Mul"]),
+                        ("layer1", ["Add", "Mul"]),
                     ],
                 ),
                 "head",
@@ -133,7 +133,7 @@ def test_groups_come_from_scopes(qtbot):
         )
     ]
     workspace.selection.set([graph.nodes[3]])
-    assert panel.tree.currentIndex().data() == "encoder/layer1/Mul"
+    assert panel.tree.currentIndex().data() == "Mul", "the scopes above say the rest"
     workspace.close()
 
 
