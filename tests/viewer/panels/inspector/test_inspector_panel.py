@@ -1,6 +1,7 @@
 """The inspector shows what is selected, says what is wrong with it, and keeps its place while things change."""
 
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView
 
 from model.attributes import make_attribute
 from model.document import Document
@@ -101,6 +102,8 @@ def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
     assert panel.tree.rows.rowCount(inputs) == 10_001
     write(qtbot, panel, "inputs", "input 9999 i9999", text="float")
     assert type_text(graph.inputs[-1].type) == "float"
+    middle = panel.tree.rows.find("inputs", "input 5001 i5001")
+    panel.tree.scrollTo(middle, QAbstractItemView.ScrollHint.PositionAtCenter)
     drag(qtbot, panel, ("inputs", "input 5002 i5002"), ("inputs", "input 5000 i5000"))
     assert [v.name for v in graph.inputs[4999:5003]] == ["i4999", "i5002", "i5000", "i5001"]
     workspace.close()
