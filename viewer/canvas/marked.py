@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from PySide6.QtWidgets import QWidget
 
-from model.graph import Node
+from model.graph import Node, Value
 from viewer.canvas import colouring
 from viewer.canvas.colouring import Colouring
+from viewer.canvas.crossing import Crossings
 from viewer.canvas.scene import Scene
 from viewer.canvas.surface import Surface
 from viewer.theme import theme, themes
@@ -22,10 +23,12 @@ class MarkedSurface(Surface):
         self._shades: Callable[[Scene], Colouring] | None = None
         self._shows_devices = False
         self._marked: dict[str, list[object]] = {}
+        self._crossings: Crossings | None = None  # of this scene, looked up at the first hover
         themes().themeChanged.connect(self._apply_shades)
 
     def set_scene(self, scene: Scene | None) -> None:
         """Show a scene, marked and coloured as the one before."""
+        self._crossings = None
         super().set_scene(scene)
         if self._shades is not None:
             self._apply_shades()
@@ -80,6 +83,17 @@ class MarkedSurface(Surface):
         self._marked[kind] = list(items)
         if self.marks is not None:
             self.marks.set(kind, self._marked[kind])
+        self.update()
+
+    def mark_hovered(self, item: object) -> None:
+        """Mark what is under the pointer: a node, or the whole path of a value, also beyond the frames of bodies."""
+        if self.marks is None:
+            return
+        items: list[object] = [item] if isinstance(item, (Node, Value)) else []
+        if isinstance(item, Value):
+            self._crossings = self._crossings or Crossings(self.marks.scene.drawing)
+            items += self._crossings.beyond([item])
+        self.marks.set("hovered", items)
         self.update()
 
     @property

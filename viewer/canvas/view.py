@@ -30,7 +30,6 @@ from model.graph import Graph, Node, Value
 from model.queries import topology
 from model.types import Type
 from viewer.canvas.build import initial_expansion
-from viewer.canvas.crossing import Crossings
 from viewer.canvas.drawing import Kind, Options, TypeOf
 from viewer.canvas.hands import Hands
 from viewer.canvas.layout import Direction
@@ -72,7 +71,6 @@ class GraphView(MarkedSurface):
         self._graph = workspace.graph
         self._pending = Pending()
         self._types: TypeOf | None = None
-        self._crossings: tuple[Scene, Crossings] | None = None
         self._shown_first: tuple[float, float, float] | None = None
         self._current: Hashable = None  # key of the box that was clicked or walked to last
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
@@ -428,20 +426,7 @@ class GraphView(MarkedSurface):
         self._current = self.scene.boxes[box].key
 
     def _on_hover(self) -> None:
-        if self.marks is not None:
-            hover = self.workspace.selection.hover
-            items = [hover] if isinstance(hover, (Value, Node)) else []
-            if isinstance(hover, Value):
-                items += self._crossings_now().beyond([hover])  # its path does not end at the frame of a body
-            self.marks.set("hovered", items)
-            self.update()
-
-    def _crossings_now(self) -> Crossings:
-        """Those of the scene shown, looked up at the first hover."""
-        assert self.scene is not None
-        if self._crossings is None or self._crossings[0] is not self.scene:
-            self._crossings = (self.scene, Crossings(self.scene.drawing))
-        return self._crossings[1]
+        self.mark_hovered(self.workspace.selection.hover)
 
     def trace(self, *, upstream: bool) -> None:
         """Dim all but what the selection depends on, or what depends on it; nothing selected: dim nothing."""

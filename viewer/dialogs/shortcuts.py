@@ -25,7 +25,9 @@ MOUSE = (
     ("Select a rectangle", "Shift+drag"),
     ("Connect", "Drag from port to port; in the open: add an operator"),
     ("Open what a node holds", "Double-click"),
+    ("Go to where an outer value is made", "Double-click its dashed pill"),
     ("Everything that fits", "Right-click"),
+    ("Back and forward between places", "Side buttons of the mouse"),
 )
 
 _FIRST_RECENT = "file.recent.1"
