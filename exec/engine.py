@@ -545,7 +545,7 @@ def as_bytes(array: Any) -> Any:
 def _as_words(array: Any) -> Any:
     """The bytes of an array in the longest integers that they fill: the fewest to compare."""
     data = as_bytes(array)
-    return data if data.nbytes % 8 or data.ctypes.data % 8 else data.view(np.int64)
+    return data if data.nbytes % 8 else data.view(np.int64)
 
 
 def copy_value(value: RuntimeValue) -> RuntimeValue:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exec import Session
+from exec.engine import same_value
 from exec.results import State
 from exec.session import Breakpoint
 from model import Document, Model, ModelError, Node
@@ -429,3 +430,27 @@ def test_a_plan_after_an_edit_is_as_good_as_a_new_one(edits: list[Any]) -> None:
         assert set(ours.values) == set(fresh.values)
         for name in fresh.values:
             np.testing.assert_array_equal(ours.values[name], fresh.values[name])
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(0, 1 << 16),
+    st.sampled_from([np.uint8, np.float16, np.float32, np.float64, np.complex128, np.bool_]),
+    st.booleans(),
+)
+def test_values_are_the_same_only_in_every_bit(count: int, place: int, dtype: Any, strided: bool) -> None:
+    value = np.resize(np.array([0, 1], np.uint8), 2 * count * np.dtype(dtype).itemsize).view(dtype)
+    value = value[::2] if strided else value[1 : 1 + count]
+    other = np.ascontiguousarray(value).copy()
+    assert same_value(value, other)
+    data = other.view(np.uint8)
+    data[place % data.size] ^= 1
+    assert not same_value(value, other)
+    assert not same_value(value, other[:-1])
+
+
+def test_numpy_works_as_before_after_a_run() -> None:
+    before = np.getbufsize(), np.geterr()
+    assert Session(parse(LONG)).run({"v0": X}).ok
+    assert not Session(parse("g (float[3] x) => (float[3] y) { y = Nonsense(x) }")).run({"x": X}).ok
+    assert (np.getbufsize(), np.geterr()) == before
