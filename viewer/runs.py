@@ -532,6 +532,12 @@ class RunControl(QObject):
         self.breakpoints = tuple(dict.fromkeys(breakpoints))
         self.state_changed.emit()
 
+    def toggle_condition(self, condition: Literal["non-finite", "above", "shape"], limit: float = 1e4) -> None:
+        """Stop when any value is so, or no longer."""
+        others = [b for b in self.breakpoints if b.condition != condition or b.value is not None]
+        made = Breakpoint(condition=condition, limit=limit if condition == "above" else 0.0)
+        self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
+
     def toggle_breakpoint(self, thing: Node | Value) -> None:
         """Stop before a node or after a value, or no longer, whatever the condition was."""
         others = [b for b in self.breakpoints if thing not in (b.node, b.value)]

@@ -14,7 +14,7 @@ from viewer.actions.action import Action, Context, Menu
 __all__ = ["MODULES", "Action", "Context", "Menu", "action", "actions"]
 
 #: Modules of this package, in the order their actions appear within a menu section.
-MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "run", "help")
+MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "run", "values", "help")
 
 
 @cache

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QFileDialog, QHBoxLayout, QLabel, QMenu
 from exec import reference
 from exec.compare import Difference, first_divergence
 from exec.compare import Row as Compared
+from exec.whatif import Precision
 from model.errors import ModelError
 from model.graph import Node, Value
 from viewer import comparing
@@ -100,7 +101,7 @@ class ComparePanel(Panel):
                 title = f"after “{display(titles.get(record.state, '?'), 50)}”"
                 self._offer(title, comparing.with_record(record), runs)
         menu.addSeparator()
-        menu.addAction("A file of arrays (.npz)…").triggered.connect(self._choose_file)
+        menu.addAction("A file of arrays (.npz)…").triggered.connect(self.choose_file)
         for folder in workspace.runs.inputs.data_sets():
             self._offer(f"Expected outputs of {folder.name}", comparing.with_data_set(workspace, folder))
         for other in RunControl.all_open():
@@ -111,13 +112,34 @@ class ComparePanel(Panel):
         runtime = comparing.with_onnxruntime(workspace) if reference.available() else None
         self._offer("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
         menu.addSeparator()
-        selected = [i for i in workspace.selection.items if isinstance(i, Node)]
         for precision in ("float16", "bfloat16", "int8"):
-            nodes = f"the {plural(len(selected), 'node')} selected" if selected else "all nodes"
-            work = comparing.with_precision(workspace, precision, selected or None)
-            self._offer(f"What if {nodes} were in {precision}", work)
+            self._offer(*self._rounded(precision))
         for action in menu.actions():
             action.setEnabled(action.isEnabled() and ready)
+
+    def _rounded(self, precision: Precision) -> tuple[str, Callable[[Record], Work]]:
+        """What to call nodes in fewer bits, and the work."""
+        selected = [i for i in self.workspace.selection.items if isinstance(i, Node)]
+        nodes = f"the {plural(len(selected), 'node')} selected" if selected else "all nodes"
+        work = comparing.with_precision(self.workspace, precision, selected or None)
+        return f"What if {nodes} were in {precision}", work
+
+    def compare_before(self) -> None:
+        """Compare with the run before."""
+        before = self.workspace.results.previous
+        if before is None:
+            raise ModelError("There is no run before", "edit the model or its inputs, and run again")
+        self.compare("The run before", comparing.with_record(before))
+
+    def compare_onnxruntime(self) -> None:
+        """Compare with what ONNX Runtime gives."""
+        if not reference.available():
+            raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
+        self.compare("ONNX Runtime", comparing.with_onnxruntime(self.workspace))
+
+    def what_if(self, precision: Precision) -> None:
+        """Compare with the nodes selected, or all, in fewer bits."""
+        self.compare(*self._rounded(precision))
 
     def _offer(self, title: str, work: Callable[[Record], Work] | None, menu: QMenu | None = None) -> None:
         action = (menu or self.menu).addAction(title.replace("&", "&&"))
@@ -125,7 +147,8 @@ class ComparePanel(Panel):
         if work is not None:
             action.triggered.connect(partial(self.compare, title, work))
 
-    def _choose_file(self) -> None:
+    def choose_file(self) -> None:
+        """Compare with the arrays of a file."""
         name, _ = QFileDialog.getOpenFileName(self, "Compare with arrays", "", "Arrays (*.npz);;All files (*)")
         if name:
             self.compare(Path(name).name, comparing.with_npz(Path(name)))

@@ -12,7 +12,7 @@ from viewer.widgets.rename_field import RenameField
 
 #: What asks the system for files, leaves the program or belongs to other tests.
 _ELSEWHERE = {"file.quit", "view.full_screen"}
-_OTHERS = ("file.recent", "file.close", "file.open_sample", "run.", "panel.")
+_OTHERS = ("file.recent", "file.close", "file.open_sample", "run.", "values.", "panel.")
 _KINDS = (
     "nothing", "node", "nodes", "inner node", "call", "value", "values", "initializer", "input", "output",
     "graph", "function", "model", "everything",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,9 @@ class TensorMenu(QMenu):
         if subject.kind == "tensor" and not subject.problem:
             self._add("E&xport…", self.ask_export, "To .npy, .npz, .pb, raw bytes, CSV or PNG")
         self.addSeparator()
+        if subject.target.value is not None:
+            trace = partial(self._pane.workspace.trigger, "run.trace_element")
+            self._add("T&race Element", trace, "Which elements of its inputs reach it")
         self._add("&Copy Cells", self._pane.table.copy, "The selected cells; Ctrl+C in the table")
         self._add("Copy &as Text", self.copy_text, "The plane that is shown")
 

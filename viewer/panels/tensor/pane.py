@@ -7,11 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
@@ -32,6 +31,7 @@ from viewer.panels.tensor.ask import AskLine
 from viewer.panels.tensor.editing import TensorEditing
 from viewer.panels.tensor.facts import Facts
 from viewer.panels.tensor.menu import TensorMenu
+from viewer.panels.tensor.parts import button, combo, text_label
 from viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
 from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
 from viewer.panels.tensor.slicing import SliceBar
@@ -88,22 +88,22 @@ class TensorPane(QWidget):
     # -- made once -------------------------------------------------------------------------------------------
 
     def _make_header(self) -> None:
-        self.title = _text_label("Name")
+        self.title = text_label("Name")
         font = self.title.font()
         font.setBold(True)
         self.title.setFont(font)
-        self.type_line = _text_label("Type, shape and size")
-        self.storage = _text_label("Where it is stored")
-        self.badge = _text_label("Remarks")
-        self.target_box = _combo("Which tensor of the node", self._on_target)
-        self.view_box = _combo("View", self._on_view)
-        self.mode_box = _combo("Value now, before, or the difference", lambda _: self._refresh())
+        self.type_line = text_label("Type, shape and size")
+        self.storage = text_label("Where it is stored")
+        self.badge = text_label("Remarks")
+        self.target_box = combo("Which tensor of the node", self._on_target)
+        self.view_box = combo("View", self._on_view)
+        self.mode_box = combo("Value now, before, or the difference", lambda _: self._refresh())
         self.mode_box.addItems(["Value", "Before", "Difference"])
-        self.menu_button = _button("More…", "edit", "Edit, import, export and copy")
+        self.menu_button = button("More…", "edit", "Edit, import, export and copy")
         self.menu = TensorMenu(self)
         self.menu_button.setMenu(self.menu)
         self.menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.pin_button = _button(
+        self.pin_button = button(
             "Unpin" if self.pinned else "Pin",
             "close" if self.pinned else "pin",
             "Close this copy" if self.pinned else "Keep a copy beside, to compare",
@@ -146,15 +146,15 @@ class TensorPane(QWidget):
     def _make_body(self) -> None:
         self.slices = SliceBar()
         self.slices.changed.connect(self._on_slice)
-        self.format_box = _combo("Number format", lambda _: self._on_format())
+        self.format_box = combo("Number format", lambda _: self._on_format())
         self.format_box.addItems(FORMATS)
         self.same_range = QCheckBox("Same range")
         self.same_range.setChecked(True)
         self.same_range.setToolTip("Colour all planes by one range; else each by its own")
         self.same_range.toggled.connect(lambda _: self._show_view())
-        self.order_box = _combo("Channels", lambda _: self._show_view())
+        self.order_box = combo("Channels", lambda _: self._show_view())
         self.order_box.addItems(CHANNEL_ORDERS)
-        self.range_box = _combo("Which range the values have", lambda _: self._show_view())
+        self.range_box = combo("Which range the values have", lambda _: self._show_view())
         self.range_box.addItems(NORMALISATIONS)
         options = FlowLayout(8)
         options.setContentsMargins(8, 0, 6, 3)
@@ -166,10 +166,12 @@ class TensorPane(QWidget):
         self.table = TensorTable(self.workspace.jobs)
         self.table.cells.refused = self.workspace.report
         self.table.pasted.connect(self._on_paste)
+        self.table.selectionModel().currentChanged.connect(self._on_cell)
         self.table.fill_wanted.connect(lambda: self.menu.ask_fill("0"))
         self.picture = PictureView()
         self.picture.viewed.connect(self.moved)
         self.picture.detail_wanted.connect(self._refine)
+        self.picture.element_chosen.connect(self._choose_element)
         self.lines = LinePlot()
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
@@ -396,9 +398,10 @@ class TensorPane(QWidget):
         return text or None  # type: ignore[return-value]  # the box holds views only
 
     def choose_view(self, view: View) -> None:
-        """Look at it another way."""
-        self.view_box.setCurrentText(view)
-        self._on_view(0)
+        """Look at it another way, if it can be."""
+        if self.view_box.findText(view) >= 0:
+            self.view_box.setCurrentText(view)
+            self._on_view(0)
 
     def _on_view(self, _index: int) -> None:
         if self.view is not None:
@@ -477,6 +480,22 @@ class TensorPane(QWidget):
         if self._reader is not None and len(self._reader.shape) == len(which.fixed):
             self.slices.show_shape(self._reader.shape, which)
             self._show_view()
+
+    def _on_cell(self, index: QModelIndex) -> None:
+        if index.isValid() and self._reader is not None:
+            self._choose_element(self.table.cells.element(index))
+
+    def _choose_element(self, index: tuple[int, ...]) -> None:
+        """A person points at an element: of what a run gave, it can be seen where it comes from."""
+        subject = self.subject
+        if subject is not None and subject.target.value is not None and subject.kind == "tensor":
+            self.workspace.results.choose_element(subject.target.value, index)
+
+    def choose_mode(self, mode: int) -> None:
+        """Show the value (0), that of the run before (1), or the difference (2), where there is one before."""
+        if self.mode_box.isVisible():
+            self.mode_box.setCurrentIndex(mode)
+            self._refresh()
 
     def _on_format(self) -> None:
         self.table.cells.set_format(self.format_box.currentText())
@@ -562,32 +581,3 @@ def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
         x is y or (isinstance(x, (str, int, tuple)) and isinstance(y, (str, int, tuple)) and x == y)
         for x, y in zip(a, b, strict=True)
     )
-
-
-def _text_label(name: str) -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setAccessibleName(name)
-    label.setMinimumWidth(24)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
-
-
-def _combo(name: str, chosen: Any) -> QComboBox:
-    box = QComboBox()
-    box.setAccessibleName(name)
-    box.setToolTip(name)
-    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-    box.setMinimumWidth(70)
-    box.activated.connect(chosen)
-    return box
-
-
-def _button(name: str, icon_name: str, tip: str) -> QToolButton:
-    button = QToolButton()
-    button.setAutoRaise(True)
-    button.setIcon(icon(icon_name))
-    button.setText(name)
-    button.setToolTip(tip)
-    button.setAccessibleName(name.removesuffix("…"))
-    return button

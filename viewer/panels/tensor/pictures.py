@@ -105,6 +105,7 @@ def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range,
         lambda r, c: number_cell(raw[r, c], "automatic")[:9],
         stretch=min(len(rows), len(columns)) * 12 < max(len(rows), len(columns)),
         note=_sampling_note(down, across),
+        index=index,
     )
 
 
@@ -150,6 +151,10 @@ def mosaic(reader: Reader, which: Slice, wish: Wish, *, attention: bool = False)
             return f"head {plane}: {down[r]} attends to {across[c]} with {text}"
         return f"{list(_at(which, axis, plane).index(down[r], across[c]))} = {text}"
 
+    def index(row: int, column: int) -> tuple[int, ...] | None:
+        found = cell(row, column)
+        return None if found is None else _at(which, axis, found[0]).index(down[found[1]], across[found[2]])
+
     def text(row: int, column: int) -> str:
         found = cell(row, column)
         return "" if found is None else number_cell(raw[found[0]][found[1], found[2]])[:9]
@@ -161,7 +166,7 @@ def mosaic(reader: Reader, which: Slice, wish: Wish, *, attention: bool = False)
         notes.append("each in its own range")
     note = "; ".join(n for n in notes if n)
     shown = scale if wish.same_range or attention else None
-    return Picture(tiles.put(colored), shown, about, text, note=note)
+    return Picture(tiles.put(colored), shown, about, text, note=note, index=index)
 
 
 def plane_axis(shape: tuple[int, ...], which: Slice) -> int | None:

@@ -31,6 +31,7 @@ _LEGEND = 74  # pixels right of the picture
 _MARGIN = 6
 _STATUS = 20
 _MOST_ZOOM = 200.0
+_STILL = 4  # px that a hand moves without meaning to drag
 _REST = 120  # milliseconds without moving after which what is seen is made finer
 
 
@@ -57,6 +58,7 @@ class Picture:
     step: int = 1
     part: Part = (0.0, 0.0, 1.0, 1.0)
     detail: Callable[[Part], Picture] | None = None
+    index: Callable[[int, int], tuple[int, ...] | None] = lambda _row, _column: None  # of the element of a cell
 
 
 @dataclass(eq=False)
@@ -84,6 +86,7 @@ class PictureView(QWidget):
 
     viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): the person moved
     pointed = Signal(str)
+    element_chosen = Signal(object)  # index: a cell was clicked, or Enter pressed on it
     detail_wanted = Signal(object)  # Part: what is seen is coarser than it need be
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -96,6 +99,7 @@ class PictureView(QWidget):
         self._zoom = 1.0
         self._centre = QPointF(0.5, 0.5)
         self._drag: QPointF | None = None
+        self._pressed = QPointF()
         self._cell: tuple[int, int, int] | None = None  # layer, row, column
         self._rest = QTimer(self, singleShot=True, interval=_REST)
         self._rest.timeout.connect(self._want_detail)
@@ -235,7 +239,7 @@ class PictureView(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Take hold."""
-        self._drag = event.position()
+        self._drag = self._pressed = event.position()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, or say what is under the pointer."""
@@ -247,9 +251,20 @@ class PictureView(QWidget):
         self._cell = self._cell_at(event.position())
         self._tell()
 
-    def mouseReleaseEvent(self, _event: QMouseEvent) -> None:
-        """Let go."""
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go; what was not dragged was clicked."""
         self._drag = None
+        if (event.position() - self._pressed).manhattanLength() < _STILL:
+            self._cell = self._cell_at(event.position())
+            self._choose()
+
+    def _choose(self) -> None:
+        """Tell which element the current cell is."""
+        if self._cell is not None:
+            number, row, column = self._cell
+            index = self._layers[number].picture.index(row, column)
+            if index is not None:
+                self.element_chosen.emit(index)
 
     def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:
         """All of it again."""
@@ -263,6 +278,8 @@ class PictureView(QWidget):
             self._walk(*step)
         elif step is not None:
             self._pan(-40 * step[0], -40 * step[1])
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._choose()
         elif event.text() in ("+", "="):
             self.zoom_by(1.25)
         elif event.text() == "-":

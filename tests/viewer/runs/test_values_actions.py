@@ -1,0 +1,159 @@
+"""Values through the command palette's actions and by pointing: views, compare, conditions, provenance."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtWidgets import QFileDialog
+
+from exec.session import Breakpoint
+from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value
+
+
+@pytest.fixture
+def workspace(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return workspace
+
+
+def do(qtbot, window, workspace, action):
+    """Choose an action as the palette does."""
+    entry = next(e for e in window.actions_binding.palette_entries() if e.title == action)
+    assert entry.enabled, action
+    entry.run()
+    idle(qtbot, workspace)
+    qtbot.wait(1)
+
+
+def tensor(window, qtbot, workspace, name):
+    panel = window.docks.open("tensor")
+    workspace.selection.set([value(workspace, name)])
+    qtbot.waitUntil(lambda: panel.pane.title.text() == name and panel.pane.reader is not None)
+    idle(qtbot, workspace)
+    return panel
+
+
+@pytest.mark.parametrize("view", ["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text"])
+def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
+    panel = tensor(window, qtbot, workspace, "c")
+    do(qtbot, window, workspace, f"Values as {view}")
+    assert panel.pane.view == view
+
+
+def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
+    panel = tensor(window, qtbot, workspace, "y")
+    before = panel.pane.view
+    do(qtbot, window, workspace, "Values as Attention")
+    assert panel.pane.view == before
+
+
+def test_before_and_difference_and_pinning(window, qtbot, workspace):
+    edit(workspace, "relu", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = tensor(window, qtbot, workspace, "r")
+    workspace.results.fetch(value(workspace, "r"), before=True)
+    idle(qtbot, workspace)
+    for title, mode in (
+        ("Values of the Run Before", 1),
+        ("Difference From the Run Before", 2),
+        ("Values of This Run", 0),
+    ):
+        do(qtbot, window, workspace, title)
+        assert panel.pane.mode_box.currentIndex() == mode
+    do(qtbot, window, workspace, "Pin Tensor")
+    assert len(panel.panes) == 2
+
+
+def test_exporting_what_a_run_gave(window, qtbot, workspace, monkeypatch, tmp_path):
+    tensor(window, qtbot, workspace, "c")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "c.npy"), ""))
+    do(qtbot, window, workspace, "Export Values")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), workspace.results.value_of(value(workspace, "c")))
+
+
+def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
+    edit(workspace, "relu", "alpha", 0.25)
+    edit(workspace, "conv", "pads", [0, 0, 0, 0])
+    run(qtbot, workspace)
+    do(qtbot, window, workspace, "Compare With the Run Before")
+    panel = window.docks.panel("compare")
+    assert panel.first.name == "c"
+    do(qtbot, window, workspace, "First Divergence")
+    assert workspace.selection.current is value(workspace, "c")
+    workspace.selection.set([node(workspace, "relu")])
+    do(qtbot, window, workspace, "What If in bfloat16")
+    assert {row.name for row in panel.rows if row.difference.max_abs} <= {"r", "m", "y"}
+
+
+def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
+    run(qtbot, workspace, "run.fresh")
+    do(qtbot, window, workspace, "Compare With the Run Before")
+    assert "agree" in window.docks.panel("compare").summary.text()
+    assert workspace.runs.overlays.numbers == {}
+
+
+def test_there_is_no_run_before_the_first(window, qtbot, workspace):
+    do(qtbot, window, workspace, "Compare With the Run Before")
+    assert [m.title for m in workspace.parent().messages.messages] == ["There is no run before"]
+
+
+def test_conditions_are_switches(window, qtbot, workspace):
+    do(qtbot, window, workspace, "Break When a Value Is Not Finite")
+    assert workspace.runs.breakpoints == (Breakpoint(condition="non-finite"),)
+    assert window.docks.open("run").breakpoints.non_finite.isChecked()
+    do(qtbot, window, workspace, "Break When |x| Is Above 10000")
+    do(qtbot, window, workspace, "Break When a Value Is Not Finite")
+    assert workspace.runs.breakpoints == (Breakpoint(condition="above", limit=1e4),)
+
+
+def test_a_watched_value_can_be_let_go(window, qtbot, workspace):
+    workspace.selection.set([node(workspace, "relu")])
+    workspace.trigger("run.pin")
+    assert workspace.results.pinned
+    do(qtbot, window, workspace, "Stop Watching Value")
+    assert workspace.results.pinned == ()
+
+
+# -- where an element comes from -------------------------------------------------------------------------------
+
+
+def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
+    panel = tensor(window, qtbot, workspace, "c")
+    do(qtbot, window, workspace, "Values as Table")
+    element = window.docks.open("element")
+    window.docks.open("tensor")
+    table = panel.pane.table
+    spot = table.visualRect(table.cells.index(1, 2)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+    idle(qtbot, workspace)
+    assert element.place == (value(workspace, "c"), (0, 0, 1, 2))
+    qtbot.waitUntil(lambda: element.trace is not None)
+    rows = {row.cells[0].text: row.cells[2].number for row in element.table.source.rows}
+    assert rows["x"] == 3 * 3 * 3, "the window of the convolution"
+
+
+def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, workspace):
+    panel = tensor(window, qtbot, workspace, "c")
+    do(qtbot, window, workspace, "Values as Feature maps")
+    picture = panel.pane.picture
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is picture)
+    place = picture._place()
+    across, down = picture._cell_size()
+    spot = QPointF(place.left() + 2.5 * across, place.top() + 1.5 * down).toPoint()
+    qtbot.mouseClick(picture, Qt.MouseButton.LeftButton, pos=spot)
+    assert workspace.results.element == (value(workspace, "c"), (0, 0, 1, 2))
+    do(qtbot, window, workspace, "Trace Element")
+    assert window.docks.panel("element").place == (value(workspace, "c"), (0, 0, 1, 2))
+
+
+def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
+    panel = tensor(window, qtbot, workspace, "c")
+    do(qtbot, window, workspace, "Values as Heat map")
+    picture = panel.pane.picture
+    centre = picture._frame().center().toPoint()
+    chosen = workspace.results.element
+    qtbot.mousePress(picture, Qt.MouseButton.LeftButton, pos=centre)
+    qtbot.mouseMove(picture, centre * 1.3)
+    qtbot.mouseRelease(picture, Qt.MouseButton.LeftButton, pos=centre * 1.3)
+    assert workspace.results.element == chosen

@@ -1,0 +1,245 @@
+"""Values: how the tensor panel shows them, what they are compared with, when a run stops for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from model.graph import Node, Value
+from viewer.actions.action import Action, Context, Menu
+
+if TYPE_CHECKING:
+    from exec.whatif import Precision
+    from viewer.panels.compare import ComparePanel
+    from viewer.panels.tensor import TensorPanel
+    from viewer.panels.tensor.views import View
+
+Condition = Literal["non-finite", "above", "shape"]
+
+_LOOK = "&Inspect Values"
+_COMPARE = "Compare Wit&h"
+_BREAK = "Brea&k When"
+
+
+def _tensor(context: Context) -> TensorPanel:
+    """The tensor panel, brought up."""
+    from viewer.panels.tensor import TensorPanel
+
+    panel = context.window.docks.open("tensor")
+    assert isinstance(panel, TensorPanel)
+    return panel
+
+
+def _compare(context: Context) -> ComparePanel:
+    """The panel of comparisons, brought up."""
+    from viewer.panels.compare import ComparePanel
+
+    panel = context.window.docks.open("compare")
+    assert isinstance(panel, ComparePanel)
+    return panel
+
+
+def _was_run(context: Context) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and workspace.results.current is not None
+
+
+def _view(view: View) -> Action:
+    def run(context: Context) -> None:
+        panel = _tensor(context)
+        panel.pane.choose_view(view)
+        panel.pane.stack.setFocus()
+
+    return Action(
+        id=f"values.{view.lower().replace(' ', '_')}",
+        title=f"Values as {view}",
+        run=run,
+        menu=Menu.RUN,
+        section=5,
+        submenu=_LOOK,
+        tip="Where the shape allows it.",
+        words="tensor panel show preview",
+    )
+
+
+def _mode(number: int, name: str, title: str) -> Action:
+    return Action(
+        id=f"values.{name}",
+        title=title,
+        run=lambda context: _tensor(context).pane.choose_mode(number),
+        menu=Menu.RUN,
+        section=5,
+        submenu=_LOOK,
+        enabled=_was_run,
+        tip="Of a value that two runs have.",
+        words="tensor before after difference delta",
+    )
+
+
+def _pin_tensor(context: Context) -> None:
+    _tensor(context).pin()
+
+
+def _export(context: Context) -> None:
+    _tensor(context).pane.menu.ask_export()
+
+
+def _import(context: Context) -> None:
+    _tensor(context).pane.menu.ask_import()
+
+
+def _trace(context: Context) -> None:
+    context.window.docks.open("element")
+
+
+def _watched(context: Context) -> list[Value]:
+    workspace = context.workspace
+    if workspace is None or not workspace.has_runs:
+        return []
+    outputs = (item.outputs if isinstance(item, Node) else (item,) for item in context.selected)
+    return [v for found in outputs for v in found if isinstance(v, Value) and v in workspace.results.pinned]
+
+
+def _unwatch(context: Context) -> None:
+    context.opened.results.unpin(_watched(context))
+
+
+def _what_if(precision: Precision) -> Action:
+    return Action(
+        id=f"values.what_if_{precision}",
+        title=f"What If in {precision}",
+        run=lambda context: _compare(context).what_if(precision),
+        menu=Menu.RUN,
+        section=5,
+        submenu=_COMPARE,
+        enabled=_was_run,
+        tip="The nodes selected, or all, keep their values in fewer bits.",
+        words="precision quantize round half compare",
+    )
+
+
+def _break(condition: Condition, title: str) -> Action:
+    def checked(context: Context) -> bool:
+        workspace = context.workspace
+        known = workspace.runs.breakpoints if workspace is not None and workspace.has_runs else ()
+        return any(b.condition == condition and b.value is None for b in known)
+
+    return Action(
+        id=f"values.break_{condition.replace('-', '_')}",
+        title=title,
+        run=lambda context: context.opened.runs.toggle_condition(condition),
+        checked=checked,
+        menu=Menu.RUN,
+        section=4,
+        submenu=_BREAK,
+        words="breakpoint condition stop debug pause",
+    )
+
+
+ACTIONS = (
+    _break("non-finite", "Break When a Value Is Not Finite"),
+    _break("above", "Break When |x| Is Above 10000"),
+    _break("shape", "Break When a Shape Is Not the Declared"),
+    _view("Table"),
+    _view("Heat map"),
+    _view("Feature maps"),
+    _view("Attention"),
+    _view("Image"),
+    _view("Lines"),
+    _view("Text"),
+    _mode(0, "now", "Values of This Run"),
+    _mode(1, "before", "Values of the Run Before"),
+    _mode(2, "difference", "Difference From the Run Before"),
+    Action(
+        id="values.pin",
+        title="Pin Tensor",
+        run=_pin_tensor,
+        menu=Menu.RUN,
+        section=5,
+        submenu=_LOOK,
+        tip="Keep what the tensor panel shows beside it, to compare.",
+        words="copy link side by side",
+    ),
+    Action(
+        id="values.export",
+        title="Export Values…",
+        run=_export,
+        menu=Menu.RUN,
+        section=5,
+        submenu=_LOOK,
+        tip="What the tensor panel shows, as .npy, .npz, .pb, raw bytes, .csv or .png.",
+        words="save tensor array",
+    ),
+    Action(
+        id="values.import",
+        title="Import Values…",
+        run=_import,
+        menu=Menu.RUN,
+        section=5,
+        submenu=_LOOK,
+        tip="Into the initializer or constant that the tensor panel shows.",
+        words="load tensor array weights",
+    ),
+    Action(
+        id="run.trace_element",
+        title="Trace Element",
+        run=_trace,
+        menu=Menu.RUN,
+        section=5,
+        submenu=_LOOK,
+        shortcut=("Ctrl+Alt+F",),
+        tip="Which elements of the inputs reach the element that was clicked in the tensor panel.",
+        words="provenance origin receptive field where from",
+    ),
+    Action(
+        id="values.unwatch",
+        title="Stop Watching Value",
+        run=_unwatch,
+        enabled=lambda context: bool(_watched(context)),
+        contexts=frozenset({"node", "value"}),
+        words="unpin watch list",
+    ),
+    Action(
+        id="values.compare_before",
+        title="Compare With the Run Before",
+        run=lambda context: _compare(context).compare_before(),
+        menu=Menu.RUN,
+        section=5,
+        submenu=_COMPARE,
+        enabled=_was_run,
+        words="difference reference edit",
+    ),
+    Action(
+        id="values.compare_file",
+        title="Compare With a File of Arrays…",
+        run=lambda context: _compare(context).choose_file(),
+        menu=Menu.RUN,
+        section=5,
+        submenu=_COMPARE,
+        enabled=_was_run,
+        words="npz reference difference",
+    ),
+    Action(
+        id="values.compare_onnxruntime",
+        title="Compare With ONNX Runtime",
+        run=lambda context: _compare(context).compare_onnxruntime(),
+        menu=Menu.RUN,
+        section=5,
+        submenu=_COMPARE,
+        enabled=_was_run,
+        words="reference difference ort",
+    ),
+    _what_if("float16"),
+    _what_if("bfloat16"),
+    _what_if("int8"),
+    Action(
+        id="values.first_divergence",
+        title="First Divergence",
+        run=lambda context: _compare(context).go_to_divergence(),
+        menu=Menu.RUN,
+        section=5,
+        submenu=_COMPARE,
+        enabled=_was_run,
+        tip="The first value, in the order of the run, that is not within the tolerances.",
+        words="compare difference error",
+    ),
+)
