@@ -25,7 +25,7 @@ def select(qtbot, panel, item):
     """Select something and wait for its numbers."""
     panel.workspace.selection.set([item])
     qtbot.wait(40)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=30_000)
 
 
 def look(qtbot, panel, view, widget):
@@ -34,4 +34,6 @@ def look(qtbot, panel, view, widget):
     box.setCurrentText(view)
     assert box.currentText() == view
     box.activated.emit(box.currentIndex())
-    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.jobs.running)
+    qtbot.waitUntil(
+        lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.jobs.running, timeout=30_000
+    )

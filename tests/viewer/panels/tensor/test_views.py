@@ -17,7 +17,7 @@ def choose(qtbot, panel, box, text):
     assert box.currentText() == text
     box.activated.emit(box.currentIndex())
     qtbot.wait(5)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=30_000)
 
 
 # -- images ----------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_numbers_as_text_stand_in_columns_and_can_be_copied(qtbot, panel, chain)
     assert panel.pane.text.toPlainText() == expected
     panel.pane.menu.aboutToShow.emit()
     next(a for a in panel.pane.menu.actions() if a.text().replace("&", "") == "Copy as Text").trigger()
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=30_000)
     assert QGuiApplication.clipboard().text() == expected
 
 
@@ -109,8 +109,8 @@ def test_long_text_says_what_it_leaves_out(qtbot, panel, chain):
 
 @pytest.fixture
 def huge(qtbot, panel, chain):
-    """4000 × 3000, each element its own position."""
-    array = np.arange(4000 * 3000, dtype=np.float32).reshape(4000, 3000)
+    """2500 × 1500, each element its own position."""
+    array = np.arange(2500 * 1500, dtype=np.float32).reshape(2500, 1500)
     select(qtbot, panel, put(chain, array))
     look(qtbot, panel, "Heat map", panel.pane.picture)
     return array
@@ -118,16 +118,16 @@ def huge(qtbot, panel, chain):
 
 def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, panel, huge):
     picture = panel.pane.picture
-    assert "sampled: 1 of 4 rows, 1 of 3 columns" in picture.picture.note
+    assert "sampled: 1 of 3 rows, 1 of 2 columns" in picture.picture.note
     centre = picture._frame().center()
     picture.zoom_by(30, centre)
-    qtbot.waitUntil(lambda: picture.detail is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
     assert picture.detail.note == ""
     qtbot.mouseMove(picture, QPoint(1, 1))
     qtbot.mouseMove(picture, centre.toPoint())
     qtbot.waitUntil(lambda: bool(picture.cell_text))
     place = picture._place()
-    row = int((centre.y() - place.top()) / place.height() * 4000)
+    row = int((centre.y() - place.top()) / place.height() * 2502)
     index, _, number = picture.cell_text.partition(" = ")
     found = [int(part) for part in index.strip("[]").split(",")]
     assert abs(found[0] - row) <= 1
@@ -137,7 +137,7 @@ def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, pan
 def test_detail_lies_where_the_whole_has_it(qtbot, panel, huge):
     picture = panel.pane.picture
     picture.zoom_by(40, QPointF(picture._frame().center()))
-    qtbot.waitUntil(lambda: picture.detail is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
     base, fine = picture.picture, picture.detail
     left, top, right, bottom = fine.part
     height, width = fine.pixels.shape[:2]
@@ -148,20 +148,20 @@ def test_detail_lies_where_the_whole_has_it(qtbot, panel, huge):
             [int(p) for p in text.partition(" = ")[0].strip("[]").split(",")]
             for text in (coarse, fine.about(row, column))
         )
-        assert 0 <= b[0] - a[0] < 4
-        assert 0 <= b[1] - a[1] < 3
+        assert 0 <= b[0] - a[0] < 3
+        assert 0 <= b[1] - a[1] < 2
 
 
 def test_single_elements_of_a_huge_heat_map_can_be_read(qtbot, panel, huge):
     picture = panel.pane.picture
     picture.zoom_by(1e9)
-    qtbot.waitUntil(lambda: picture.detail is not None and picture._cell_size(1)[0] > 52, timeout=10_000)
+    qtbot.waitUntil(lambda: picture.detail is not None and picture._cell_size(1)[0] > 52, timeout=30_000)
 
 
 def test_another_tensor_takes_the_detail_away(qtbot, panel, chain, huge):
     picture = panel.pane.picture
     picture.zoom_by(30)
-    qtbot.waitUntil(lambda: picture.detail is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
     select(qtbot, panel, put(chain, np.zeros((40, 40), np.float32), name="other"))
     look(qtbot, panel, "Heat map", picture)
     assert picture.detail is None
