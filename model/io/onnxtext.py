@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from model.errors import ModelError
+
+_PARSE_ERROR = re.compile(
+    r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]\nError context: ([^\n]*)\n(.+)", re.DOTALL
+)
 
 
 def parse(payload: bytes) -> bytes:
@@ -53,7 +58,13 @@ def print_text(payload: bytes) -> bytes:
 
 
 def _tidy(error: Exception) -> str:
-    """The parser's own words, which name line and column, on one line."""
+    """Where the parser stopped, what it expected and what it found there; its own words where they say it otherwise."""
     found: object = error.args[0] if error.args else error
     words = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-    return " ".join(words.split())[:500]
+    told = _PARSE_ERROR.fullmatch(words.strip())
+    if told is None:
+        return " ".join(words.split())[:500]
+    line, column, context, reason = told.groups()
+    rest = context[int(column) - 1 :].strip()
+    shown = f"`{rest[:40]}{'…' if len(rest) > 40 else ''}`" if rest else "the end of the line"
+    return f"Line {line}, column {column}: {' '.join(reason.split()).rstrip('.')[:300]}. It found {shown}."
