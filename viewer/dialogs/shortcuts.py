@@ -21,13 +21,25 @@ from viewer.dialogs.buttons import close_button
 MOUSE = (
     ("Pan", "Drag the background"),
     ("Zoom at the pointer", "Ctrl+wheel, pinch"),
-    ("Add to the selection", "Shift+click"),
+    ("Add to the selection or take away", "Ctrl+click"),
     ("Select a rectangle", "Shift+drag"),
     ("Connect", "Drag from port to port; in the open: add an operator"),
     ("Open what a node holds", "Double-click"),
     ("Go to where an outer value is made", "Double-click its dashed pill"),
     ("Everything that fits", "Right-click"),
     ("Back and forward between places", "Side buttons of the mouse"),
+)
+
+#: Keys at the rows of the inspector, which are no actions of the window.
+INSPECTOR = (
+    ("Edit the value", "Return"),
+    ("Edit the name", "Shift+F2"),
+    ("Follow to what is named", "Shift+Return"),
+    ("Remove, or back to the default", "Del"),
+    ("Add to the list", "Ins"),
+    ("Move up in a list (or drag the row)", "Alt+Up"),
+    ("Move down in a list (or drag the row)", "Alt+Down"),
+    ("Take a text of several lines", "Ctrl+Return"),
 )
 
 _FIRST_RECENT = "file.recent.1"
@@ -70,6 +82,8 @@ class ShortcutsDialog(QDialog):
             name = one.menu.value.replace("&", "") if one.menu else "Other"
             keys = ", ".join(_native(text) for text in one.shortcut)
             self._add(groups, name, one.plain_title, f"{keys} …" if one.id == _FIRST_RECENT else keys)
+        for title, keys in INSPECTOR:
+            self._add(groups, "Inspector", title, _native(keys))
         for title, gesture in MOUSE:
             self._add(groups, "Mouse", title, gesture)
         self.tree.expandAll()

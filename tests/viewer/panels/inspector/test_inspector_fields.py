@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication
 from model.attributes import make_attribute
 from model.steps import SetAttribute
 from tests.viewer.panels.inspector.hands import begin, index, relu, row
+from viewer.dialogs.shortcuts import INSPECTOR
 
 
 def test_what_is_typed_survives_changes_elsewhere(qtbot, panel, workspace):
@@ -147,3 +148,17 @@ def test_saving_takes_what_is_being_typed_and_waits_for_what_is_refused(qtbot, p
         qtbot.keyClicks(editor, text)
         qtbot.keyClick(editor, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
         assert saved == expected
+
+
+def test_the_list_of_shortcuts_tells_the_keys_of_the_rows(qtbot, panel, workspace):
+    listed = dict(INSPECTOR)
+    graph = workspace.model.graph
+    workspace.selection.set([graph])
+    panel.activate()
+    panel.tree._set_current(index(panel, "inputs", "input 1 flag"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert listed["Move up in a list (or drag the row)"] == "Alt+Up"
+    assert [v.name for v in graph.inputs] == ["flag", "x"]
+    menu = panel.tree.menu(panel.tree.currentIndex())
+    shown = {a.text().partition("\t")[2] for a in menu.actions() if "\t" in a.text()}
+    assert shown - {"F2", "Ctrl+C"} <= set(listed.values())
