@@ -7,8 +7,9 @@ Plain data, no Qt: built by `viewer.canvas.build`, placed by the layout, painted
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal, Protocol
 
 import numpy as np
@@ -114,6 +115,24 @@ class Options:
         return self.groups if self.groups is not None else len(graph.nodes) > self.many
 
 
+class _Places:
+    """Where each of many objects is: at one number nearly all of them, so that lists are made for few."""
+
+    def __init__(self, pairs: Iterable[tuple[object, int]]) -> None:
+        self._first: dict[object, int] = {}
+        self._more: dict[object, list[int]] = {}
+        first, more = self._first, self._more
+        for subject, number in pairs:
+            known = first.setdefault(subject, number)
+            if known != number:
+                more.setdefault(subject, []).append(number)
+
+    def of(self, subject: object) -> list[int]:
+        """All numbers of an object, in order; none for one that is not there."""
+        first = self._first.get(subject)
+        return [] if first is None else [first, *self._more.get(subject, ())]
+
+
 @dataclass(slots=True, eq=False)
 class Drawing:
     """The boxes and edges of one graph. Arrays are of N boxes and E edges.
@@ -138,8 +157,8 @@ class Drawing:
     has_groups: bool = False  # whether there are any
     folded: dict[Node, int] = field(default_factory=dict)  # Constants inside their consumer, members of groups
     also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
-    _by_subject: dict[object, list[int]] | None = None
-    _edges_of: dict[Value, list[int]] | None = None
+    _by_subject: _Places | None = None
+    _edges_of: _Places | None = None
 
     @property
     def kinds(self) -> NDArray[np.uint8]:
@@ -160,12 +179,9 @@ class Drawing:
     def boxes_of(self, subject: object) -> list[int]:
         """Where an object is drawn: once, or for each time a function is expanded. Its group, while that is closed."""
         if self._by_subject is None:
-            index: dict[object, list[int]] = {}
-            for number, box in enumerate(self.boxes):
-                index.setdefault(box.subject, []).append(number)
-            self._by_subject = index
-        found = self._by_subject.get(subject)
-        if found is not None:
+            self._by_subject = _Places(zip((box.subject for box in self.boxes), range(len(self.boxes)), strict=True))
+        found = self._by_subject.of(subject)
+        if found:
             return found
         if isinstance(subject, Node):
             number = self.folded.get(subject, -1)
@@ -175,13 +191,9 @@ class Drawing:
     def edges_of(self, value: Value) -> list[int]:
         """The edges that carry a value."""
         if self._edges_of is None:
-            index: dict[Value, list[int]] = {}
-            for number, carried in enumerate(self.values):
-                index.setdefault(carried, []).append(number)
-            for carried, number in self.also:
-                index.setdefault(carried, []).append(number)
-            self._edges_of = index
-        return self._edges_of.get(value, [])
+            numbered = zip(self.values, range(len(self.values)), strict=True)
+            self._edges_of = _Places(chain(numbered, self.also))
+        return self._edges_of.of(value)
 
     def box_with(self, key: Hashable) -> int:
         """The box with a key, -1 for none. Looks through all: not for every mouse move."""

@@ -68,15 +68,16 @@ class Labels:
     def _labelled_edges(self) -> Ids:
         """One edge for each value that leaves a box; a pill says its type itself."""
         drawing = self._scene.drawing
-        seen: set[tuple[int, int]] = set()
+        sources = drawing.edges[:, 0]
+        # Expanded functions have values in common, but the edges of each follow each other: the last source will do.
+        seen: dict[object, int] = {}
         chosen = []
-        kinds = self._scene.kinds.tolist()
-        for edge, (source, value) in enumerate(zip(drawing.edges[:, 0].tolist(), drawing.values, strict=True)):
-            key = (source, id(value))
-            if key not in seen and kinds[source] not in (Kind.INPUT, Kind.OUTER):
-                seen.add(key)
+        for edge, (source, value) in enumerate(zip(sources.tolist(), drawing.values, strict=True)):
+            if seen.get(value) != source:
+                seen[value] = source
                 chosen.append(edge)
-        return np.array(chosen, np.intp)
+        found = np.array(chosen, np.intp)
+        return found[~np.isin(self._scene.kinds[sources[found]], (Kind.INPUT, Kind.OUTER))]
 
     def _start_points(self) -> Real:
         layout = self._scene.layout
