@@ -11,7 +11,6 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
-    QLabel,
     QSplitter,
     QToolButton,
     QVBoxLayout,
@@ -22,6 +21,7 @@ from model.graph import Graph
 from model.queries.scopes import Scope
 from viewer.panels.differences import told
 from viewer.text import display
+from viewer.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
@@ -45,7 +45,7 @@ class Beside(QWidget):
         self.left, self.right = left, right
         self.front = right
         self.comparing = comparing
-        self.titles = {tab: QLabel() for tab in (left, right)}
+        self.titles = {tab: ElidedLabel() for tab in (left, right)}
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
         for tab in (left, right):
@@ -71,7 +71,6 @@ class Beside(QWidget):
     def _side(self, tab: DocumentTab) -> QWidget:
         side = QWidget()
         label = self.titles[tab]
-        label.setTextFormat(Qt.TextFormat.PlainText)
         label.setContentsMargins(8, 3, 8, 3)
         label.setAutoFillBackground(True)
         layout = QVBoxLayout(side)
@@ -144,8 +143,7 @@ class CompareBar(QWidget):
         self._row = row
         self.previous = self._button("↑", "Previous difference", lambda: comparing.step(-1))
         self.next = self._button("↓", "Next difference", lambda: comparing.step(1))
-        self.state = QLabel()
-        self.state.setTextFormat(Qt.TextFormat.PlainText)
+        self.state = ElidedLabel()
         row.addWidget(self.state, 1)
         self.to_left = self._button("← Copy", "Make the left document like the right one in what is chosen", self._left)
         self.to_right = self._button(

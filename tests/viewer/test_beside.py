@@ -198,6 +198,21 @@ def test_a_kind_that_is_hidden_is_gone_from_list_graph_and_steps(compared, windo
     assert kinds(new)["="] == {"other"}
 
 
+def test_a_long_difference_is_cut_and_does_not_widen_the_window(compared, qtbot):
+    _, new = compared
+    width = new.beside.minimumSizeHint().width()
+    with new.workspace.document.edit("Rename") as edit:
+        nodes.rename_node(edit, builders.node(new.workspace.document, "sin"), "n" * 300)
+    comparing = new.workspace.comparing
+    with qtbot.waitSignal(comparing.changed):
+        comparing.refresh()
+    comparing.choose([d for d in comparing.result.differences if d.kind == "renamed"])
+    state = new.beside.bar.state
+    assert "n" * 50 in state.text()
+    assert new.beside.minimumSizeHint().width() == width
+    assert state.fontMetrics().horizontalAdvance(state.text()) > state.width()
+
+
 def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
     old, new = compared
     qtbot.mouseClick(new.beside.bar.run, Qt.MouseButton.LeftButton)

@@ -1,0 +1,33 @@
+"""One line of text that gives way: it needs no room of its own and is cut where there is too little."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QWidget
+
+_LEAST = 40  # px
+
+
+class ElidedLabel(QLabel):
+    """`text` is all of it; the end that does not fit is left out where it is painted."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+    def minimumSizeHint(self) -> QSize:
+        """Hardly any width."""
+        return QSize(_LEAST, super().minimumSizeHint().height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """The part that fits."""
+        painter = QPainter(self)
+        if self.autoFillBackground():
+            painter.fillRect(self.rect(), self.palette().color(self.backgroundRole()))
+        area = self.contentsRect()
+        shown = painter.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, area.width())
+        self.style().drawItemText(
+            painter, area, int(self.alignment()), self.palette(), self.isEnabled(), shown, self.foregroundRole()
+        )
+        painter.end()
