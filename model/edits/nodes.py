@@ -140,6 +140,8 @@ def _replace(edit: Transaction, old: Value, new: Value) -> None:
     internal = new.producer is not None and new.initializer is None
     if returns and internal and sum(isinstance(user, Graph) for user, _ in new.uses) == 1:
         edit.do(SetField(new, "name", old.name))
+        if new.type is None:
+            edit.do(SetField(new, "type", old.type))  # an output of the main graph must have one
 
 
 def replace_uses(edit: Transaction, old: Value, new: Value) -> None:

@@ -290,14 +290,14 @@ class ModelBuilder:
             value = scope.find(name)
             if value is None:
                 value = scope.names[name] = Value(name, None, scope.graph)
-            if value._source is None and value.graph is scope.graph:
+            if value._source is None and (value.graph is scope.graph or not value.is_defined):
                 self._attach(value, info)
             declared.append(value)
         scope.graph.declared = tuple(declared)
 
     def _output(self, scope: _Scope, info: ValueInfoProto) -> Value:
         value = self._resolve(scope, text(info.name))
-        if value._source is None and value.graph is scope.graph:
+        if value._source is None and (value.graph is scope.graph or not value.is_defined):
             self._attach(value, info)
         return value
 

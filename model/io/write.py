@@ -7,10 +7,11 @@ the state it was opened in makes the very message of its file.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from model.attributes import Attribute, AttributeKind
-from model.graph import NO_DETAILS, Function, Graph, Model, Node, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.build import normal_domain
 from model.io.decode import MessageDecoder, Origin, read_type, read_value_details
 from model.io.encode import (
@@ -186,8 +187,8 @@ class _Writer:
         set_entries(out, "metadata_props", graph.metadata)
         self._nodes(graph, out, original)
         self._initializers(graph, out, original)
-        self._values(graph.inputs, "input", out, original)
-        self._values(graph.outputs, "output", out, original)
+        self._values(graph, graph.inputs, "input", out, original)
+        self._values(graph, graph.outputs, "output", out, original)
         self._declared(graph, out, original)
         annotations = graph.quantization_annotations
         messages = _listed(out, "quantization_annotation", original, [a.source for a in annotations])
@@ -234,20 +235,23 @@ class _Writer:
     def _declared(self, graph: Graph, out: GraphProto | FunctionProto, original: Any) -> None:
         """value_info: what the file declared and is still there, then types that were found out since."""
         listed = set(graph.declared)
-        listed.update(graph.inputs, graph.outputs)
+        of_function = isinstance(graph.owner, Function)
+        if not of_function:  # whose inputs and outputs are names alone
+            listed.update(graph.inputs, graph.outputs)
         loose = {value for value in graph.declared if not value.uses and not value.is_defined}
         if loose:  # dropped with the node that made them, unless nothing in the file did
             loose -= _never_defined(loose, original)
         kept = [value for value in graph.declared if value not in loose]
-        for node in graph.nodes:
-            for value in node.outputs:
-                if value is None or (value._type is None and value._decoder is None) or value in listed:
-                    continue
-                if value.type is not None:
-                    kept.append(value)
-        self._values(kept, "value_info", out, original)
+        own = (*graph.inputs, *graph.outputs) if of_function else ()
+        made = dict.fromkeys(chain(own, *(node.outputs for node in graph.nodes)))
+        for value in made:
+            if value is None or (value._type is None and value._decoder is None) or value in listed:
+                continue
+            if value.type is not None:
+                kept.append(value)
+        self._values(graph, kept, "value_info", out, original)
 
-    def _values(self, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
+    def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
         infos = getattr(original, field) if original is not None else ()
         first = values and infos and len(values) == len(infos)
         if first and all(_read_name(v) == text(info.name) for v, info in zip(values, infos, strict=True)):
@@ -257,22 +261,27 @@ class _Writer:
             sources = [by_name.get(_read_name(value), value._source) for value in values]
             messages = _listed(out, field, original, sources)
         for value, message in zip(values, messages, strict=True):
-            self._value(value, message)
+            self._value(value, message, graph)
 
-    def _value(self, value: Value, out: ValueInfoProto) -> None:
+    def _value(self, value: Value, out: ValueInfoProto, graph: Graph) -> None:
+        """Set what differs in a copy of what the file says of the value in this place; it may say it in several."""
         set_text(out, "name", value.name)
         if value._decoder is not None:  # nobody looked at it, so nobody changed it
             return
         read = value._source
+        if read is None:
+            if value.graph is not graph and out.HasField("type"):
+                return  # what a body says of a value of an outer graph, which itself may say nothing
+            read = out  # said of another value that had this name
         declared = value._type
-        if declared != (read_type(read.type) if read is not None and read.HasField("type") else None):
+        if declared != (read_type(read.type) if read.HasField("type") else None):
             if declared is None:
                 out.ClearField("type")
             else:
                 out.type.SetInParent()
                 write_type(out.type, declared)
         details = value._read()
-        if details != (read_value_details(read) if read is not None else NO_DETAILS):
+        if details != read_value_details(read):
             set_details(out, details)
 
     # -- nodes -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from model.errors import ModelError
@@ -88,18 +88,25 @@ def _fingerprint(objects: Iterable[Any]) -> int:
     return total
 
 
-def _everything(model: Model) -> Any:
+def _everything(model: Model) -> Iterator[Any]:
+    """Every object, some several times, in an order that saving and reading the model does not change.
+
+    So a name that nothing defines comes where it is used: which graph it belongs to is not in the file.
+    """
     yield model
     yield from model.functions
     yield from model.training_info
     for graph in model.graphs():
         yield graph
         yield from graph.nodes
-        yield from graph.values()
+        yield from graph.inputs
+        yield from graph.initializers
         for node in graph.nodes:
-            for value in node.inputs:
-                if value is not None:
-                    yield value
+            yield from (value for value in node.outputs if value is not None)
+        for node in graph.nodes:
+            yield from (value for value in node.inputs if value is not None)
+        yield from graph.outputs
+        yield from graph.declared
 
 
 class Names:

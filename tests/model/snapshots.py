@@ -7,18 +7,21 @@ from model.lookup import Lookup, ancestor_in
 from model.tensors import SparseTensor, Tensor
 
 
-def snapshot(model: Model):
-    """Everything a file would hold, as comparable data."""
+def snapshot(model: Model, *, saved: bool = False):
+    """Everything a file would hold, as comparable data.
+
+    With `saved`, types are not told apart by whether they were declared or found out since: a file lists both.
+    """
     return (
         model.ir_version, dict(model.opset_imports), model.producer_name, model.producer_version, model.domain,
-        model.model_version, model.doc_string, dict(model.metadata), _graph(model.graph),
+        model.model_version, model.doc_string, dict(model.metadata), _graph(model.graph, saved),
         [
-            (f.key, f.doc_string, f.attributes, [_attribute(a) for a in f.attribute_defaults],
-             dict(f.opset_imports), dict(f.metadata), _graph(f.body))
+            (f.key, f.doc_string, f.attributes, [_attribute(a, saved) for a in f.attribute_defaults],
+             dict(f.opset_imports), dict(f.metadata), _graph(f.body, saved))
             for f in model.functions
         ],
         [
-            (t.initialization and _graph(t.initialization), t.algorithm and _graph(t.algorithm),
+            (t.initialization and _graph(t.initialization, saved), t.algorithm and _graph(t.algorithm, saved),
              t.initialization_binding, t.update_binding)
             for t in model.training_info
         ],
@@ -26,30 +29,36 @@ def snapshot(model: Model):
     )  # fmt: skip
 
 
-def _graph(graph: Graph):
+def _graph(graph: Graph, saved: bool):
     return (
         graph.name, graph.doc_string, dict(graph.metadata),
         [_value(v) for v in graph.inputs],
         [_value(v) for v in graph.outputs],
         [(v.name, _tensor(v.initializer)) for v in graph.initializers],
-        [_value(v) for v in graph.declared if v.type is not None],
+        _typed(graph) if saved else [_value(v) for v in graph.declared if v.type is not None],
         [(a.value.name, [(k, v.name) for k, v in a.parameters]) for a in graph.quantization_annotations],
-        [_node(n) for n in graph.nodes],
+        [_node(n, saved) for n in graph.nodes],
     )  # fmt: skip
 
 
-def _node(node):
+def _typed(graph: Graph):
+    known = {v for n in graph.nodes for v in n.outputs if v is not None}
+    known.update(v for v in graph.declared if v.uses or v.is_defined)
+    return sorted((*_value(v)[:1], repr(v.type)) for v in known.difference(graph.inputs, graph.outputs) if v.type)
+
+
+def _node(node, saved: bool):
     return (
         node.op_type, node.domain, node.overload, node.name, node.doc_string, dict(node.metadata),
         [v and v.name for v in node.inputs], [v and v.name for v in node.outputs],
-        [_attribute(a) for a in node.attributes.values()], node.device_configurations,
+        [_attribute(a, saved) for a in node.attributes.values()], node.device_configurations,
     )  # fmt: skip
 
 
-def _attribute(attribute):
+def _attribute(attribute, saved: bool):
     value = attribute.value
     if attribute.graphs:
-        value = [_graph(g) for g in attribute.graphs]
+        value = [_graph(g, saved) for g in attribute.graphs]
     elif isinstance(value, (Tensor, SparseTensor)):
         value = _tensor(value)
     elif isinstance(value, tuple) and value and isinstance(value[0], Tensor):

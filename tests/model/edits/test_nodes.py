@@ -159,3 +159,13 @@ def test_outputs_in_use_cannot_be_dropped(document):
 def test_device_configurations_must_exist(document):
     with pytest.raises(ModelError, match="No device configuration 'tpu'"), document.edit("Devices") as edit:
         nodes.set_device_configurations(edit, builders.node(document, "first"), (NodeDeviceConfiguration("tpu"),))
+
+
+def test_what_takes_the_place_of_an_output_has_its_type(document):
+    graph = document.model.graph
+    output = graph.outputs[0]
+    with document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [output.producer])
+    assert graph.outputs[0] is not output
+    assert graph.outputs[0].name == output.name
+    assert graph.outputs[0].type == output.type

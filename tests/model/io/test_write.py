@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from model import load
 from model.attributes import AttributeKind, make_attribute
+from model.edits import functions, nodes
 from model.errors import ModelError
 from model.graph import DeviceConfiguration, Graph, Node, NodeDeviceConfiguration, ShardedDimension, ShardingSpec, Value
 from model.io import read
@@ -37,6 +38,7 @@ from model.types import (
     SparseTensorType,
     TensorType,
 )
+from tests.model import builders
 from tests.model.io.wire_messages import models
 
 TEXT = """
@@ -491,3 +493,25 @@ def test_the_last_attribute_of_a_node_can_be_removed():
     with document.edit("Remove") as edit:
         remove_attribute(edit, builders.node(document, "fourth"), "axis")
     assert not onnx.load_from_string(to_bytes(document.model)).graph.node[3].attribute
+
+
+def test_types_of_a_functions_inputs_and_outputs_are_kept():
+    document = builders.document(builders.CHAIN)
+    with document.edit("Extract") as edit:
+        functions.extract_function(edit, [builders.node(document, "first"), builders.node(document, "second")], "f")
+    body = document.model.functions[0].body
+    body.inputs[0]._type = TensorType(ElementType.FLOAT, Shape(("N", 4)))
+    again = load(to_bytes(document.model)).functions[0].body
+    assert [v.type for v in again.inputs] == [v.type for v in body.inputs]
+    assert again.inputs[0].type is not None
+    assert [v.type for v in again.outputs] == [v.type for v in body.outputs]
+
+
+def test_the_type_of_a_bodys_output_that_nothing_makes_is_kept():
+    document = builders.document(builders.BRANCHES)
+    body = builders.graph(document, "yes")
+    output = body.outputs[0]
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [output.producer])
+    again = load(to_bytes(document.model))
+    assert builders.graph(again, "yes").outputs[0].type == output.type is not None
