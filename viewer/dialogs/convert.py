@@ -93,15 +93,8 @@ class ConvertDialog(QDialog):
         workspace.changes.changed.connect(self._on_change)
 
     def _make_form(self) -> QFormLayout:
-        model = self._workspace.model
         form = QFormLayout()
-        self.opset = QComboBox()
-        current = model.opset_imports.get("")
-        self.opset.addItem(f"as it is ({current})" if current else "as it is", None)
-        if current is not None:
-            for version in range(schemas.newest_opset(), _OLDEST - 1, -1):
-                if version != current:
-                    self.opset.addItem(str(version), version)
+        self.opset = self._make_opset()
         self.precision = QComboBox()
         self.precision.addItem("as it is", None)
         for name in PRECISIONS:
@@ -112,7 +105,7 @@ class ConvertDialog(QDialog):
         self.keep_interface = QCheckBox("Inputs and outputs keep their type")
         self.keep_interface.setChecked(True)
         self.freeze = QLineEdit()
-        named = list(symbols(model))[:3]
+        named = list(symbols(self._workspace.model))[:3]
         self.freeze.setPlaceholderText(", ".join(f"{display(name, 30)}=1" for name in named) or "no named dimensions")
         self.freeze.setEnabled(bool(named))
         self.free = QLineEdit()
@@ -137,6 +130,16 @@ class ConvertDialog(QDialog):
         self.keep_interface.toggled.connect(self._on_choice)
         self._enable()
         return form
+
+    def _make_opset(self) -> QComboBox:
+        versions = QComboBox()
+        current = self._workspace.model.opset_imports.get("")
+        versions.addItem(f"as it is ({current})" if current else "as it is", None)
+        if current is not None:
+            for version in range(schemas.newest_opset(), _OLDEST - 1, -1):
+                if version != current:
+                    versions.addItem(str(version), version)
+        return versions
 
     def _make_strip(self) -> QWidget:
         titles = {part: {"doc": "Descriptions", "types": "Inner types"}.get(part, part.capitalize()) for part in PARTS}

@@ -65,11 +65,7 @@ class ExtractDialog(QDialog):
         self.state = QLabel()
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.state.setWordWrap(True)
-        self.list = QListWidget()
-        self.list.setAccessibleName("What goes in and comes out")
-        self.list.setUniformItemSizes(True)
-        self.list.itemClicked.connect(self._go)
-        self.list.itemActivated.connect(self._go)
+        self.list = self._make_list()
         self.error = ErrorLabel()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
@@ -89,6 +85,14 @@ class ExtractDialog(QDialog):
         workspace.types.changed.connect(self._delay.start)
         self.finished.connect(self._unmark)
         self.preview()
+
+    def _make_list(self) -> QListWidget:
+        made = QListWidget()
+        made.setAccessibleName("What goes in and comes out")
+        made.setUniformItemSizes(True)
+        made.itemClicked.connect(self._go)
+        made.itemActivated.connect(self._go)
+        return made
 
     def cuts(self) -> list[Cut]:
         """What is chosen now; ModelError when it cannot be cut out."""
