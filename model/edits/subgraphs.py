@@ -163,15 +163,41 @@ def merge(
     here = visible_values(graph)
     links = dict(connections) if connections is not None else {v.name: v.name for v in part.inputs if v.name in here}
     cloner = _prefixed(graph, prefix)
+    _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
+    _bring_constants(edit, graph, part, cloner, here)
+    _bring_functions(edit, Fragment(part, other.functions))
+    _bring_imports(edit, graph, other.opset_imports, part)
+    copies = cloner.nodes(part.nodes)
+    for node in copies:
+        edit.do(InsertNode(graph, node))
+    made = {output.name: cloner.values.get(output) for output in part.outputs}
+    results = [value for value in made.values() if value is not None and value not in graph.outputs]
+    edit.do(SetGraphOutputs(graph, (*graph.outputs, *results)))
+    fed = [_feed(edit, graph, name, made.get(output), output) for name, output in (feeding or {}).items()]
+    inner = set() if keep_outputs else {*fed, *(here[name] for name in links.values())}
+    edit.do(SetGraphOutputs(graph, tuple(v for v in dict.fromkeys(graph.outputs) if v not in inner)))
+    return copies
+
+
+def _bring_inputs(
+    edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, links: Mapping[str, tuple[str, Value | None]]
+) -> None:
+    """Let each input be the value that feeds it here (links: by its name, the name of that and the value itself)."""
     added = []
     for value in part.inputs:
-        target = here.get(links.get(value.name, ""))
+        name, target = links.get(value.name, ("", None))
         if value.name in links and target is None:
-            raise ModelError(f"There is no value {links[value.name]!r} here", f"It was to feed {value.name}.")
+            raise ModelError(f"There is no value {name!r} here", f"It was to feed {value.name}.")
         if target is not None:
             cloner.values[value] = target
         elif value.initializer is None:
             added.append(cloner.value(value))
+    if added:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
+
+
+def _bring_constants(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, here: Mapping[str, Value]) -> None:
+    """Bring initializers, but those that stand here already."""
     for value in part.initializers:
         if value in cloner.values:
             continue
@@ -183,20 +209,6 @@ def merge(
             tensor, constant.initializer = constant.initializer, None
             assert tensor is not None
             put_constant(edit, graph, constant, tensor)
-    if added:
-        edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
-    _bring_functions(edit, Fragment(part, other.functions))
-    _bring_imports(edit, graph, other.opset_imports, part)
-    copies = cloner.nodes(part.nodes)
-    for node in copies:
-        edit.do(InsertNode(graph, node))
-    results = [v for v in (cloner.values.get(o) for o in part.outputs) if v is not None and v not in graph.outputs]
-    edit.do(SetGraphOutputs(graph, (*graph.outputs, *results)))
-    made = {o.name: cloner.values.get(o) for o in part.outputs}
-    fed = [_feed(edit, graph, name, made.get(output), output) for name, output in (feeding or {}).items()]
-    inner = set() if keep_outputs else {*fed, *(here[name] for name in links.values())}
-    edit.do(SetGraphOutputs(graph, tuple(v for v in dict.fromkeys(graph.outputs) if v not in inner)))
-    return copies
 
 
 def _holds_the_same(present: Value, value: Value) -> bool:

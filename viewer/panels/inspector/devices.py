@@ -163,7 +163,7 @@ def _add_sharding(node: Node, index: int) -> Row:
         place = len(node.device_configurations[index].sharding)
         devices.put_sharding(edit, node, index, place, ShardingSpec(text))
 
-    return add_row("Add sharded value", _value_field(node, f"Shard a value of {name_of(node)}", "", add))
+    return add_row("Add value", _value_field(node, f"Shard a value of {name_of(node)}", "", add))
 
 
 # -- the model's ----------------------------------------------------------------------------------------------

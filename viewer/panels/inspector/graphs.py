@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from model.document import Transaction
@@ -176,47 +177,35 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
 def _quantization(workspace: Workspace, graph: Graph) -> list[Row]:
     annotations = graph.quantization_annotations
 
-    def make(index: int) -> Row:
-        annotation = annotations[index]
-        row = quantization_row(workspace, annotation, f"annotation {index}", display(annotation.value.name, 200))
-        row.text = ", ".join(f"{display(n, 30)} = {display(v.name, 60)}" for n, v in annotation.parameters)
-        row.expanded = False
-        row.field = Field(
-            f"Annotate {name_of(annotation.value)}",
-            lambda: ", ".join(f"{n} = {v.name}" for n, v in annotation.parameters),
-            lambda edit, text: _annotate(edit, graph, index, text),
-            hint="SCALE_TENSOR = name, ZERO_POINT_TENSOR = name",
-        )
-        row.actions = (
-            RowAction(
-                "Remove",
-                act(
-                    workspace,
-                    f"Remove annotation of {name_of(annotation.value)}",
-                    lambda edit: _set_annotation(edit, graph, index, None),
-                ),
-                "delete",
-                "remove",
-            ),
-            go(workspace, annotation.value),
-        )
-        return row
-
     def add(edit: Transaction, text: str) -> None:
         value = find_value(graph, text)
         properties.set_quantization_annotations(edit, graph, (*annotations, QuantizationAnnotation(value, ())))
 
     visible = VisibleValues(workspace, graph)
     adding = Field(f"Annotate a value of {name_of(graph)}", str, add, suggest=visible.suggest, hint="name of a value")
-    return [
-        section(
-            "quantization",
-            "Quantisation annotations",
-            len(annotations),
-            lambda: many(len(annotations), make, add_row("Add annotation", adding)),
-            common=False,
-        )
-    ]
+
+    def rows() -> Sequence[Row]:
+        last = add_row("Add annotation", adding)
+        return many(len(annotations), lambda index: _annotation_row(workspace, graph, index), last)
+
+    return [section("quantization", "Quantisation annotations", len(annotations), rows, common=False)]
+
+
+def _annotation_row(workspace: Workspace, graph: Graph, index: int) -> Row:
+    annotation = graph.quantization_annotations[index]
+    of = name_of(annotation.value)
+    row = quantization_row(workspace, annotation, f"annotation {index}", display(annotation.value.name, 200))
+    row.text = ", ".join(f"{display(n, 30)} = {display(v.name, 60)}" for n, v in annotation.parameters)
+    row.expanded = False
+    row.field = Field(
+        f"Annotate {of}",
+        lambda: ", ".join(f"{n} = {v.name}" for n, v in annotation.parameters),
+        lambda edit, text: _annotate(edit, graph, index, text),
+        hint="SCALE_TENSOR = name, ZERO_POINT_TENSOR = name",
+    )
+    removing = act(workspace, f"Remove annotation of {of}", lambda edit: _set_annotation(edit, graph, index, None))
+    row.actions = (RowAction("Remove", removing, "delete", "remove"), go(workspace, annotation.value))
+    return row
 
 
 def _annotate(edit: Transaction, graph: Graph, index: int, text: str) -> None:
@@ -226,7 +215,7 @@ def _annotate(edit: Transaction, graph: Graph, index: int, text: str) -> None:
         if not equals:
             raise ModelError(f"{display(part, 60)} is no parameter", "Write SCALE_TENSOR = name of a value.")
         parameters.append((name, find_value(graph, value)))
-    annotation = QuantizationAnnotation(graph.quantization_annotations[index].value, tuple(parameters))
+    annotation = replace(graph.quantization_annotations[index], parameters=tuple(parameters))
     _set_annotation(edit, graph, index, annotation)
 
 

@@ -3,6 +3,8 @@
 from PySide6.QtCore import Qt
 
 from model.attributes import Attribute, AttributeKind, make_attribute
+from model.graph import QuantizationAnnotation
+from model.steps import SetField
 from model.types import ElementType, Shape, TensorType
 from tests.viewer.panels.inspector.hands import choose, drag, index, press, relu, row, write
 from viewer.text import type_text
@@ -254,3 +256,35 @@ def test_the_inputs_lead_to_the_batch_dimension(panel, workspace, heard):
     workspace.selection.set([workspace.model.graph])
     choose(panel, "inputs", titles=["Set batch dimension…"])
     assert asked == ["graph.batch"]
+
+
+def test_values_are_annotated_for_quantisation(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    workspace.selection.set([graph])
+    write(qtbot, panel, "quantization", "+", text="v0")
+    write(qtbot, panel, "quantization", "annotation 0", text="SCALE_TENSOR = x, ZERO_POINT_TENSOR = flag")
+    annotation = graph.quantization_annotations[0]
+    assert [(name, value.name) for name, value in annotation.parameters] == [
+        ("SCALE_TENSOR", "x"),
+        ("ZERO_POINT_TENSOR", "flag"),
+    ]
+    for text, said in (("SCALE_TENSOR", "no parameter"), ("SCALE_TENSOR = nobody", "no value named nobody")):
+        write(qtbot, panel, "quantization", "annotation 0", text=text)
+        assert said in panel.tree.fields.error_text
+        qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "quantization", "+", text="v0")
+    assert "annotated twice" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    press(qtbot, panel, "quantization", "annotation 0", title="Remove")
+    assert graph.quantization_annotations == ()
+
+
+def test_an_annotation_keeps_what_its_message_holds_besides(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    source = object()
+    value = relu(workspace).outputs[0]
+    with workspace.document.edit("Annotate") as edit:
+        edit.do(SetField(graph, "quantization_annotations", (QuantizationAnnotation(value, (), source),)))
+    workspace.selection.set([graph])
+    write(qtbot, panel, "quantization", "annotation 0", text="SCALE_TENSOR = x")
+    assert graph.quantization_annotations[0].source is source
