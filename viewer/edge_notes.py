@@ -150,11 +150,11 @@ class EdgeNotes(QObject):
                 self._gather.start()
 
         self._workspace.jobs.start(
-            "Look at values", lambda _progress: _glimpses(result, keys), done=done, finished=finished
+            "Look at values", lambda _progress: glimpses_of(result, keys), done=done, finished=finished
         )
 
 
-def _glimpses(result: RunResult, keys: list[ValueKey]) -> list[Glimpse | None]:
+def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Glimpse | None]:
     """Off the GUI thread; nothing of values that are gone with the worker."""
     try:
         return result.apply(glimpses, keys)

