@@ -212,7 +212,7 @@ class _Sizes:
     def _dimension(self, dimension: int | str | None) -> Polynomial | None:
         if isinstance(dimension, str):
             return parse(dimension, self._bindings) if dimension else None
-        return None if dimension is None else Polynomial(dimension)
+        return None if dimension is None or dimension < 0 else Polynomial(dimension)
 
     def elements(self, value: Value | None) -> Polynomial | None:
         """Number of elements, None when not known."""

@@ -28,7 +28,7 @@ MODELS = Path(__file__).parents[3] / "shared" / "models"
 KINDS = ("type", "rank", "every size a number or name", "every size a number")
 
 #: Names that the tools make up for sizes they do not know.
-_MADE_UP = re.compile(r".*unk__\d+.*|.*_d\d+")
+_MADE_UP = re.compile(r".*unk__\d+.*|.*_o\d+__d\d+")
 
 #: The dimensions of a value (None: one not known), or None when the rank is not known; and whether the type is.
 Known = tuple[bool, tuple[Any, ...] | None]

@@ -65,6 +65,7 @@ class Inference:
         """Types by value name, for the main graph and its bodies, then functions and their bodies, then training."""
         for root in self._roots():
             self._forget_declarations(root)
+        _name_open_sizes(self._model.graph)
         self._infer_whole()
         for _ in range(_ROUNDS):
             self._collect()
@@ -407,6 +408,27 @@ def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
         mine.value_info.extend(other.value_info)
         for output, inferred in zip(mine.output, other.output, strict=True):
             output.CopyFrom(inferred)
+
+
+def _name_open_sizes(graph: Any) -> None:
+    """Give sizes that the inputs of a model leave open a name, ``x_d0``, so that what follows from them can be told.
+
+    Negative ones, which some exporters write, are open too.
+    """
+    taken = {d.dim_param for value in graph.input for d in value.type.tensor_type.shape.dim}
+    constants = {tensor.name for tensor in graph.initializer}
+    for value in graph.input:
+        tensor = value.type.tensor_type if value.type.HasField("tensor_type") else None
+        if tensor is None or value.name in constants or not tensor.HasField("shape"):
+            continue
+        for axis, dim in enumerate(tensor.shape.dim):
+            if dim.dim_param or (dim.HasField("dim_value") and dim.dim_value >= 0):
+                continue
+            name = f"{value.name}_d{axis}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            dim.dim_param = name
 
 
 def _referred_constant(node: Any) -> Type | None:

@@ -11,7 +11,7 @@ import numpy as np
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.rewriter import Rewriter
 from model.tensors import ArrayTensor, Tensor
 from model.types import ElementType
@@ -40,7 +40,7 @@ def _extract(context: Context) -> Iterator[Match]:
             continue
         if output.is_output or context.is_protected(output) or context.model.ir_version < 4:
             continue
-        yield Match(f"{node.title} becomes an initializer", (node,), partial(_extract_one, node, tensor))
+        yield Match(f"{output.name} becomes an initializer", (node,), partial(_extract_one, node, tensor))
 
 
 def _extract_one(node: Node, tensor: Tensor, rewriter: Rewriter) -> None:
@@ -102,7 +102,7 @@ def _fold(context: Context) -> Iterator[Match]:
         results = compute(context, node)
         if results is not None:
             yield Match(
-                f"{node.title}: all inputs are constant", (node,), partial(_put, node, results),
+                f"{said(node)}: all inputs are constant", (node,), partial(_put, node, results),
                 tuple(v for v in node.outputs if v is not None),
             )  # fmt: skip
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from model.graph import Graph, Node, Value
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import plain
 from model.passes.simplify.rewriter import Rewriter
 
@@ -20,7 +20,7 @@ def _if_with_constant(context: Context) -> Iterator[Match]:
         name = "then_branch" if bool(array.reshape(-1)[0]) else "else_branch"
         body = plain(node, name)
         if isinstance(body, Graph) and _can_inline(context, body, node.outputs):
-            yield Match(f"{node.title} always takes its {name}", (node,), partial(_inline_if, node, body))
+            yield Match(f"{said(node)} always takes its {name}", (node,), partial(_inline_if, node, body))
 
 
 def _can_inline(context: Context, body: Graph, targets: Sequence[Value | None]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from model.attributes import Attribute, AttributeKind
 from model.graph import Graph, Node, Value
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.rewriter import Rewriter
 from model.passes.simplify.sizes import Size
 from model.queries.scope import run_order
@@ -41,7 +41,7 @@ def _in_tree(context: Context, root: Graph) -> Iterator[Match]:
         key = _key(context, node)
         first = known.setdefault(key, node) if key is not None else node
         if first is not node and first.graph is not None and _can_share(context, node, first):
-            yield Match(f"{node.title} computes the same as {first.title}", (first, node), partial(_share, node, first))
+            yield Match(f"{said(node)} computes the same as {said(first)}", (first, node), partial(_share, node, first))
 
 
 def _key(context: Context, node: Node) -> Hashable:
@@ -117,7 +117,7 @@ def _equal_sizes(context: Context) -> Iterator[Match]:
             other = first.setdefault(key, value)
             if other is not value and other.producer is not None and context.can_replace(value, other):
                 yield Match(
-                    f"{node.title} holds the same sizes as {other.name}",
+                    f"{said(node)} holds the same sizes as {other.name}",
                     (node,),
                     partial(_replace, value, other),
                     (value, other),

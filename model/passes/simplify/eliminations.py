@@ -11,7 +11,7 @@ import numpy as np
 from model.graph import Node, Value
 from model.passes.simplify import sizes
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import ints, number, real, text
 from model.passes.simplify.rewriter import Rewriter
 from model.passes.simplify.shape_rules import axes_of, constant_ints, ints_end, slice_bounds
@@ -26,7 +26,7 @@ def bypass(context: Context, node: Node, source: Value | None, why: str) -> Iter
     target = node.outputs[0] if node.outputs else None
     if target is None or source is None or not context.unused_from(node, 1) or not context.can_replace(target, source):
         return
-    yield Match(f"{node.title}: {why}", (node,), lambda rewriter: rewriter.replace(target, source), (target,))
+    yield Match(f"{said(node)}: {why}", (node,), lambda rewriter: rewriter.replace(target, source), (target,))
 
 
 def _deadend(context: Context) -> Iterator[Match]:
@@ -34,7 +34,7 @@ def _deadend(context: Context) -> Iterator[Match]:
         if node.graph is None or node.device_configurations or not context.is_chosen(node) or not node.outputs:
             continue
         if not any(v is not None and (v.uses or context.is_protected(v)) for v in node.outputs):
-            yield Match(f"{node.title}: nobody uses its outputs", (node,), partial(_remove, node))
+            yield Match(f"{said(node)}: nobody uses its outputs", (node,), partial(_remove, node))
 
 
 def _remove(node: Node, rewriter: Rewriter) -> None:
@@ -92,7 +92,7 @@ def _monotone_argmax(context: Context) -> Iterator[Match]:
             continue
         source = inner.inputs[0]
         yield Match(
-            f"{node.title}: {inner.op_type} does not change which element is the largest",
+            f"{said(node)}: {inner.op_type} does not change which element is the largest",
             (inner, node),
             partial(_set_input, node, source),
         )
@@ -324,7 +324,7 @@ def _shape_gather(context: Context) -> Iterator[Match]:
             continue
         start, end = span[0] + first, span[1] + first
         yield Match(
-            f"{node.title}: Shape can give entries {start} to {end - 1} itself",
+            f"{said(node)}: Shape can give entries {start} to {end - 1} itself",
             (shape, node),
             partial(_shape_part, node, shape, start, end),
         )
@@ -362,7 +362,7 @@ def _where(context: Context) -> Iterator[Match]:
     for node in context.nodes("Where"):
         negation = context.producer(node.inputs[0], "Not")
         if negation is not None:
-            yield Match(f"{node.title}: chooses the other way round", (negation, node), partial(_swap, node, negation))
+            yield Match(f"{said(node)}: chooses the other way round", (negation, node), partial(_swap, node, negation))
 
 
 def _swap(node: Node, negation: Node, rewriter: Rewriter) -> None:
@@ -385,7 +385,7 @@ def _nop_squeeze_unsqueeze(context: Context) -> Iterator[Match]:
             continue
         wide = rank + len(theirs) if opposite == "Unsqueeze" else rank
         if sorted(a % wide for a in ours) == sorted(a % wide for a in theirs):
-            yield from bypass(context, node, before.inputs[0], f"takes {before.title} back")
+            yield from bypass(context, node, before.inputs[0], f"takes {said(before)} back")
 
 
 _Find = Callable[[Context], Iterator[Match]]

@@ -86,3 +86,11 @@ def is_there(place: Node | Value) -> bool:
     if isinstance(place, Node):
         return place.graph is not None
     return place.producer is not None or place.initializer is not None
+
+
+def said(node: Node) -> str:
+    """What a description calls a node: its name, else its operator and what it makes."""
+    if node.name:
+        return node.name
+    made = next((v.name for v in node.outputs if v is not None), "")
+    return f"{node.op_type} of {made}" if made else node.op_type

@@ -10,7 +10,7 @@ from typing import Any
 
 from model.graph import Node, Value
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import real
 from model.passes.simplify.rewriter import Rewriter
 
@@ -90,7 +90,7 @@ def fuse(node: Node, op_type: str, inputs: tuple[Any, ...], attributes: Mapping[
 def _match(
     node: Node, op_type: str, x: Value, parts: tuple[Node, ...], attributes: Mapping[str, Any] | None = None
 ) -> Match:
-    text = f"{len(parts)} nodes up to {node.title} are {op_type}"
+    text = f"{len(parts)} nodes up to {said(node)} are {op_type}"
     return Match(text, parts, partial(fuse, node, op_type, (x,), attributes or {}))
 
 

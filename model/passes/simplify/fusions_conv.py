@@ -12,7 +12,7 @@ import numpy as np
 from model.graph import Node, Value
 from model.passes.simplify.context import Context
 from model.passes.simplify.eliminations import pads_of
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import ints, number, plain, real, text
 from model.passes.simplify.rewriter import Rewriter
 
@@ -40,7 +40,7 @@ def _into_weights(context: Context, op_types: tuple[str, ...]) -> Iterator[Match
             affine = None if channels is None else affine_of(context, node, place, channels)
             if affine is not None and channels is not None and can_absorb(context, inner, affine):
                 yield Match(
-                    f"{node.title} goes into the weights of {inner.title}",
+                    f"{said(node)} goes into the weights of {said(inner)}",
                     (inner, node),
                     partial(_absorb, context, inner, node, affine),
                 )
@@ -216,7 +216,7 @@ def _mul_before(context: Context) -> Iterator[Match]:
             if factor is None or source is None or not np.isfinite(factor) or not _is_own(node.inputs[1], node):
                 continue
             if context.is_float(source, node.inputs[1]) and context.array(node.inputs[1]) is not None:
-                yield Match(f"{before.title} goes into the weights of {node.title}", (before, node),
+                yield Match(f"{said(before)} goes into the weights of {said(node)}", (before, node),
                             partial(_scale_weights, context, node, source, factor))  # fmt: skip
                 break
 
@@ -275,7 +275,7 @@ def _pad_into(context: Context, op_types: tuple[str, ...], *, lowest: bool) -> I
         kernel = ints(node, "kernel_shape")
         if node.op_type != "Conv" and (kernel is None or not _below_kernel(total, kernel)):
             continue
-        yield Match(f"{pad.title} goes into {node.title}", (pad, node), partial(_set_pads, node, pad, total))
+        yield Match(f"{said(pad)} goes into {said(node)}", (pad, node), partial(_set_pads, node, pad, total))
 
 
 def _below_kernel(pads: tuple[int, ...], kernel: tuple[int, ...]) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 
 from model.graph import Node, Value
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import ints, number
 from model.passes.simplify.rewriter import Rewriter
 
@@ -21,7 +21,7 @@ def _matmul_add(context: Context) -> Iterator[Match]:
                 continue
             if _is_gemm(context, product, value, other):
                 yield Match(
-                    f"{product.title} and {node.title} become one Gemm",
+                    f"{said(product)} and {said(node)} become one Gemm",
                     (product, node),
                     partial(_make_gemm, product, node, other),
                 )
@@ -52,7 +52,7 @@ def _transpose_into_gemm(context: Context) -> Iterator[Match]:
             before = context.producer(node.inputs[place], "Transpose")
             if before is not None and ints(before, "perm") in ((1, 0), None):
                 yield Match(
-                    f"{before.title} goes into {node.title}", (before, node),
+                    f"{said(before)} goes into {said(node)}", (before, node),
                     partial(_take_transpose, node, before, place, name),
                 )  # fmt: skip
 

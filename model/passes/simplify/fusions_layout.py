@@ -11,7 +11,7 @@ import numpy as np
 from model.graph import Node, Value
 from model.passes.simplify.context import Context
 from model.passes.simplify.eliminations import reduced_axes
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import ints, number
 from model.passes.simplify.rewriter import Rewriter
 from model.passes.simplify.shape_rules import axes_of, constant_ints, slice_bounds
@@ -33,9 +33,9 @@ def _consecutive_transposes(context: Context) -> Iterator[Match]:
         order = [first[a] for a in second]
         target, source = node.outputs[0], before.inputs[0]
         if order == sorted(order) and target is not None and source is not None and context.can_replace(target, source):
-            yield Match(f"{before.title} and {node.title} cancel", (before, node), partial(_replace, target, source))
+            yield Match(f"{said(before)} and {said(node)} cancel", (before, node), partial(_replace, target, source))
         else:
-            yield Match(f"{before.title} and {node.title} become one", (before, node),
+            yield Match(f"{said(before)} and {said(node)} become one", (before, node),
                         partial(_set_order, node, before, order))  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def _consecutive_concats(context: Context) -> Iterator[Match]:
             if inner is None or context.sole_user(value) is not node or not _same_axis(context, inner, node):
                 continue
             place = node.inputs.index(value)
-            yield Match(f"{inner.title} goes into {node.title}", (inner, node),
+            yield Match(f"{said(inner)} goes into {said(node)}", (inner, node),
                         partial(_splice, node, inner, place))  # fmt: skip
             break
 
@@ -81,7 +81,7 @@ def _log_softmax(context: Context) -> Iterator[Match]:
     for node in context.nodes("Log"):
         inner = context.producer(node.inputs[0], "Softmax")
         if inner is not None and context.sole_user(node.inputs[0]) is node:
-            yield Match(f"{inner.title} and {node.title} become LogSoftmax", (inner, node),
+            yield Match(f"{said(inner)} and {said(node)} become LogSoftmax", (inner, node),
                         partial(_make_log_softmax, inner, node))  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _reduce_unsqueeze(context: Context) -> Iterator[Match]:
         if rank is None or axes is None or new is None:
             continue
         if sorted(a % rank for a in axes) == sorted(a % rank for a in new):
-            yield Match(f"{inner.title} keeps the axes {node.title} puts back", (inner, node),
+            yield Match(f"{said(inner)} keeps the axes {said(node)} puts back", (inner, node),
                         partial(_keep_dims, inner, node))  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def _consecutive_axes(context: Context, op_type: str) -> Iterator[Match]:
         if rank is None or first is None or second is None:
             continue
         axes = _joined_axes(rank, first, second, adds=op_type == "Unsqueeze")
-        yield Match(f"{before.title} and {node.title} become one", (before, node),
+        yield Match(f"{said(before)} and {said(node)} become one", (before, node),
                     partial(_set_axes, context, node, before, axes))  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def _consecutive_slices(context: Context) -> Iterator[Match]:
             continue
         joined = _joined_slices(context, before, first, second)
         if joined is not None:
-            yield Match(f"{before.title} and {node.title} become one", (before, node),
+            yield Match(f"{said(before)} and {said(node)} become one", (before, node),
                         partial(_set_bounds, node, before, joined))  # fmt: skip
 
 
@@ -214,17 +214,17 @@ def _consecutive_reshapes(context: Context) -> Iterator[Match]:
         )
         absolute = wanted is not None and 0 not in wanted and context.opset(node) >= 5
         if absolute:
-            yield Match(f"{before.title} is undone by {node.title}", (before, node),
+            yield Match(f"{said(before)} is undone by {said(node)}", (before, node),
                         partial(_skip, node, before.inputs[0]))  # fmt: skip
             continue
         entries = is_reshape_like(context, node, before.inputs[0], node.outputs[0])
         if entries is None:
             continue
         if node.op_type == "Reshape" and context.constant(node.inputs[1]) is not None:
-            yield Match(f"{before.title} is undone by {node.title}", (before, node),
+            yield Match(f"{said(before)} is undone by {said(node)}", (before, node),
                         partial(_set_view, node, before.inputs[0], entries))  # fmt: skip
         elif node.op_type != "Reshape" and _is_only_viewed(context, node.inputs[0]):
-            yield Match(f"{before.title} and {node.title} become one Reshape", (before, node),
+            yield Match(f"{said(before)} and {said(node)} become one Reshape", (before, node),
                         partial(_make_reshape, node, before.inputs[0], entries))  # fmt: skip
 
 
@@ -263,7 +263,7 @@ def _transpose_as_reshape(context: Context) -> Iterator[Match]:
             continue
         entries = is_reshape_like(context, node, node.inputs[0], node.outputs[0])
         if entries is not None:
-            yield Match(f"{node.title} moves no data", (node,), partial(_make_reshape, node, node.inputs[0], entries))
+            yield Match(f"{said(node)} moves no data", (node,), partial(_make_reshape, node, node.inputs[0], entries))
 
 
 # -- transposes through elementwise operators -----------------------------------------------------------------------
@@ -319,7 +319,7 @@ def _cancel(context: Context, first: Node, chain: list[Node], last: Node) -> Ite
         return
     final = chain[0].outputs[0]
     if context.can_replace(last.outputs[0], final):
-        yield Match(f"{first.title} and {last.title} cancel around {chain[-1].title}", (first, *chain, last),
+        yield Match(f"{said(first)} and {said(last)} cancel around {chain[-1].title}", (first, *chain, last),
                     partial(_move_out, context, first, chain, last))  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from model.graph import Node, Value
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.fusions_activation import fuse, is_near, product, scalar
 from model.passes.simplify.reading import ints, number
 from model.passes.simplify.shape_rules import constant_ints
@@ -37,7 +37,7 @@ def _layer_norm(context: Context) -> Iterator[Match]:
             parts = (mean, minus, *parts, node, *([last] if last is not node else []))
             inputs = (x, scale, *([bias] if bias is not None else []))
             attributes = {"axis": axis, "epsilon": epsilon}
-            text = f"{len(parts)} nodes up to {last.title} are LayerNormalization"
+            text = f"{len(parts)} nodes up to {said(last)} are LayerNormalization"
             yield Match(text, parts, partial(fuse, last, "LayerNormalization", inputs, attributes))
             break
 
@@ -53,7 +53,7 @@ def _rms_norm(context: Context) -> Iterator[Match]:
                 continue
             x, axis, epsilon, parts = found
             if _is_scale(context, scale, x, axis):
-                text = f"{len(parts) + 1} nodes up to {node.title} are RMSNormalization"
+                text = f"{len(parts) + 1} nodes up to {said(node)} are RMSNormalization"
                 attributes = {"axis": axis, "epsilon": epsilon}
                 act = partial(fuse, node, "RMSNormalization", (x, scale), attributes)
                 yield Match(text, (*parts, node), act)
@@ -142,7 +142,7 @@ def _attention(context: Context) -> Iterator[Match]:
         if not _are_heads(context, q, k, v):
             continue
         inputs: tuple[Any, ...] = (q, k, v, *([mask] if mask is not None else []))
-        text = f"{len(parts) + 2} nodes up to {node.title} are Attention"
+        text = f"{len(parts) + 2} nodes up to {said(node)} are Attention"
         yield Match(text, (*parts, softmax, node), partial(fuse, node, "Attention", inputs, {"scale": scale}))
 
 

@@ -12,7 +12,7 @@ from model.graph import Node, Value
 from model.passes.simplify import sizes
 from model.passes.simplify.context import Context
 from model.passes.simplify.facts import Dims
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import number
 from model.passes.simplify.rewriter import Rewriter
 from model.passes.simplify.shape_rules import constant_ints, reshaped
@@ -37,7 +37,7 @@ def _known_values(context: Context) -> Iterator[Match]:
         if not all(isinstance(c, (int, bool)) for c in flat) or not context.is_deterministic(node):
             continue
         array = np.array(flat, kind.numpy_dtype).reshape(contents.shape)
-        yield Match(f"{node.title} always gives {_shown(flat)}", (node,), partial(_put, node, array), (value,))
+        yield Match(f"{said(node)} always gives {_shown(flat)}", (node,), partial(_put, node, array), (value,))
 
 
 def _shown(values: list[Any]) -> str:
@@ -67,7 +67,7 @@ def _symbolic_shapes(context: Context) -> Iterator[Match]:
             wanted = _expand_entries(dims, contents.tolist())
         if wanted is not None:
             yield Match(
-                f"{node.title}: its shape is always {list(wanted)}",
+                f"{said(node)}: its shape is always {list(wanted)}",
                 (node,),
                 partial(_set_shape, node, wanted),
                 (node.inputs[1],),
@@ -136,7 +136,7 @@ def _slice_ends(context: Context) -> Iterator[Match]:
         ]
         known = [e for e in wanted if e is not None]
         if len(known) == len(wanted) and context.element_type(ends) is ElementType.INT64:
-            yield Match(f"{node.title}: goes to the end", (node,), partial(_set_ends, node, known))
+            yield Match(f"{said(node)}: goes to the end", (node,), partial(_set_ends, node, known))
 
 
 def _set_ends(node: Node, wanted: list[int], rewriter: Rewriter) -> None:

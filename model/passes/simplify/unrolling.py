@@ -78,7 +78,7 @@ def _loops(context: Context, most: Callable[[_Trial], int]) -> Iterator[Match]:
             continue
         count = len(trial.turns)
         said = "no turn" if not count else "one turn" if count == 1 else f"{count} turns"
-        yield Match(f"{node.title} makes {said}", (node,), partial(_unroll, trial))
+        yield Match(f"{said(node)} makes {turns}", (node,), partial(_unroll, trial))
 
 
 def _is_sound(node: Node, body: Graph) -> bool:

@@ -280,3 +280,10 @@ def test_sizes_follow_as_formulas_of_named_ones(call, expected):
         assert len(found.dims) == 3
     else:
         assert found.dims == expected
+
+
+@pytest.mark.parametrize("size", ["?", "-1"])
+def test_sizes_that_inputs_leave_open_are_named_after_them(size):
+    types = inferred("a = Relu(x) y = Concat <axis = 0> (a, a)", inputs="float[?, 4] x".replace("?", size))
+    assert types("a") == tensor("x_d0", 4)
+    assert types("y") == tensor("2*x_d0", 4)
