@@ -29,6 +29,8 @@ COMMANDS = {
     "simplify": "fold, fuse and remove what a model does not need",
     "convert": "write a model in another form",
     "extract": "cut out the part between values",
+    "split": "cut a model in two at values",
+    "merge": "bring another model into one",
     "edit": "do the edits of a recorded script",
     "diff": "what differs between two models",
 }

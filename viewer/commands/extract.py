@@ -27,9 +27,9 @@ def run(options: argparse.Namespace) -> int:
     """Cut and write. Without --inputs, whatever inputs of the graph are needed stay its inputs."""
     model = read_model(options.model)
     graph = find_graph(model, options.graph)
-    inputs = list(graph.inputs) if options.inputs is None else _values(graph, options.inputs)
-    cut = cut_between(graph, inputs, _values(graph, options.outputs))
-    part = cut_out(model, cut, _types(model, (*cut.inputs, *cut.outputs)))
+    inputs = list(graph.inputs) if options.inputs is None else values_named(graph, options.inputs)
+    cut = cut_between(graph, inputs, values_named(graph, options.outputs))
+    part = cut_out(model, cut, types_of(model, (*cut.inputs, *cut.outputs)))
     write_model(part, options)
     if options.json:
         print_json(
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _types(model: Model, values: Sequence[Value]) -> TypeOf:
+def types_of(model: Model, values: Sequence[Value]) -> TypeOf:
     """Declared types, or where one is missing what can be inferred."""
     from model.passes.inference import infer
 
@@ -54,7 +54,8 @@ def _types(model: Model, values: Sequence[Value]) -> TypeOf:
     return infer(model).type_of
 
 
-def _values(graph: Graph, names: Sequence[str]) -> list[Value]:
+def values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
+    """The values of these names; ModelError with names like one that is missing."""
     by_name = {value.name: value for value in graph.values()}
     missing = [name for name in names if name not in by_name]
     if missing:

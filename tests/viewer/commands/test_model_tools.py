@@ -9,6 +9,7 @@ import pytest
 
 from model.io.read import load
 from model.io.save import save
+from model.queries.differences import compare
 from model.types import Shape
 from tests.model import builders
 from viewer.cli import main
@@ -171,6 +172,34 @@ def test_convert_changes_dimensions_and_strips(tmp_path):
     assert str(model.graph.inputs[0].type) == "float[2,4]"
     status, model = converted(tmp_path, "--free", "batch")
     assert str(model.graph.outputs[0].type) == "float[batch,4]"
+
+
+def test_split_and_merge_again(chain, tmp_path, capsys):
+    assert main(["split", str(chain), "-o", str(tmp_path / "part.onnx"), "--at", "r", "--json"]) == 0
+    parts = json.loads(capsys.readouterr().out)["parts"]
+    assert [(p["inputs"], p["outputs"], p["nodes"]) for p in parts] == [(["x"], ["r"], 2), (["r"], ["y"], 2)]
+    first, second = (p["output"] for p in parts)
+    whole = tmp_path / "whole.onnx"
+    assert main(["merge", first, second, "-o", str(whole), "--close"]) == 0
+    assert "2 nodes came in; outputs: y" in capsys.readouterr().out
+    told = compare(load(chain), load(whole)).differences
+    assert all(d.subject in ("model", "graph") or d.aspect == "type" for d in told), told
+    assert not any(d.aspect.startswith("output") for d in told)
+
+
+def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
+    other, out = tmp_path / "older.onnx", tmp_path / "out.onnx"
+    text = """<ir_version: 8, opset_import: ["" : 11]> o (float[N,4] v) => (float[N] r)
+        { r = ReduceSum <axes = [1], keepdims = 0> (v) }"""
+    save(builders.model(text), other)
+    arguments = ["merge", str(chain), str(other), "-o", str(out), "--connect", "v=y", "--prefix", "sum_", "--json"]
+    assert main(arguments) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["outputs"] == ["y", "sum_r"]
+    assert "converted from operator set 11 to 21" in told["changes"]
+    onnx.checker.check_model(str(out), full_check=True)
+    assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v"]) == 2
+    assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v=nowhere"]) == 2
 
 
 def test_convert_inlines_extracts_and_renames(tmp_path, capsys):

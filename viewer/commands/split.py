@@ -1,0 +1,49 @@
+"""Cut a model in two at values: OUT-1 computes them, OUT-2 goes on from there.
+
+What else is computed before the cut and used behind it is passed on too.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from model.edits.cutting import cut_in_two, cut_out
+from viewer.commands.extract import types_of, values_named
+from viewer.commands.render import find_graph
+from viewer.commands.terminal import EXIT_OK, print_json, read_model
+from viewer.commands.writing import add_output_arguments, write_model
+from viewer.text import display, plural
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, where to cut, and the files to write."""
+    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    parser.add_argument("--at", nargs="+", required=True, metavar="VALUE", help="values to cut at")
+    parser.add_argument("--graph", metavar="NAME", default="", help="a body or function by its name")
+    add_output_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Cut and write both."""
+    model = read_model(options.model)
+    graph = find_graph(model, options.graph)
+    cuts = cut_in_two(graph, values_named(graph, options.at))
+    type_of = types_of(model, [v for cut in cuts for v in (*cut.inputs, *cut.outputs)])
+    told = []
+    for number, cut in enumerate(cuts, 1):
+        output = options.output.with_stem(f"{options.output.stem}-{number}")
+        write_model(cut_out(model, cut, type_of), argparse.Namespace(**{**vars(options), "output": output}))
+        told.append(
+            {
+                "output": str(output),
+                "nodes": len(cut.nodes),
+                "inputs": [v.name for v in cut.inputs],
+                "outputs": [v.name for v in cut.outputs],
+            }
+        )
+        if not options.json:
+            names = display(", ".join(v.name for v in cut.outputs), 300, elide="end")
+            print(f"{output.name}: {plural(len(cut.nodes), 'node')}; outputs: {names}")
+    if options.json:
+        print_json({"parts": told})
+    return EXIT_OK
