@@ -1,9 +1,5 @@
-import errno
 import os
-import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +9,14 @@ from onnx import TensorProto, helper
 
 from model import load, save
 from model.errors import ModelError
-from model.io import read, replace
+from model.io import read
 from model.io.place import ALIGNMENT, Layout
 from model.io.save import prepare
 from model.io.sniff import Form
 from model.progress import Cancelled, Progress
 from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
+from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
 from tests.model.io.test_read import touch
 
 
@@ -27,29 +24,6 @@ from tests.model.io.test_read import touch
 def _scan_everything(monkeypatch):
     """Small files are scanned too, so that their weights stay in the file as those of large ones do."""
     monkeypatch.setattr(read, "PARSED_WHOLE", 0)
-
-
-def weights(count=3, size=3000):
-    generator = np.random.default_rng(0)
-    return {f"w{i}": generator.standard_normal(size, np.float32) for i in range(count)}
-
-
-def proto_of(arrays, external=""):
-    names = list(arrays)
-    nodes = [helper.make_node("Sum", ["x", *names], ["y"], "sum")]
-    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "xy"]
-    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    if external:
-        offset = 0
-        for tensor in tensors:
-            length = len(tensor.raw_data)
-            tensor.ClearField("raw_data")
-            tensor.data_location = TensorProto.EXTERNAL
-            for key, value in {"location": external, "offset": offset, "length": length}.items():
-                tensor.external_data.add(key=key, value=str(value))
-            offset += length
-    graph = helper.make_graph(nodes, "g", info[:1], info[1:], tensors)
-    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
 
 
 @pytest.fixture
@@ -66,20 +40,6 @@ def external_path(tmp_path):
     path.write_bytes(proto_of(arrays, "e.bin").SerializeToString())
     (tmp_path / "e.bin").write_bytes(b"".join(a.tobytes() for a in arrays.values()))
     return path
-
-
-def edit(model):
-    SetField(model.graph.nodes.first, "name", "edited").apply()
-
-
-def assert_holds(model, arrays=None):
-    for (name, array), value in zip((arrays or weights()).items(), model.graph.initializers, strict=True):
-        assert value.name == name
-        np.testing.assert_array_equal(value.initializer.numpy(), array)
-
-
-def debris(folder):
-    return [p.name for p in folder.iterdir() if p.name.endswith(".saving")]
 
 
 # -- what is written -------------------------------------------------------------------------------------------
@@ -483,152 +443,3 @@ def test_a_prepared_save_does_not_see_later_edits(path):
     edit(model)
     saving.run()
     assert path.read_bytes() == before
-
-
-# -- when the system fails -------------------------------------------------------------------------------------
-
-
-CALLS = ("open", "write", "copy_file_range", "sendfile", "fsync", "fchmod", "replace", "close")
-
-
-class Failing:
-    """The k-th system call of a save fails."""
-
-    def __init__(self, monkeypatch, at, error, calls=CALLS):
-        self.count = 0
-        self.at = at
-        self.failed = ""
-        for name in calls:
-            if hasattr(os, name):
-                monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name), error))
-
-    def wrap(self, name, call, error):
-        def wrapped(*args, **keywords):
-            if name != "close":
-                self.count += 1
-                if self.count == self.at:
-                    self.failed = name
-                    raise OSError(error, os.strerror(error))
-            return call(*args, **keywords)
-
-        return wrapped
-
-
-@pytest.mark.parametrize("layout", [Layout.KEEP, Layout.ONE_FILE])
-@pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS", "EACCES", "EXDEV", "EINTR", "EDQUOT", "ENOENT"])
-def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, error, layout):
-    before = path.read_bytes()
-    model = load(path)
-    edit(model)
-    results = set()
-    for k in range(1, 100):
-        path.write_bytes(before)
-        for rest in path.parent.glob("*.data"):
-            rest.unlink()
-        model = load(path)
-        edit(model)
-        saving = prepare(model, path, layout=layout)
-        with pytest.MonkeyPatch.context() as patch:
-            failing = Failing(patch, k, getattr(errno, error))
-            try:
-                saving.run()
-                message = ""
-            except ModelError as caught:
-                message = str(caught)
-        done = not message
-        assert not debris(path.parent), failing.failed
-        if done:
-            assert load(path).graph.nodes.first.name == "edited"
-            assert_holds(load(path))
-        else:
-            assert message.startswith("The model could not be saved"), message
-            assert "as it was" in message
-            assert path.read_bytes() == before, failing.failed
-            assert not list(path.parent.glob("*.data"))
-        if error == "EINTR" and failing.failed in ("write", "copy_file_range", "sendfile"):
-            assert done
-        results.add(done)
-        if not failing.failed:
-            break
-    assert k > 5
-    assert results == {True, False}
-
-
-@pytest.mark.parametrize("missing", [(), ("_by_copy_file_range",), ("_by_copy_file_range", "_by_sendfile")])
-@pytest.mark.parametrize("longest", [1, 777, 1 << 30])
-def test_short_writes_and_copies_go_on_where_they_stopped(path, monkeypatch, missing, longest):
-    monkeypatch.setattr(replace, "_COPIERS", [c for c in replace._COPIERS if c.__name__ not in missing])
-    write, copy, send = os.write, os.copy_file_range, os.sendfile
-    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[: max(longest, 50)]))
-    monkeypatch.setattr(os, "copy_file_range", lambda a, b, n, **at: copy(a, b, min(n, max(longest, 50)), **at))
-    monkeypatch.setattr(os, "sendfile", lambda a, b, at, n: send(a, b, at, min(n, max(longest, 50))))
-    model = load(path)
-    edit(model)
-    save(model, path)
-    assert_holds(load(path))
-
-
-@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP])
-def test_systems_without_fast_copies_save_all_the_same(path, monkeypatch, error):
-    def refuse(*args, **keywords):
-        raise OSError(error, os.strerror(error))
-
-    monkeypatch.setattr(os, "copy_file_range", refuse)
-    monkeypatch.setattr(os, "sendfile", refuse)
-    model = load(path)
-    edit(model)
-    save(model, path)
-    assert_holds(load(path))
-
-
-KILLED = """
-import os, random, signal, sys, threading
-sys.path.insert(0, {root!r})
-from model import load, save
-from model.io import read, replace
-from model.steps import SetField
-read.PARSED_WHOLE = 0
-replace._STEP = replace._SMALL_STEP = 1 << 16
-model = load({path!r})
-SetField(model.graph.nodes.first, "name", "edited").apply()
-calls = {{name: getattr(os, name) for name in ("write", "copy_file_range", "fsync", "replace", "fchmod")}}
-left = {calls}
-def wrap(name):
-    def wrapped(*args, **keywords):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return calls[name](*args, **keywords)
-    return wrapped
-for name in calls:
-    setattr(os, name, wrap(name))
-save(model, {path!r})
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-def test_a_process_killed_before_any_call_leaves_a_whole_file_and_the_next_save_cleans_up(path):
-    before = path.read_bytes()
-    finished = left_something = False
-    for calls in range(1, 40):
-        path.write_bytes(before)
-        program = KILLED.format(root=str(Path.cwd()), path=str(path), calls=calls)
-        finished = subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-        assert path.read_bytes() == before or load(path).graph.nodes.first.name == "edited"
-        assert_holds(load(path))
-        left_something |= bool(debris(path.parent))
-        if finished:
-            break
-    assert finished
-    assert calls > 4
-    assert left_something
-    assert not debris(path.parent)
-
-
-def test_temporary_files_of_a_save_that_goes_on_are_left_alone(path):
-    other = replace.NewFile(path)
-    save(load(path), path)
-    assert len(debris(path.parent)) == 1
-    other.discard()
-    assert not debris(path.parent)
