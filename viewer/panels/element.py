@@ -24,8 +24,8 @@ _ORIGINS = (
     Column("Input", 16, number=False),
     Column("Elements", 15, number=False),
     Column("Count", 6),
-    Column("Minimum", 11),
-    Column("Maximum", 11),
+    Column("Minimum", 13),
+    Column("Maximum", 13),
     Column("NaN, ∞", 6),
     Column("Look at", 0, "The first that is not finite, else the largest", number=False),
 )

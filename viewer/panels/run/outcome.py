@@ -22,7 +22,7 @@ from viewer.places import name_of
 from viewer.results import Record, info_of
 from viewer.testing import Verdict
 from viewer.text import bytes_text, display, element_text, number_text, plural, shape_text, type_text
-from viewer.theme import theme
+from viewer.theme import theme, themes
 from viewer.workspace import Workspace
 
 _MOST_ROWS = 60
@@ -50,6 +50,7 @@ class OutcomeSection(Section):
         self._wrong: list[tuple[Value, Type]] = []
         workspace.results.changed.connect(self._refresh)
         workspace.runs.testing.changed.connect(self._refresh)
+        themes().themeChanged.connect(self._refresh)
         self._refresh()
 
     def _go(self, item: QTreeWidgetItem, _column: int = 0) -> None:
