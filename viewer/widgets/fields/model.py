@@ -98,8 +98,7 @@ class RowModel(QAbstractItemModel):
             child.row, child.source = None, rows
             if child.items is not None:
                 self._update(child, self.index(position, 0, index), self.row_of(child).rows())
-        if rows:
-            self.dataChanged.emit(self.index(0, 0, index), self.index(wanted - 1, 1, index))
+        # No dataChanged: a tree looks for both ends of the range among all its rows. It repaints what is seen.
 
     def _remove(self, item: _Item, index: QModelIndex, first: int, last: int) -> None:
         assert item.items is not None

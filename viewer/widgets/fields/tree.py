@@ -102,6 +102,7 @@ class RowTree(QTreeView):
         self.rows.set_rows(rows)
         self._expand(QModelIndex())
         self._updating = False
+        self.viewport().update()
         if not before or self.rows.path(self.currentIndex()) != before:
             same = self.rows.find(*before)
             self._set_current(same.siblingAtColumn(column) if same.isValid() else self._near(before, position, column))
