@@ -79,9 +79,11 @@ class Application(QApplication):
         window.expect(False)
         if not names:
             window.files.warm_up()
-        from viewer import recovery
+        from viewer import operator_sets, recovery
 
         recovery.offer(window)
+        for error in operator_sets.documents().remember(window.settings):
+            window.report(error)
         QTimer.singleShot(0, self, self._listen)
 
     def _listen(self) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from model.errors import ModelError
+from viewer.settings import OPERATOR_SETS, Settings
 
 if TYPE_CHECKING:
     from model.io.read import OperatorSet
@@ -33,6 +34,29 @@ class OperatorSets(QObject):
     def __init__(self) -> None:
         super().__init__()
         self.opened: list[OpenOperatorSet] = []
+        self._settings: Settings | None = None
+        self.changed.connect(self._write_down)
+
+    def remember(self, settings: Settings) -> list[ModelError]:
+        """Open what was open when the program ended, and from now on keep the list; returns what cannot be read."""
+        refused = []
+        for text in settings.get(OPERATOR_SETS):
+            try:
+                self.open(Path(text))
+            except ModelError as error:
+                refused.append(error)
+        self._settings = settings
+        settings.destroyed.connect(partial(self._settings_gone, id(settings)))
+        self._write_down()
+        return refused
+
+    def _write_down(self) -> None:
+        if self._settings is not None:
+            self._settings.set(OPERATOR_SETS, tuple(str(one.path.absolute()) for one in self.opened))
+
+    def _settings_gone(self, which: int) -> None:
+        if id(self._settings) == which:
+            self._settings = None
 
     def open(self, path: Path) -> OpenOperatorSet:
         """Read a document and make its operators known; one that is open already is read anew."""

@@ -54,6 +54,7 @@ RUN_IN_PROCESS = Option(
 )
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
+OPERATOR_SETS: Option[tuple[str, ...]] = Option("files/operator-sets", ())
 
 #: What the preferences show, in order.
 PREFERENCES: tuple[Option[Any], ...] = (
