@@ -49,7 +49,7 @@ class OutlinePanel(Panel):
     def _divide(self, *_: object) -> None:
         """Give operators the width they need, but leave most of it to names."""
         wanted = max(self.tree.sizeHintForColumn(1), self.tree.header().sectionSizeHint(1))
-        self.tree.header().resizeSection(1, min(wanted, self.tree.viewport().width() * 2 // 5))
+        self.tree.header().resizeSection(1, min(wanted, self.width() * 2 // 5))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Divide the new width."""
