@@ -52,7 +52,7 @@ class HoldingDelegate(QStyledItemDelegate):
         self._escaped = False
         self.editor: Editor | None = None
 
-    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: ARG002 - Qt
+    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
         """A line, or several where the text has them."""
         text = _model(index).source(index)
         field = Field("", lambda: text, lambda _edit, _text: None, lines="\n" in text)

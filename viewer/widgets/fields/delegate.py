@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import QLabel, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from model.errors import ModelError
@@ -267,14 +267,14 @@ class RowDelegate(QStyledItemDelegate):
             event.accept()
             return True
         if event.type() == QEvent.Type.KeyPress:
-            key = cast("object", event.key())  # type: ignore[attr-defined]  # it is a QKeyEvent
+            key = cast("QKeyEvent", event).key()
             if key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
                 index = self._index.sibling(self._index.row(), 1)
                 if self.commit_and_close():
                     self._tree.edit_beside(index, 1 if key == Qt.Key.Key_Tab else -1)
                 return True
         elif event.type() == QEvent.Type.FocusOut:
-            reason = event.reason()  # type: ignore[attr-defined]  # it is a QFocusEvent
+            reason = cast("QFocusEvent", event).reason()
             if reason not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
                 self.commit_and_close()
         return False
