@@ -1,4 +1,4 @@
-"""What the canvas costs: open to drawn, frames at every zoom, hits, rubber band, exports, memory.
+"""What the canvas costs: open to drawn, frames at every zoom, hits, rubber band, edits, exports, memory.
 
     python -m tests.benchmarks.bench_canvas [NODES ...]        default: 10000 100000
 
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -25,10 +26,12 @@ from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 
 from model import schemas
+from model.attributes import make_attribute
 from model.document import Document
+from model.edits.nodes import insert_on_edge
 from model.graph import Graph, Model, Node, Value
 from model.progress import SILENT
-from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs, SetInitializer
+from model.steps import InsertNode, SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from viewer.canvas.export import export_scene
@@ -131,12 +134,18 @@ def memory() -> float:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 
 
-def wait(view: GraphView) -> None:
+def peak_memory() -> float:
+    """The most memory that was ever resident, in MB, of all models so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
+def wait(view: GraphView, clock: Clock | None = None) -> None:
     """Until the scene is there and painted."""
     application = QApplication.instance()
     assert application is not None
+    clock = clock or Clock()
     while view.is_busy or view.scene is None or not view.is_painted:
-        application.processEvents()
+        clock.run(application.processEvents)
         time.sleep(0.001)
 
 
@@ -196,6 +205,38 @@ def measure_hits(view: GraphView, unit: float) -> None:
     print(f"  rubber band over 10 %, 50 %, all: {', '.join(f'{t:.1f}' for t in clock.times)} ms")
 
 
+def measure_edits(view: GraphView, unit: float) -> None:
+    """Edits until the picture is right again: all CPU time, and the longest turn of the event loop."""
+    document, graph = view.workspace.document, view.workspace.graph
+    node = next(islice(graph.nodes, len(graph.nodes) // 2, None))
+    value = node.outputs[0]
+    assert value is not None
+
+    def widen() -> None:
+        with document.edit("Widen") as edit:
+            edit.do(SetAttribute(node, "measured", make_attribute("measured", "wide" * 6)))
+
+    def insert() -> None:
+        with document.edit("Insert") as edit:
+            insert_on_edge(edit, value, "Relu")
+
+    view.zoom_to(1.0)
+    view.workspace.reveal(node)
+    wait(view)
+    for title, act in (("a row and a wider node", widen), ("a node on an edge", insert)):
+        for call, of in ((act, title), (document.undo, "undo"), (document.redo, "redo")):
+            clock = Clock()
+            longest = Clock()
+
+            def settle(call: Callable[[], object] = call, longest: Clock = longest) -> None:
+                longest.run(call)
+                wait(view, longest)
+
+            clock.run(settle)
+            spent, turn = clock.median, max(longest.times)
+            print(f"  {of:>24}: {spent:7.1f} ms ({spent / unit:.1f}), longest turn {turn:.1f} ms")
+
+
 def measure_exports(view: GraphView, unit: float) -> None:
     """SVG, PNG and PDF of everything."""
     assert view.scene is not None
@@ -232,8 +273,9 @@ def measure(name: str, model: Model, unit: float) -> None:
     view.minimap.set_wanted(True)
     measure_frames(view, unit)
     measure_hits(view, unit)
+    measure_edits(view, unit)
     measure_exports(view, unit)
-    print(f"  {memory():.0f} MB at the end")
+    print(f"  {memory():.0f} MB at the end, {peak_memory():.0f} MB at most")
     workspace.close()
     view.close()
     view.deleteLater()

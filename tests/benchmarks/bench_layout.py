@@ -146,7 +146,7 @@ def main() -> None:
     quick = "quick" in sys.argv
     print(
         f"{'graph':16}{'nodes':>7}{'CPU s':>7}{'(ports)':>8}{'MB':>5}{'crossings':>10}{'(ports)':>8}"
-        f"{'dot':>7}{'ratios':>12}{'fast-s.':>8}{'ratios':>12}{'overlaps':>9}{'over %':>7}  size"
+        f"{'dot':>7}{'ratios':>14}{'fast-s.':>8}{'ratios':>14}{'overlaps':>9}{'over %':>7}  size"
     )
     for name, make in cases().items():
         if not quick or len(make().sizes) <= 2_000:
@@ -167,7 +167,7 @@ def _print_row(name: str) -> None:
     for program, width in (("dot", 7), ("fast", 8)):
         theirs = other.get(program)
         ratios = [] if theirs is None else [f"{(row['crossings'] + 1) / (theirs + 1):.2f}" for row in rows]
-        print(f"{_text(theirs):>{width}}{' / '.join(ratios):>12}", end="")
+        print(f"{_text(theirs):>{width}}{' / '.join(ratios):>14}", end="")
     print(f"{sum(r['overlaps'] for r in rows):9}{max(r['over'] for r in rows):7.3f}  {free['size']}", flush=True)
 
 

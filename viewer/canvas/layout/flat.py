@@ -82,7 +82,7 @@ def solve(problem: Problem, progress: Progress) -> Solution:
     progress.report(2, 10)
 
     ports = layered.fixed_ports(problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports)
-    ordered = _ordered(problem, unique, part, stacked, ports, progress)
+    ordered = _Ordering(problem, unique, part, stacked, ports, progress).solve()
     graph, order, known = ordered.graph, ordered.order, ordered.known
     progress.report(6, 10)
 
@@ -121,47 +121,57 @@ class _Ordered:
     known: Real | None
 
 
-def _ordered(
-    problem: Problem, unique: _Unique, part: Index, stacked: Index, ports: layered.Ports, progress: Progress
-) -> _Ordered:
-    """Dummies, and the order along the ranks; values get a second line where that saves crossings."""
-    backwards = stacked[unique.target] <= stacked[unique.source]
-    total = int(stacked.max()) + 1
+class _Ordering:
+    """Finds the order along the ranks of one level; values get a second line where that saves crossings."""
 
-    def build(line: Index) -> layered.Layered:
-        return layered.build(stacked, total, unique.source, unique.target, line, ports, backwards, problem.first)
+    def __init__(
+        self, problem: Problem, unique: _Unique, part: Index, stacked: Index, ports: layered.Ports, progress: Progress
+    ) -> None:
+        self.problem, self.unique, self.part, self.stacked = problem, unique, part, stacked
+        self.ports, self.progress = ports, progress
 
-    def mended(level: Level, line: Index, owner: Index) -> _Ordered:
-        graph = build(line)
-        known = _known_order(level, unique, line, owner, graph)
-        order, crossings = ordering.mend(graph, known, progress)
-        fresh = _fresh_parts(level, part)
-        if fresh.any():
-            ranks_anew = np.zeros(total, bool)
-            ranks_anew[stacked[fresh[part]]] = True
-            order = np.where(ranks_anew[graph.rank[order]], ordering.arrange(graph, progress)[0], order)
-        return _Ordered(graph, order, crossings, known)
-
-    if problem.before is not None:
-        one = mended(problem.before, unique.value, unique.owner)
-    else:
-        graph = build(unique.value)
-        one = _Ordered(graph, *ordering.arrange(graph, progress), None)
-    if not one.crossings:
-        return one
-    halves = fans.split(one.graph, one.order, unique.source, unique.target, unique.value)
-    if halves is None:
-        return one
-    if problem.before is not None:
-        two = mended(problem.before, halves.line, halves.owner)
-    else:
-        graph = build(halves.line)
-        keys = fans.keys(graph, fans.places(one.graph, one.order), unique.target, halves.line)
-        two = _Ordered(graph, *ordering.arrange_from(graph, keys, progress), None)
-    if two.crossings < one.crossings:
+    def solve(self) -> _Ordered:
+        """With one line for each value, then with two for those that fan out, if there are any."""
+        level, unique = self.problem.before, self.unique
+        one = self._anew() if level is None else self._mended(level, unique.value, unique.owner)
+        if not one.crossings:
+            return one
+        halves = fans.split(one.graph, one.order, unique.source, unique.target, unique.value)
+        if halves is None:
+            return one
+        two = self._halved(one, halves) if level is None else self._mended(level, halves.line, halves.owner)
+        if two.crossings >= one.crossings:
+            return one
         unique.value, unique.owner = halves.line, halves.owner
         return two
-    return one
+
+    def _build(self, line: Index) -> layered.Layered:
+        unique, stacked = self.unique, self.stacked
+        backwards = stacked[unique.target] <= stacked[unique.source]
+        ranks = int(stacked.max()) + 1
+        first = self.problem.first
+        return layered.build(stacked, ranks, unique.source, unique.target, line, self.ports, backwards, first)
+
+    def _anew(self) -> _Ordered:
+        graph = self._build(self.unique.value)
+        return _Ordered(graph, *ordering.arrange(graph, self.progress), None)
+
+    def _halved(self, one: _Ordered, halves: fans.Split) -> _Ordered:
+        graph = self._build(halves.line)
+        keys = fans.keys(graph, fans.places(one.graph, one.order), self.unique.target, halves.line)
+        return _Ordered(graph, *ordering.arrange_from(graph, keys, self.progress), None)
+
+    def _mended(self, level: Level, line: Index, owner: Index) -> _Ordered:
+        """As before, but for parts that are new."""
+        graph = self._build(line)
+        known = _known_order(level, self.unique, line, owner, graph)
+        order, crossings = ordering.mend(graph, known, self.progress)
+        fresh = _fresh_parts(level, self.part)
+        if fresh.any():
+            ranks_anew = np.zeros(graph.ranks, bool)
+            ranks_anew[self.stacked[fresh[self.part]]] = True
+            order = np.where(ranks_anew[graph.rank[order]], ordering.arrange(graph, self.progress)[0], order)
+        return _Ordered(graph, order, crossings, known)
 
 
 def _known_order(level: Level, unique: _Unique, line: Index, owner: Index, graph: layered.Layered) -> Real:

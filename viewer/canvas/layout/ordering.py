@@ -366,8 +366,9 @@ class _Run:
         return int(self.gaps.sum())
 
     def mend(self) -> None:
-        """Exchange neighbours where that helps, singly and over several ranks; sweep where much is left to do."""
+        """Exchange neighbours where that helps, singly and over several ranks, and do nothing else."""
         for _ in range(_MENDINGS):
+            self.progress.check()
             self.order.exchange()
             self.order.exchange_runs(self.order.crossings())
             if not self.take(self.order.snapshot(), self.order.crossings_per_gap()):
