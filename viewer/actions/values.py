@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from model.graph import Node, Value
@@ -103,17 +104,29 @@ def _unwatch(context: Context) -> None:
     context.opened.results.unpin(_watched(context))
 
 
-def _what_if(precision: Precision) -> Action:
+def _comparison(
+    name: str, title: str, run: Callable[[ComparePanel], object], words: str = "reference difference", tip: str = ""
+) -> Action:
     return Action(
-        id=f"values.what_if_{precision}",
-        title=f"What If in {precision}",
-        run=lambda context: _compare(context).what_if(precision),
+        id=f"values.{name}",
+        title=title,
+        run=lambda context: run(_compare(context)),
         menu=Menu.RUN,
         section=5,
         submenu=_COMPARE,
         enabled=_was_run,
-        tip="The nodes selected, or all, keep their values in fewer bits.",
-        words="precision quantize round half compare",
+        tip=tip,
+        words=words,
+    )
+
+
+def _what_if(precision: Precision) -> Action:
+    return _comparison(
+        f"what_if_{precision}",
+        f"What If in {precision}",
+        lambda panel: panel.what_if(precision),
+        "precision quantize round half compare",
+        "The nodes selected, or all, keep their values in fewer bits.",
     )
 
 
@@ -198,48 +211,17 @@ ACTIONS = (
         contexts=frozenset({"node", "value"}),
         words="unpin watch list",
     ),
-    Action(
-        id="values.compare_before",
-        title="Compare With the Run Before",
-        run=lambda context: _compare(context).compare_before(),
-        menu=Menu.RUN,
-        section=5,
-        submenu=_COMPARE,
-        enabled=_was_run,
-        words="difference reference edit",
-    ),
-    Action(
-        id="values.compare_file",
-        title="Compare With a File of Arrays…",
-        run=lambda context: _compare(context).choose_file(),
-        menu=Menu.RUN,
-        section=5,
-        submenu=_COMPARE,
-        enabled=_was_run,
-        words="npz reference difference",
-    ),
-    Action(
-        id="values.compare_onnxruntime",
-        title="Compare With ONNX Runtime",
-        run=lambda context: _compare(context).compare_onnxruntime(),
-        menu=Menu.RUN,
-        section=5,
-        submenu=_COMPARE,
-        enabled=_was_run,
-        words="reference difference ort",
-    ),
+    _comparison("compare_before", "Compare With the Run Before", lambda panel: panel.compare_before()),
+    _comparison("compare_file", "Compare With a File of Arrays…", lambda panel: panel.choose_file(), "npz reference"),
+    _comparison("compare_onnxruntime", "Compare With ONNX Runtime", lambda panel: panel.compare_onnxruntime(), "ort"),
     _what_if("float16"),
     _what_if("bfloat16"),
     _what_if("int8"),
-    Action(
-        id="values.first_divergence",
-        title="First Divergence",
-        run=lambda context: _compare(context).go_to_divergence(),
-        menu=Menu.RUN,
-        section=5,
-        submenu=_COMPARE,
-        enabled=_was_run,
-        tip="The first value, in the order of the run, that is not within the tolerances.",
-        words="compare difference error",
+    _comparison(
+        "first_divergence",
+        "First Divergence",
+        lambda panel: panel.go_to_divergence(),
+        "compare difference error",
+        "The first value, in the order of the run, that is not within the tolerances.",
     ),
 )
