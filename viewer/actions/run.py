@@ -72,8 +72,13 @@ def _places(context: Context) -> list[Node | Value]:
     return [item for item in context.selected if isinstance(item, (Node, Value))]
 
 
+def _stops(context: Context) -> list[Node | Value]:
+    """Where a run can stop: at nodes, and at values that it computes or is given."""
+    return [thing for thing in _places(context) if isinstance(thing, Node) or thing.initializer is None]
+
+
 def _toggle_breakpoint(context: Context) -> None:
-    for thing in _places(context):
+    for thing in _stops(context):
         context.opened.runs.toggle_breakpoint(thing)
 
 
@@ -348,7 +353,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=4,
         shortcut=("F9",),
-        enabled=lambda context: bool(_places(context)),
+        enabled=lambda context: bool(_stops(context)),
         icon="breakpoint",
         contexts=frozenset({"node", "value"}),
         tip="Stop before the node, or after the value is computed.",
