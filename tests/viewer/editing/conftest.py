@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -116,3 +116,13 @@ def texts(desk: Desk) -> Callable[[], str]:
     from model.io.save import to_bytes
 
     return lambda: to_bytes(desk.document.model).hex()
+
+
+@pytest.fixture
+def no_system_dialogs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody chooses a file or a folder, and nothing outside the program is opened."""
+    for name in ("getOpenFileNames", "getOpenFileName", "getSaveFileName"):
+        empty = [] if name.endswith("s") else ""
+        monkeypatch.setattr(QFileDialog, name, lambda *_, empty=empty, **__: (empty, ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, **__: "")
+    monkeypatch.setattr("PySide6.QtGui.QDesktopServices.openUrl", lambda _: True)

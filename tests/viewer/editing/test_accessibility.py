@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QComboBox,
-    QFileDialog,
     QLabel,
     QLineEdit,
     QMenuBar,
@@ -34,17 +33,9 @@ from viewer.widgets.operator_palette import OperatorPalette
 _CONTROLS = (
     QAbstractButton, QLineEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider, QPlainTextEdit,
 )  # fmt: skip
+pytestmark = pytest.mark.usefixtures("no_system_dialogs")
+
 _ELSEWHERE = {"file.quit", "view.full_screen", "file.close", "file.close_all"}
-
-
-@pytest.fixture(autouse=True)
-def no_system_dialogs(monkeypatch):
-    """Nobody chooses a file."""
-    for name in ("getOpenFileNames", "getOpenFileName", "getSaveFileName"):
-        empty = [] if name.endswith("s") else ""
-        monkeypatch.setattr(QFileDialog, name, lambda *_, empty=empty, **__: (empty, ""))
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, **__: "")
-    monkeypatch.setattr("PySide6.QtGui.QDesktopServices.openUrl", lambda _: True)
 
 
 def controls(root: QWidget) -> list[QWidget]:

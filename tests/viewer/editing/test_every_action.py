@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QDialog, QFileDialog, QMenu
+from PySide6.QtWidgets import QDialog, QMenu
 
 from tests.model import builders
 from viewer.actions import actions
 from viewer.widgets.choice_popup import ChoicePopup
 from viewer.widgets.rename_field import RenameField
+
+pytestmark = pytest.mark.usefixtures("no_system_dialogs")
 
 #: What asks the system for files, leaves the program or belongs to other tests.
 _ELSEWHERE = {"file.quit", "view.full_screen"}
@@ -37,14 +39,6 @@ def _selection(desk, kind):
         "model": (model,),
         "everything": (model, model.graph, *model.graph.nodes, *model.graph.values(), model.functions[0]),
     }[kind]
-
-
-@pytest.fixture(autouse=True)
-def no_system_dialogs(monkeypatch):
-    """Nobody chooses a file."""
-    for name in ("getOpenFileNames", "getOpenFileName", "getSaveFileName"):
-        empty = [] if name.endswith("s") else ""
-        monkeypatch.setattr(QFileDialog, name, lambda *_, empty=empty, **__: (empty, ""))
 
 
 def close_what_opened(window):
