@@ -56,7 +56,7 @@ def test_a_run_cannot_stop_at_a_constant(window, qtbot, shared_models):
     workspace.selection.set([next(v for v in workspace.model.graph.values() if v.initializer is not None)])
     window.actions_binding.refresh()
     assert not window.actions_binding.qaction("run.breakpoint").isEnabled()
-    workspace.selection.set([workspace.model.graph.inputs[0]])
+    workspace.selection.set(workspace.runs.inputs.inputs()[:1])
     window.actions_binding.refresh()
     assert window.actions_binding.qaction("run.breakpoint").isEnabled()
 
