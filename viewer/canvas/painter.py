@@ -43,6 +43,8 @@ EDGE_WIDTH = 1.2
 _ARROW = 7.0
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
+_LONG = 3000.0  # px a curve may reach before it is cut down to what is seen of it
+_SAMPLES = 128
 _SMOOTH = QPainter.RenderHint.Antialiasing
 
 Area = tuple[float, float, float, float]  # left, top, right, bottom
@@ -74,6 +76,38 @@ def curve_path(pieces: Real) -> QPainterPath:
         path.cubicTo(x1, y1, x2, y2, x3, y3)
         end = (x3, y3)
     return path
+
+
+def within(pieces: Real, area: Area) -> Real:
+    """Cubic pieces [P, 4, 2], long ones cut down to what lies in an area: as a whole they take Qt milliseconds each."""
+    if not len(pieces):
+        return pieces
+    is_long = (np.ptp(pieces, axis=1) > _LONG).any(1)
+    if not is_long.any():
+        return pieces
+    long = pieces[is_long]
+    t = np.linspace(0.0, 1.0, _SAMPLES + 1)
+    u = 1 - t
+    weights = np.stack([u**3, 3 * t * u**2, 3 * t**2 * u, t**3])
+    points = np.einsum("kt,pkc->ptc", weights, long)
+    low, high = np.minimum(points[:, :-1], points[:, 1:]), np.maximum(points[:, :-1], points[:, 1:])
+    inside = ((low <= area[2:]) & (high >= area[:2])).all(2)  # of the stretches between samples
+    seen = inside.any(1)
+    first = inside.argmax(1)[seen] / _SAMPLES
+    last = 1.0 - inside[:, ::-1].argmax(1)[seen] / _SAMPLES
+    return np.concatenate([pieces[~is_long], _stretches(long[seen], first, last)])
+
+
+def _stretches(pieces: Real, first: Real, last: Real) -> Real:
+    """Cubic pieces from one of their parameters to another."""
+    chosen = []
+    for parameters in ((first,) * 3, (first, first, last), (first, last, last), (last,) * 3):
+        points = pieces
+        for parameter in parameters:  # de Casteljau's, each time between other parameters
+            t = parameter[:, None, None]
+            points = points[:, :-1] * (1 - t) + points[:, 1:] * t
+        chosen.append(points[:, 0])
+    return np.stack(chosen, 1)
 
 
 def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:
@@ -134,7 +168,7 @@ class ScenePainter:
         if scale < LINES_BELOW:
             self._paint_lines(painter, pieces, scale)
         else:
-            self._paint_edges(painter, pieces, scale)
+            self._paint_edges(painter, pieces, scale, (left, top, right, bottom))
         if scale < BLOCKS_BELOW:
             self._paint_blocks(painter, boxes, scale)
             return
@@ -212,7 +246,7 @@ class ScenePainter:
 
     # -- near ------------------------------------------------------------------------------------------------
 
-    def _paint_edges(self, painter: QPainter, pieces: Ids, scale: float) -> None:
+    def _paint_edges(self, painter: QPainter, pieces: Ids, scale: float, area: Area) -> None:
         if not len(pieces):
             return
         scene = self.scene
@@ -224,7 +258,7 @@ class ScenePainter:
         curved = scene.curved[plain]
         painter.setPen(self._pens["edge"])
         draw_lines(painter, scene.pieces[plain[~curved]][:, (0, 3)].reshape(-1, 4))
-        for piece in scene.pieces[plain[curved]]:
+        for piece in within(scene.pieces[plain[curved]], area):
             painter.drawPath(curve_path(piece[None]))
         if dashed.any():
             painter.setPen(self._dashed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage, QPainter
@@ -13,11 +14,30 @@ from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
 from viewer.canvas.fonts import canvas_fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import layout
-from viewer.canvas.painter import ScenePainter
+from viewer.canvas.painter import ScenePainter, within
 from viewer.canvas.picture import Picture
 from viewer.canvas.scene import Scene, request
 from viewer.canvas.viewport import Viewport
 from viewer.theme import theme
+
+
+def test_a_long_curve_is_cut_down_to_what_is_seen_of_it():
+    short = np.array([[0.0, 0.0], [0.0, 50.0], [80.0, 50.0], [80.0, 100.0]])
+    long = np.array([[0.0, 0.0], [0.0, 150.0], [9000.0, 150.0], [9000.0, 300.0]])
+    kept = within(np.stack([short, long]), (4000.0, 0.0, 5000.0, 300.0))
+    assert np.array_equal(kept[0], short)
+    assert np.ptp(kept[1][:, 0]) < 1400
+    at = np.linspace(0, 1, 2000)[:, None]
+
+    def points(p):
+        return p[0] * (1 - at) ** 3 + 3 * p[1] * at * (1 - at) ** 2 + 3 * p[2] * at**2 * (1 - at) + p[3] * at**3
+
+    whole, part = points(long), points(kept[1])
+    seen = whole[(whole[:, 0] > 4000) & (whole[:, 0] < 5000)]
+    assert part[0, 0] <= 4000
+    assert part[-1, 0] >= 5000
+    assert np.allclose(np.interp(seen[:, 0], part[:, 0], part[:, 1]), seen[:, 1], atol=0.01)
+    assert len(within(long[None], (0.0, 5000.0, 100.0, 6000.0))) == 0
 
 
 def image(view) -> QImage:
