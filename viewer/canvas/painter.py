@@ -43,7 +43,7 @@ EDGE_WIDTH = 1.2
 _ARROW = 7.0
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
-_LONG = 3000.0  # px a curve may reach before it is cut down to what is seen of it
+_LONG = 1000.0  # px a curve may reach before it is cut down to what is seen of it
 _SAMPLES = 128
 _SMOOTH = QPainter.RenderHint.Antialiasing
 
