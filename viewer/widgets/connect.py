@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from functools import cached_property, partial
+from itertools import chain, islice
+from typing import Final
 
 from PySide6.QtWidgets import QWidget
 
 from model import schemas
 from model.edits.values import connect, disconnect, why_not_connect
 from model.graph import Node, Value
-from model.queries.scope import downstream, visible_values
+from model.lookup import Lookup, comes_before
+from model.queries.scope import downstream, enclosing, visible_values
 from model.schemas import Schema
 from viewer.text import display, type_text
 from viewer.widgets.choice_popup import Choice, ChoicePopup
 from viewer.workspace import Workspace
+
+_MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed
+_MOST_NAMED: Final = 60
 
 
 def signature_of(node: Node) -> Schema | None:
@@ -96,7 +103,6 @@ def _then_value(window: QWidget, workspace: Workspace, node: Node, index: int, _
 def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) -> ChoicePopup:
     """Let the person choose what feeds an input; values that would be a cycle are shown with the reason."""
     assert node.graph is not None
-    after = downstream([node])
     choices = []
     present = node.inputs[index] if index < len(node.inputs) else None
     if present is not None:
@@ -108,32 +114,87 @@ def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) 
                 rank=1000,
             )
         )
-    for value in visible_values(node.graph).values():
-        if value is present:
-            continue
-        producer = value.producer
-        reason = display(why_not_connect(node, value), 240) if producer is not None and producer in after else ""
-        mismatch = "" if reason else misfit(workspace, node, index, value)
-        choices.append(
-            Choice(
-                title=display(value.name, 100),
-                signature=type_text(workspace.types.type_of(value)),
-                detail=mismatch or _origin(value),
-                note="",
-                words=producer.op_type if producer is not None else "",
-                run=partial(_connect, workspace, node, index, value),
-                rank=100 if mismatch else 0,
-                reason=reason,
-            )
-        )
+    source = _Values(workspace, node, index)
+    choices += [source.choice(value) for value in source.listed]
     popup = ChoicePopup(window, "Value", workspace.report)
     popup.open(
         choices,
         caption=f"What feeds {display(input_name(node, index), 40)} of {display(node.title, 60)}?",
         placeholder="Value",
         nothing="No value of that name can be seen from there.",
+        others=source.named,
     )
     return popup
+
+
+class _Values:
+    """What may feed an input: in a large graph what is near, and by their names the others."""
+
+    def __init__(self, workspace: Workspace, node: Node, index: int) -> None:
+        self._workspace = workspace
+        self._node = node
+        self._index = index
+        assert node.graph is not None
+        self._graph = node.graph
+        self.is_all = sum(len(level.nodes) for level in enclosing(node.graph)) <= _MOST_LISTED
+        found = self._visible.values() if self.is_all else _near(node)
+        present = node.inputs[index] if index < len(node.inputs) else None
+        self.listed = [value for value in dict.fromkeys(found) if value is not present]
+
+    @cached_property
+    def _visible(self) -> dict[str, Value]:
+        return visible_values(self._graph)
+
+    @cached_property
+    def _after(self) -> set[Node]:
+        return downstream([self._node])
+
+    def named(self, text: str) -> list[Choice]:
+        """Values that are not listed and have the text in their name, a few dozen at most."""
+        if self.is_all or not text:
+            return []
+        listed, wanted = set(self.listed), text.lower()
+        found = (v for name, v in self._visible.items() if wanted in name.lower() and v not in listed)
+        return [self.choice(value) for value in islice(found, _MOST_NAMED)]
+
+    def choice(self, value: Value) -> Choice:
+        """The row of a value, saying what does not fit."""
+        producer = value.producer
+        reason = display(why_not_connect(self._node, value), 240) if self._may_be_later(producer) else ""
+        mismatch = "" if reason else misfit(self._workspace, self._node, self._index, value)
+        return Choice(
+            title=display(value.name, 100),
+            signature=type_text(self._workspace.types.type_of(value)),
+            detail=mismatch or _origin(value),
+            words=producer.op_type if producer is not None else "",
+            run=partial(_connect, self._workspace, self._node, self._index, value),
+            rank=100 if mismatch else 0,
+            reason=reason,
+        )
+
+    def _may_be_later(self, producer: Node | None) -> bool:
+        """Whether a node may depend on this one; the common case costs nothing."""
+        if producer is None:
+            return False
+        known = Lookup.of(self._graph)
+        if producer.graph is self._graph and known.is_sorted and comes_before(producer, self._node):
+            return False
+        return producer in self._after
+
+
+def _near(node: Node) -> Iterator[Value]:
+    """Values made shortly before a node, then what the graphs around it get from outside, then what comes after."""
+    before, after = node.previous, node.next
+    for _ in range(_MOST_LISTED // 4):
+        if before is not None:
+            yield from (value for value in before.outputs if value is not None)
+            before = before.previous
+    for graph in enclosing(node.graph) if node.graph is not None else ():
+        yield from islice(chain(graph.inputs, graph.initializers), _MOST_LISTED // 4)
+    for _ in range(_MOST_LISTED // 16):
+        if after is not None:
+            yield from (value for value in after.outputs if value is not None)
+            after = after.next
 
 
 def _origin(value: Value) -> str:

@@ -1,0 +1,51 @@
+"""Choosing by its name what feeds an input, in a graph too large to list every value."""
+
+from PySide6.QtCore import Qt
+
+from model.graph import Graph, Model, Node, Value
+from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from model.types import ElementType, Shape, TensorType
+from viewer.widgets.choice_popup import Choice
+from viewer.widgets.connect import choose_value
+
+
+def chain(count):
+    graph = Graph("large")
+    value = Value("x", TensorType(ElementType.FLOAT, Shape((2,))), graph)
+    SetGraphInputs(graph, (value,)).apply()
+    for number in range(count):
+        node = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
+        InsertNode(graph, node).apply()
+        value = node.outputs[0]
+    SetGraphOutputs(graph, (value,)).apply()
+    return Model(graph, opset=21)
+
+
+def titles(choices: list[Choice]) -> list[str]:
+    return [choice.title for choice in choices]
+
+
+def test_near_values_are_listed_and_far_ones_found_by_name(desk):
+    desk.open(chain(2500))
+    node = desk.node("n2000")
+    popup = choose_value(desk.window, desk.workspace, node, 0)
+    assert titles(popup.shown())[:3] == ["v1998", "v1997", "v1996"]
+    assert "x" in [choice.title for choice in popup._choices]
+    later = next(choice for choice in popup._choices if choice.title == "v2001")
+    assert "cycle" in later.reason
+    assert "v17" not in titles(popup.shown())
+    desk.qtbot.keyClicks(popup.field, "v17")
+    assert "v17" in titles(popup.shown())
+    popup.field.clear()
+    desk.qtbot.keyClicks(popup.field, "v1000")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert node.inputs[0].name == "v1000"
+
+
+def test_far_ones_that_would_be_a_cycle_say_so(desk):
+    desk.open(chain(2500))
+    popup = choose_value(desk.window, desk.workspace, desk.node("n10"), 0)
+    desk.qtbot.keyClicks(popup.field, "v2400")
+    (found,) = [choice for choice in popup.shown() if choice.title == "v2400"]
+    assert "cycle" in found.reason
+    popup.close()
