@@ -77,7 +77,7 @@ def _loops(context: Context, most: Callable[[_Trial], int]) -> Iterator[Match]:
         if trial is None or not _can_take_place(context, trial) or trial.nodes_left() > most(trial):
             continue
         count = len(trial.turns)
-        said = "no turn" if not count else "one turn" if count == 1 else f"{count} turns"
+        turns = "no turn" if not count else "one turn" if count == 1 else f"{count} turns"
         yield Match(f"{said(node)} makes {turns}", (node,), partial(_unroll, trial))
 
 
