@@ -9,6 +9,7 @@ does meanwhile. Without sympy the symbolic one is left out.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import tempfile
@@ -116,7 +117,9 @@ def _onnx(path: Path) -> Found:
 def _symbolic(path: Path) -> Found:
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
-    return _read(SymbolicShapeInference.infer_shapes(_bare(path), auto_merge=True))
+    bare = _bare(path)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # it leaves files where it runs
+        return _read(SymbolicShapeInference.infer_shapes(bare, auto_merge=True))
 
 
 def compare(models: list[Path]) -> None:

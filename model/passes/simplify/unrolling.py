@@ -11,7 +11,7 @@ import numpy as np
 
 from model.graph import Graph, Node, Value
 from model.passes.simplify.context import Context
-from model.passes.simplify.framework import Match, Pass
+from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import plain
 from model.passes.simplify.rewriter import Rewriter
 from model.queries.scope import run_order
