@@ -7,13 +7,13 @@ when things go, and an undone edit leaves at most a name nobody holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from model.graph import Graph, Node, Value
 
 _Thing = TypeVar("_Thing", Node, Value)
-_Holders = dict[str, _Thing | list[_Thing]]
+_Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one
 
 _BREATH = 256
 
@@ -146,16 +146,15 @@ def _hold(holders: _Holders[_Thing], thing: _Thing) -> None:
     present = holders.setdefault(thing.name, thing)
     if present is thing:
         return
-    if isinstance(present, list):
-        if thing not in present:
-            present.append(thing)
+    if isinstance(present, dict):
+        present[thing] = None
     else:
-        holders[thing.name] = [present, thing]
+        holders[thing.name] = {present: None, thing: None}
 
 
-def _held(holders: _Holders[_Thing], name: str) -> list[_Thing]:
+def _held(holders: _Holders[_Thing], name: str) -> Iterable[_Thing]:
     found = holders.get(name)
-    return [] if found is None else found if isinstance(found, list) else [found]
+    return () if found is None else found if isinstance(found, dict) else (found,)
 
 
 def _is_in(value: Value, root: Graph) -> bool:

@@ -211,9 +211,9 @@ def _as_text(head: bytes) -> str | None:
 _HEADER = re.compile(r"\s*(?:#[^\n]*\n\s*|//[^\n]*\n\s*)*")
 _ONNX_MODEL = re.compile(r"<\s*(?:\w+\s*:[^<>]*)?\bir_version\s*:")
 _ONNX_FUNCTION = re.compile(r"<\s*(?:domain|opset_import|overload|doc_string)\s*:")
-_ONNX_GRAPH = re.compile(r"[^\s(){}<>=,]+\s*(?:\[[^\]]*\]\s*)?\([^{}]*?\)\s*=>\s*\(")
+_ONNX_GRAPH = re.compile(r"[^\s(){}<>=,\[]+\s*(?:\[[^\]]*\]\s*)?\([^{}]*?\)\s*=>\s*\(")
 _ONNX_NODE = re.compile(
-    r"(?:\[[^\]]*\]\s*)?[^\s(){}<>=:]+(?:\s*,\s*[^\s(){}<>=:]+)*\s*=\s*[\w.:]+\s*(?:<[^{}]*>)?\s*\("
+    r"(?:\[[^\]]*\]\s*)?[^\s(){}<>=:,]+(?:\s*,\s*[^\s(){}<>=:,]+)*\s*=\s*[\w.:]+\s*(?:<[^{}]*>)?\s*\("
 )
 
 
@@ -249,9 +249,11 @@ def _message_with(names: set[str]) -> str | None:
     return None if best is None else best[1]
 
 
+# A string that does not end goes to the end of the text, so that none of it is looked at twice.
 _TOKEN = re.compile(
-    r"""(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')(?P<colon>\s*:)?|(?P<open>[{\[<])|(?P<close>[}\]>])"""
-    r"""|\#[^\n]*|(?P<key>[A-Za-z_]\w*)(?=\s*[:{<])"""
+    r"""(?P<string>"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))(?P<colon>\s*:)?"""
+    r"""|(?P<open>[{\[<])|(?P<close>[}\]>])|\#[^\n]*|\b(?P<key>[A-Za-z_]\w*+)(?=\s*[:{<])""",
+    re.DOTALL,
 )
 
 

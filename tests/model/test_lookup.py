@@ -34,6 +34,15 @@ def test_names_of_both_branches_are_known_and_a_renamed_one_is_free_again():
     assert_known(document.model)
 
 
+@pytest.mark.timeout(20)
+def test_nodes_of_one_name_or_of_none_cost_no_more_than_others():
+    graph = Graph("g")
+    for number in range(120_000):
+        InsertNode(graph, Node("Relu", name="same" if number % 10 == 0 else "")).apply()
+    assert Lookup.of(graph).node("same") is graph.nodes.first
+    assert Lookup.of(graph).node("other") is None
+
+
 def test_a_body_taken_out_and_changed_brings_its_names_as_they_are_then():
     model = builders.document(builders.BRANCHES).model
     holder = next(n for n in model.graph.nodes if n.bodies)

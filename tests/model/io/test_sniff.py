@@ -90,6 +90,17 @@ def test_protobuf_text_may_begin_with_a_comment(model):
     assert identify(data) == Format(Form.PROTOBUF_TEXT)
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    ["a1," * 20_000, "a" * 60_000, 'k"' + "k" * 60_000, "{" + '\\"' * 30_000, "[" * 60_000, "a" + " " * 60_000 + "b"],
+    ids=["commas", "one word", "a quote", "escapes", "brackets", "spaces"],
+)
+def test_long_text_of_another_kind_is_told_at_once(text):
+    with pytest.raises(ModelError, match="text, but none of the forms of ONNX"):
+        identify(text.encode())
+
+
 def test_an_operator_set_document_lists_operators_and_functions():
     for data in (operator_set().SerializeToString(), text_format.MessageToString(operator_set()).encode()):
         found = load_operator_set(data)
