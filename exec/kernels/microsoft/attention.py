@@ -18,7 +18,8 @@ from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import scalar_int
 from exec.kernels.shared.dtypes import narrow, widen
 
-_FILTER = -10000.0
+#: Added to the scores of hidden keys where no mask_filter_value says otherwise.
+FILTER = -10000.0
 
 
 def split_heads(x: Array, heads: int, name: str) -> Array:
@@ -29,7 +30,7 @@ def split_heads(x: Array, heads: int, name: str) -> Array:
     return x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(0, 2, 1, 3)
 
 
-def _merged(x: Array) -> Array:
+def merge_heads(x: Array) -> Array:
     """(B, heads, S, size) as (B, S, heads · size)."""
     return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
 
@@ -80,7 +81,8 @@ def causal_bias(queries: int, keys: int) -> Array:
     return np.where(seen, np.float32(0), np.finfo(np.float32).min)
 
 
-def _sum(*biases: Array | None) -> Array | None:
+def sum_biases(*biases: Array | None) -> Array | None:
+    """All that is to be added to scores in one, None where there is nothing."""
     total = None
     for bias in biases:
         if bias is not None:
@@ -109,13 +111,13 @@ def self_attention(
             raise KernelError(msg)
         k, v = onnx("Concat", 13, past[0], k, axis=2), onnx("Concat", 13, past[1], v, axis=2)
     queries, keys = q.shape[2], k.shape[2]
-    bias = _sum(
-        mask_bias(mask, q.shape[0], queries, keys, _FILTER if mask_value is None else mask_value),
+    bias = sum_biases(
+        mask_bias(mask, q.shape[0], queries, keys, FILTER if mask_value is None else mask_value),
         causal_bias(queries, keys) if unidirectional else None,
         attention_bias,
     )
     present = np.stack([k, v]) if k.shape == v.shape else np.zeros((0,), k.dtype)
-    return _merged(attend(q, k, v, bias, scale)), present
+    return merge_heads(attend(q, k, v, bias, scale)), present
 
 
 @kernel("Attention", since=1, domain=MICROSOFT)
@@ -190,13 +192,13 @@ def multi_head_attention_1(
     if past_key is not None and past_value is not None:
         k, v = onnx("Concat", 13, past_key, k, axis=2), onnx("Concat", 13, past_value, v, axis=2)
     queries, keys = q.shape[2], k.shape[2]
-    value_of_mask = _FILTER if mask_filter_value is None else mask_filter_value
-    total = _sum(
+    value_of_mask = FILTER if mask_filter_value is None else mask_filter_value
+    total = sum_biases(
         mask_bias(key_padding_mask, q.shape[0], queries, keys, value_of_mask),
         causal_bias(queries, keys) if unidirectional else None,
         attention_bias,
     )
-    return _merged(attend(q, k, v, total, scale)), k, v
+    return merge_heads(attend(q, k, v, total, scale)), k, v
 
 
 def _unpacked(
@@ -269,21 +271,32 @@ def rotary_embedding_1(
     if places.size == 1 and (batch, steps) != (1, 1):
         places = np.broadcast_to(places.reshape(()) + np.arange(steps), (batch, steps))
     y = rotate(heads, places.reshape(batch, steps), cos_cache, sin_cache, bool(interleaved))
-    return _merged(y) if flat else y
+    return merge_heads(y) if flat else y
 
 
 def rotate(x: Array, places: Array, cos_cache: Array, sin_cache: Array, interleaved: bool) -> Array:
     """Rotary embedding of (B, heads, S, size) at positions (B, S); the caches' width says how much is rotated."""
+    check_places(places, cos_cache, sin_cache)
+    return turned(x, widen(cos_cache)[places][:, None], widen(sin_cache)[places][:, None], interleaved)
+
+
+def check_places(places: Array, cos_cache: Array, sin_cache: Array) -> None:
+    """KernelError when the caches do not have these positions or are not alike."""
+    if cos_cache.ndim != 2 or sin_cache.shape != cos_cache.shape:
+        msg = f"caches of shape {cos_cache.shape} and {sin_cache.shape}; expected the same (positions, angles)"
+        raise KernelError(msg)
     if places.size and not 0 <= int(places.min()) <= int(places.max()) < cos_cache.shape[0]:
         msg = f"positions {places.min()} to {places.max()}; the caches have {cos_cache.shape[0]} rows"
         raise KernelError(msg)
-    half = cos_cache.shape[1]
-    if 2 * half > x.shape[3] or sin_cache.shape != cos_cache.shape:
-        msg = f"caches of {cos_cache.shape} and {sin_cache.shape} for heads of {x.shape[3]}; expected at most half"
+
+
+def turned(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
+    """Pairs of the last axis turned by angles given by their cosines and sines; what is beyond them stays."""
+    half = cos.shape[-1]
+    if 2 * half > x.shape[-1]:
+        msg = f"{half} angles for heads of {x.shape[-1]}; expected at most half as many"
         raise KernelError(msg)
     wide = widen(x)
-    cos = widen(cos_cache)[places][:, None]
-    sin = widen(sin_cache)[places][:, None]
     result = np.array(wide)
     first, second = (
         (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if interleaved else (slice(half), slice(half, 2 * half))
@@ -335,7 +348,7 @@ def group_query_attention_1(
     if sliding_window_cache or seqlens_k is None or total_sequence_length is None:
         msg = "expected seqlens_k and total_sequence_length, and no sliding window cache"
         raise KernelError(msg)
-    q, k, v = _grouped(query, key, value, num_heads, kv_num_heads)
+    q, k, v = grouped(query, key, value, num_heads, kv_num_heads)
     if q_norm_weight is not None and k_norm_weight is not None:
         q = onnx("RMSNormalization", 23, q, q_norm_weight, epsilon=qk_norm_epsilon)
         k = onnx("RMSNormalization", 23, k, k_norm_weight, epsilon=qk_norm_epsilon)
@@ -352,7 +365,7 @@ def group_query_attention_1(
             raise KernelError(msg)
         places = before[:, None] + np.arange(steps) if position_ids is None else position_ids.reshape(batch, steps)
         q, k = (rotate(x, places, cos_cache, sin_cache, bool(rotary_interleaved)) for x in (q, k))
-    keys, values = (_cached(p, x, before, total) for p, x in ((past_key, k), (past_value, v)))
+    keys, values = (cached(p, x, before, total) for p, x in ((past_key, k), (past_value, v)))
     bias = _window_bias(before, steps, keys.shape[2], local_window_size, causal)
     if attention_bias is not None:
         wide = widen(attention_bias)
@@ -360,12 +373,13 @@ def group_query_attention_1(
     seen = bias.shape[-1]
     sinks = head_sink if head_sink is not None else np.zeros(num_heads, np.float32) if smooth_softmax == 1 else None
     y = _sunk(q, keys[:, :, :seen], values[:, :, :seen], bias, scale, softcap or 0.0, sinks)
-    return _merged(y), keys, values
+    return merge_heads(y), keys, values
 
 
-def _grouped(
+def grouped(
     query: Array, key: Array | None, value: Array | None, heads: int, kv_heads: int
 ) -> tuple[Array, Array, Array]:
+    """Queries, keys and values split into their heads, from three inputs or side by side in one."""
     if key is not None and value is not None:
         return (
             split_heads(query, heads, "query"),
@@ -382,7 +396,7 @@ def _grouped(
     return q, k, v
 
 
-def _cached(past: Array | None, now: Array, before: Array, total: int) -> Array:
+def cached(past: Array | None, now: Array, before: Array, total: int) -> Array:
     """The cache with each entry's new steps put after its own `before` old ones."""
     batch, heads, steps, size = now.shape
     room = 0 if past is None else past.shape[2]

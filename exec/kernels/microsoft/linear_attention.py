@@ -1,0 +1,203 @@
+"""Linear attention with a recurrent state, its gates, and the causal convolution before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from exec.arrays import Array, check_size, empty, zeros
+from exec.context import checkpoint
+from exec.errors import KernelError
+from exec.kernels.microsoft.gates import sigmoid
+from exec.kernels.microsoft.standard import MICROSOFT, onnx
+from exec.kernels.registry import kernel
+from exec.kernels.shared.dtypes import narrow, widen
+
+_RULES = ("linear", "gated", "delta", "gated_delta")
+
+#: Most states that may be kept of one call.
+_MAX_WINDOW = 8
+
+
+def _per_head(x: Array, heads: int, name: str) -> Array:
+    """(B, T, heads · size) as float32 (T, B, heads, size)."""
+    if x.ndim != 3 or heads < 1 or x.shape[2] % heads:
+        msg = f"{name} has shape {x.shape}; expected (batch, time, a multiple of {heads} heads)"
+        raise KernelError(msg)
+    return widen(x).reshape(x.shape[0], x.shape[1], heads, -1).transpose(1, 0, 2, 3)
+
+
+def _repeated(x: Array, heads: int, name: str) -> Array:
+    """Heads of axis 2, each as often as it takes to be so many."""
+    have = x.shape[2]
+    if have == heads:
+        return x
+    if not have or heads % have:
+        msg = f"{have} heads of {name} cannot be shared by {heads}"
+        raise KernelError(msg)
+    return np.repeat(x, heads // have, 2)
+
+
+def _last_state(past: Array | None, window: int, shape: tuple[int, ...]) -> Array:
+    """The state to go on from, float32."""
+    if not 0 <= window <= _MAX_WINDOW:
+        msg = f"state_window is {window}; expected 0 to {_MAX_WINDOW}"
+        raise KernelError(msg)
+    expected = (window, *shape) if window else shape
+    if past is None:
+        return zeros(shape, np.float32)
+    if past.shape != expected:
+        msg = f"past_state has shape {past.shape}; expected {expected}"
+        raise KernelError(msg)
+    return widen(past[-1] if window else past)
+
+
+def states(
+    k: Array, v: Array, decay: Array | None, beta: Array | None, state: Array, *, delta: bool
+) -> Iterator[Array]:
+    """The state (B, H, d_k, d_v) after each time step.
+
+    All but the state begin with (T, B, H); `decay` is the factor of the state, (…, d_k) or (…, 1).
+    """
+    for t, key in enumerate(k):
+        checkpoint()
+        if decay is not None:
+            state = state * decay[t][..., None]
+        update = v[t]
+        if delta:
+            update = update - np.matmul(key[..., None, :], state)[..., 0, :]
+        if beta is not None:
+            update = update * beta[t]
+        state = state + key[..., :, None] * update[..., None, :]
+        yield state
+
+
+@kernel("LinearAttention", since=1, domain=MICROSOFT)
+def linear_attention_1(
+    query: Array,
+    key: Array,
+    value: Array,
+    past_state: Array | None = None,
+    decay: Array | None = None,
+    beta: Array | None = None,
+    *,
+    chunk_size: int = 64,  # noqa: ARG001 - a hint for devices
+    kv_num_heads: int,
+    q_num_heads: int,
+    scale: float = 0.0,
+    state_window: int = 0,
+    update_rule: str = "gated_delta",
+) -> tuple[Array, Array]:
+    """A state per head that decays, is corrected by keys and values, and is read by queries, step by step."""
+    if update_rule not in _RULES:
+        msg = f"update_rule is {update_rule!r}; expected one of {', '.join(_RULES)}"
+        raise KernelError(msg)
+    q, v = _per_head(query, q_num_heads, "query"), _per_head(value, kv_num_heads, "value")
+    steps, batch, _, size = q.shape
+    k = _per_head(key, key.shape[-1] // size if key.ndim and size else 0, "key")
+    if k.shape[:2] != (steps, batch) or v.shape[:2] != (steps, batch):
+        msg = f"query {query.shape}, key {key.shape}, value {value.shape}; expected the same batch and time"
+        raise KernelError(msg)
+    k = _repeated(k, kv_num_heads, "key")
+    heads = max(q_num_heads, kv_num_heads)
+    gates = _gates(decay, beta, update_rule, kv_num_heads, (steps, batch))
+    shape = (batch, kv_num_heads, size, v.shape[3])
+    state = _last_state(past_state, state_window, shape)
+    slots = max(state_window, 1)
+    kept = zeros((slots, *shape), np.float32)
+    if not steps:
+        kept[-1] = state
+    y = empty((batch, steps, heads, v.shape[3]), np.float32)
+    # Several query heads may read one state: they are rows of one product.
+    grouped = _repeated(q, heads, "query").reshape(steps, batch, kv_num_heads, heads // kv_num_heads, size)
+    for t, now in enumerate(states(k, v, *gates, state, delta=update_rule.endswith("delta"))):
+        y[:, t] = np.matmul(grouped[t], now).reshape(batch, heads, -1)
+        if (slot := slots - steps + t) >= 0:
+            kept[slot] = now
+    y *= np.float32(scale or 1 / np.sqrt(size))
+    present = narrow(kept, query.dtype if past_state is None else past_state.dtype)
+    return narrow(y.reshape(batch, steps, -1), query.dtype), present if state_window else present[0]
+
+
+def _gates(
+    decay: Array | None, beta: Array | None, rule: str, heads: int, lead: tuple[int, int]
+) -> tuple[Array | None, Array | None]:
+    """Factors of state and update as a rule needs them, (T, B, heads, size or 1)."""
+    factors: list[Array | None] = [None, None]
+    for place, (gate, name, needed) in enumerate(
+        ((decay, "decay", rule.startswith("gated")), (beta, "beta", rule.endswith("delta")))
+    ):
+        if not needed:
+            continue
+        if gate is None:
+            msg = f"update_rule {rule!r} needs the input {name}"
+            raise KernelError(msg)
+        single = gate.ndim == 3 and gate.shape[2] == 1
+        found = _per_head(gate, 1 if single else heads, name)
+        if found.shape[:2] != lead:
+            msg = f"{name} has shape {gate.shape}; expected {lead[1]} × {lead[0]} steps"
+            raise KernelError(msg)
+        factors[place] = np.exp(found) if name == "decay" else found
+    return factors[0], factors[1]
+
+
+@kernel("LinearAttentionGate", since=1, domain=MICROSOFT)
+def linear_attention_gate_1(
+    a: Array, dt_bias: Array, decay_scale: Array, b: Array | None = None
+) -> tuple[Array, Array | None]:
+    """decay_scale · softplus(a + dt_bias), and sigmoid(b), computed in float32."""
+    decay = widen(decay_scale) * onnx("Softplus", 22, widen(a) + widen(dt_bias))
+    return narrow(np.asarray(decay), a.dtype), None if b is None else narrow(sigmoid(widen(b)), b.dtype)
+
+
+@kernel("CausalConvWithState", since=1, domain=MICROSOFT)
+def causal_conv_with_state_1(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    past_state: Array | None = None,
+    *,
+    activation: str = "none",
+    channels_last: int = 0,
+    dilation: int = 1,
+    ndim: int = 1,
+    state_window: int = 0,
+) -> tuple[Array, Array]:
+    """Each channel convolved with what came before, of this call and of the last one; also what the next needs."""
+    if ndim != 1:
+        msg = f"ndim is {ndim}; expected 1, as ONNX Runtime has it"
+        raise KernelError(msg)
+    if activation not in ("none", "silu", "swish") or dilation < 1:
+        msg = f"activation {activation!r}, dilation {dilation}; expected none, silu or swish, and 1 or more"
+        raise KernelError(msg)
+    rows = np.moveaxis(x.reshape(*x.shape[:2], -1), 1, 2) if channels_last and x.ndim > 2 else x
+    if rows.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (rows.shape[1], 1) or not weight.shape[2]:
+        msg = f"input {x.shape} and weight {weight.shape}; expected (batch, channels, time) and (channels, 1, size)"
+        raise KernelError(msg)
+    batch, channels, steps = rows.shape
+    taps = weight.shape[2]
+    before = (taps - 1) * dilation
+    check_size((batch, channels, before + steps), np.float32)
+    inner = x.shape[2:] if channels_last else ()
+    state = _last_state(past_state, state_window, (batch, before, *inner) if inner else (batch, channels, before))
+    if inner:
+        state = np.moveaxis(state.reshape(batch, before, channels), 1, 2)
+    whole = np.concatenate([state, widen(rows)], 2)
+    y: Array = zeros((batch, channels, steps), np.float32)
+    if bias is not None:
+        y += widen(bias)[:, None]
+    wide = widen(weight)
+    for tap in range(taps):
+        y += whole[:, :, tap * dilation : tap * dilation + steps] * wide[:, :, tap]
+    if activation != "none":
+        y = onnx("Swish", 24, y)
+    slots = [
+        whole[:, :, end : end + before] if end >= 0 and (end or not state_window) else np.zeros_like(state)
+        for end in range(steps - max(state_window, 1) + 1, steps + 1)
+    ]
+    if inner:
+        slots = [np.moveaxis(s, 1, 2).reshape(batch, before, *inner) for s in slots]
+        y = np.moveaxis(y, 1, 2).reshape(x.shape)
+    present = narrow(np.stack(slots), x.dtype)
+    return narrow(np.ascontiguousarray(y), x.dtype), present if state_window else present[0]

@@ -1,0 +1,341 @@
+"""Operators of com.microsoft for today's language models: gates, linear attention, decoding with caches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from exec.errors import KernelError
+from exec.kernels import load
+from exec.kernels.registry import all_kernels
+from model.types import ElementType
+from tests.exec.kernels.harness import assert_same
+from tests.exec.kernels.test_microsoft import MS, RNG, F, X, f, i32, label, onnxruntime, ours, s
+
+load()
+
+STREAMS, FLAT = f(2, 3, 4, 8), f(2, 3, 32)
+PLACES = RNG.integers(0, 10, (3, 2, 5))
+TOKEN, CACHE = f(2, 1, 8), f(2, 2, 3, 4)
+STEP = "DecoderMaskedMultiHeadAttention"
+
+
+def linear(rule: str, queries: int, keys: int, *, state: bool = True) -> list[Any]:
+    """Inputs of LinearAttention for a rule: 2 × 5 steps, keys of 4 and values of 3."""
+    return [
+        f(2, 5, queries * 4), f(2, 5, keys * 4) * np.float32(0.4), f(2, 5, keys * 3),
+        f(2, keys, 4, 3) if state else None,
+        -np.abs(f(2, 5, keys)) if rule.startswith("gated") else None,
+        np.abs(f(2, 5, keys)) if rule.endswith("delta") else None,
+    ]  # fmt: skip
+
+
+CASES: list[tuple[str, list[Any], list[int], dict[str, Any]]] = [
+    ("BranchwiseRMSNorm", [STREAMS, f(8)], [F], {}),
+    ("BranchwiseRMSNorm", [STREAMS, f(4, 8)], [F], {"epsilon": 0.1}),
+    ("BranchwiseRMSNorm", [FLAT, f(32)], [F], {"num_branches": 4}),
+    ("BranchwiseRMSNorm", [FLAT], [F], {"num_branches": 4}),
+    *[
+        ("GatedRMSNorm", [f(2, 3, 16), f(8), f(2, 3, 16)], [F], {"activation": name})
+        for name in ("silu", "swish", "sigmoid")
+    ],
+    ("GatedAdd", [X, f(2, 3, 8), f(2, 3, 1)], [F], {}),
+    ("ScaledSiLU", [X], [F], {"alpha": 1.7}),
+    ("ScaledSiLU", [X, s(0.3)], [F], {}),
+    ("HyperConnectionPreMix", [STREAMS, f(2, 3, 4)], [F], {"reduction_scale": 0.5}),
+    ("HyperConnectionPreMix", [FLAT, f(2, 3, 32)], [F], {"num_branches": 4}),
+    ("HyperConnectionPostMix", [STREAMS, X, f(2, 3, 4)], [F], {}),
+    ("HyperConnectionPostMix", [FLAT, X, f(2, 3, 4, 1), f(2, 3, 4, 4)], [F], {"num_branches": 4}),
+    ("EngramGate", [STREAMS, f(2, 3, 4, 8), X, f(4, 8), f(4, 8), f(4, 8)], [F, F], {}),
+    ("EngramGate", [STREAMS, f(2, 3, 4, 8), X, f(4, 8), f(4, 8)], [F], {}),
+    *[
+        ("LinearAttention", linear(rule, q, k), [F, F], {"update_rule": rule, "q_num_heads": q, "kv_num_heads": k})
+        for rule in ("linear", "gated", "delta", "gated_delta")
+        for q, k in ((2, 2), (4, 2), (2, 4))
+    ],
+    (
+        "LinearAttention",
+        [f(2, 5, 8), f(2, 5, 8), f(2, 5, 6), None, -np.abs(f(2, 5, 8))],
+        [F, F],
+        {"update_rule": "gated", "q_num_heads": 2, "kv_num_heads": 2, "scale": 0.3},
+    ),
+    (
+        "LinearAttention",
+        [f(2, 5, 8), f(2, 5, 8) * np.float32(0.4), f(2, 5, 12), None, -np.abs(f(2, 5, 4)), np.abs(f(2, 5, 1))],
+        [F, F],
+        {"q_num_heads": 2, "kv_num_heads": 4},
+    ),
+    ("LinearAttentionGate", [f(2, 3, 4), f(4), f(4), f(2, 3, 4)], [F, F], {}),
+    ("LinearAttentionGate", [f(2, 3, 4), f(4), f(4)], [F], {}),
+    *[
+        ("CausalConvWithState", [f(2, 4, n), f(4, 1, 3), b, f(2, 4, 2 * d)], [F, F], {"dilation": d, "activation": a})
+        for n, d, b, a in ((5, 1, f(4), "silu"), (5, 2, None, "none"), (1, 1, f(4), "swish"))
+    ],
+    ("CausalConvWithState", [f(2, 5, 4), f(4, 1, 3), f(4), f(2, 2, 4)], [F, F], {"channels_last": 1}),
+    ("CausalConvWithState", [f(2, 5, 2, 2), f(4, 1, 3)], [F, F], {"channels_last": 1}),
+    *[
+        (
+            "MRotaryEmbedding",
+            [x, PLACES, f(10, 6), f(10, 6)],
+            [F],
+            {"mrope_section": section, "mrope_layout": layout, "interleaved": interleaved, "num_heads": 2},
+        )
+        for x, section in ((f(2, 5, 24), [2, 2, 2]), (f(2, 2, 5, 12), [3, 2, 1]))
+        for layout in (0, 1)
+        for interleaved in (0, 1)
+    ],
+    (
+        "MRotaryEmbedding",
+        [f(2, 5, 24), PLACES, f(10, 4), f(10, 4)],
+        [F],
+        {"mrope_section": [2, 1, 1], "num_heads": 2, "rotary_embedding_dim": 8},
+    ),
+    (
+        STEP,
+        [TOKEN, CACHE, f(2, 2, 3, 4), None, None, None, None, None, None, None, f(24)],
+        [F, 0, 0, F],
+        {"num_heads": 2, "output_qk": 1},
+    ),
+    (
+        STEP,
+        [TOKEN, CACHE, f(2, 2, 3, 4), np.array([[1, 1, 0], [0, 1, 1]], np.int32)],
+        [F, 0, 0, F],
+        {"num_heads": 2, "output_qk": 1, "scale": 0.4},
+    ),
+    (
+        STEP,
+        [TOKEN, f(2, 1, 8), f(2, 1, 8), None, None, f(2, 2, 6, 4), f(2, 2, 6, 4), i32(3)],
+        [F, F, F],
+        {"num_heads": 2, "past_present_share_buffer": 1},
+    ),
+    (
+        STEP,
+        [TOKEN, f(2, 1, 8), f(2, 1, 8), None, None, f(2, 2, 6, 4), f(2, 2, 6, 4), i32(3), i32(2),
+         RNG.integers(0, 2, (1, 2, 6)).astype(np.int32)],
+        [F, F, F],
+        {"num_heads": 2, "past_present_share_buffer": 1},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op_type", "inputs", "types", "attributes"), CASES, ids=label)
+def test_agrees_with_onnxruntime(op_type: str, inputs: list[Any], types: list[int], attributes: Any) -> None:
+    expected = onnxruntime(op_type, inputs, types, MS, attributes)
+    found = ours(op_type, inputs, len(types), **attributes)
+    for value, reference in zip([v for v, t in zip(found, types, strict=False) if t], expected, strict=True):
+        assert_same(value, reference, rtol=1e-4, atol=1e-5)
+
+
+def sparse_inputs(steps: int, total: int, *lengths: int) -> list[Any]:
+    """Inputs of SparseAttention: four heads with two layouts, two heads of keys, blocks of 16 and caches of 64."""
+    layout = np.tril(RNG.integers(0, 2, (2, 4, 4))) | np.eye(4, dtype=np.int64)
+    rows = np.concatenate([np.zeros((2, 1)), layout.sum(2).cumsum(1)], 1).astype(np.int32)
+    columns = np.full((2, rows.max()), -1, np.int32)
+    for found, blocks in zip(columns, layout, strict=True):
+        used = np.nonzero(blocks)[1]
+        found[: len(used)] = used
+    batch = len(lengths)
+    heads = [f(batch, steps, 64), f(batch, steps, 32), f(batch, steps, 32)]
+    return [*heads, f(batch, 2, 64, 16), f(batch, 2, 64, 16), rows, columns, i32(total), i32(*lengths)]
+
+
+@pytest.mark.parametrize(("steps", "total", "lengths"), [(40, 40, (40, 40)), (1, 50, (50, 50))])
+@pytest.mark.parametrize("rotary", [False, True])
+def test_sparse_attention_agrees_with_onnxruntime(
+    steps: int, total: int, lengths: tuple[int, ...], rotary: bool
+) -> None:
+    inputs = sparse_inputs(steps, total, *lengths)
+    attributes = {"num_heads": 4, "kv_num_heads": 2, "sparse_block_size": 16, "do_rotary": int(rotary)}
+    if rotary:
+        inputs += [f(64, 8), f(64, 8)]
+    found = ours("SparseAttention", inputs, 3, **attributes)
+    for value, reference in zip(found, sharing_buffers(inputs, attributes), strict=True):
+        assert_same(value, reference, rtol=1e-4, atol=1e-5)
+
+
+def sharing_buffers(inputs: list[Any], attributes: dict[str, Any]) -> list[Any]:
+    """What ONNX Runtime gives when the caches of SparseAttention are written in place, as it asks for."""
+    ort = pytest.importorskip("onnxruntime")
+    names = [f"x{i}" for i in range(len(inputs))]
+    node = helper.make_node("SparseAttention", names, ["y0", "y1", "y2"], domain=MS, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            helper.make_tensor_value_info(n, int(ElementType.from_numpy(v.dtype)), v.shape)
+            for n, v in zip(names, inputs, strict=True)
+        ],
+        [helper.make_tensor_value_info(f"y{i}", F, None) for i in range(3)],
+    )
+    imports = [helper.make_opsetid(MS, 1), helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    buffers = [v.copy() for v in inputs]  # the values below only refer to them
+    values = {n: ort.OrtValue.ortvalue_from_numpy(v) for n, v in zip(names, buffers, strict=True)}
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    binding.bind_output("y0")
+    binding.bind_ortvalue_output("y1", values["x3"])
+    binding.bind_ortvalue_output("y2", values["x4"])
+    session.run_with_iobinding(binding)
+    return [v.numpy().copy() for v in binding.get_outputs()]
+
+
+def test_a_block_that_no_layout_names_is_not_seen() -> None:
+    inputs = sparse_inputs(1, 40, 40)
+    inputs[5], inputs[6] = np.array([[0, 1, 2, 4, 4]], np.int32), np.array([[0, 1, 0, 2]], np.int32)
+    attributes = {"num_heads": 4, "kv_num_heads": 2, "sparse_block_size": 16}
+    expected = ours("SparseAttention", inputs, **attributes)[0]
+    inputs[3] = inputs[3].copy()
+    inputs[3][:, :, 16:32] = 100.0  # the block of keys that the third block of queries does not name
+    assert_same(ours("SparseAttention", inputs, **attributes)[0], expected)
+    inputs[3][:, :, 3] = 100.0
+    assert not np.allclose(ours("SparseAttention", inputs, **attributes)[0], expected)
+
+
+@pytest.mark.parametrize("window", [1, 3, 7])
+def test_a_window_of_states_holds_those_after_the_last_steps(window: int) -> None:
+    inputs = linear("gated_delta", 2, 2)
+    heads: dict[str, Any] = {"q_num_heads": 2, "kv_num_heads": 2}
+    padded = [
+        *inputs[:3],
+        np.concatenate([np.zeros((window - 1, 2, 2, 4, 3), np.float32), inputs[3][None]]),
+        *inputs[4:],
+    ]
+    y, kept = ours("LinearAttention", padded, 2, state_window=window, **heads)
+    assert_same(y, ours("LinearAttention", inputs, **heads)[0])
+    for slot, state in enumerate(kept):
+        steps = 5 - window + slot + 1
+        if steps <= 0:
+            assert not state.any()
+            continue
+        prefix = [v if v is None or v.ndim == 4 else v[:, :steps] for v in inputs]
+        assert_same(state, ours("LinearAttention", prefix, 2, **heads)[1])
+
+
+@pytest.mark.parametrize("window", [2, 7])
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_window_of_carried_steps_holds_those_before_each_place(window: int, last: int) -> None:
+    x, weight, past = f(2, 4, 5), f(4, 1, 3), f(window, 2, 4, 2)
+    turned = [v.swapaxes(-1, -2) if last else v for v in (x, past)]
+    kept = ours(
+        "CausalConvWithState", [turned[0], weight, None, turned[1]], 2, state_window=window, channels_last=last
+    )[1]
+    for slot, state in enumerate(kept.swapaxes(-1, -2) if last else kept):
+        steps = 5 - window + slot + 1
+        if steps <= 0:
+            assert not state.any()
+            continue
+        assert_same(state, ours("CausalConvWithState", [x[:, :, :steps], weight, None, past[-1]], 2)[1])
+
+
+def test_a_step_with_a_growing_cache_is_multi_head_attention() -> None:
+    key, value, past_value, bias = f(2, 1, 8), f(2, 1, 8), f(2, 2, 3, 4), f(24)
+    mask = np.array([[1, 1, 0, 1], [0, 1, 1, 1]], np.int32)
+    found = ours(
+        STEP, [TOKEN, key, value, mask, None, CACHE, past_value, None, None, None, bias], 3, num_heads=2
+    )  # fmt: skip
+    expected = ours("MultiHeadAttention", [TOKEN, key, value, bias, mask, None, CACHE, past_value], 3, num_heads=2)
+    for one, other in zip(found[:3], expected, strict=True):
+        assert_same(one, other)
+    packed = np.concatenate([TOKEN, key, value], 2)
+    again = ours(STEP, [packed, None, None, mask, None, CACHE, past_value, None, None, None, bias], num_heads=2)
+    assert_same(again[0], found[0])
+
+
+def test_a_projected_step_is_attention_with_a_past() -> None:
+    weights, bias, past = f(8, 24), f(24), f(2, 2, 2, 3, 4)
+    found = ours("DecoderMaskedSelfAttention", [TOKEN, weights, bias, None, past, None, i32(3)], 2, num_heads=2)
+    expected = ours("Attention", [TOKEN, weights, bias, None, past], 2, num_heads=2)
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize("past", [False, True])
+def test_decoder_attention_takes_keys_from_where_its_inputs_say(cross: bool, past: bool) -> None:
+    query, key, bias = f(1, 2, 8), f(5, 2, 8), f(24)
+    q_weight, kv_weight = f(8, 8), f(8, 16)
+    caches = [f(2, 2, 5, 4), f(2, 2, 5, 4)]
+    hidden = RNG.integers(0, 2, (2, 5 + (past and not cross) if cross or past else 1)).astype(bool)
+    hidden[:, 0] = False
+    flags = [np.array(v) for v in (cross, past, True, True)]
+    inputs = [query, key, q_weight, kv_weight, bias, hidden, *caches, *flags]
+    y, new_key, new_value = ours("DecoderAttention", inputs, 3, num_heads=2)
+    source = (key if cross else query).transpose(1, 0, 2)
+    k, v = (
+        part.reshape(2, -1, 2, 4).transpose(0, 2, 1, 3) for part in np.split(source @ kv_weight + bias[8:], 2, axis=2)
+    )
+    if past:
+        k, v = caches if cross else [np.concatenate([c, n], 2) for c, n in zip(caches, (k, v), strict=True)]
+    q = (query.transpose(1, 0, 2) @ q_weight + bias[:8]).reshape(2, 1, 2, 4).transpose(0, 2, 1, 3)
+    scores = q @ k.swapaxes(2, 3) / 2 + np.where(hidden, -10000, 0)[:, None, None]
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = powers / powers.sum(-1, keepdims=True) @ v
+    assert_same(y[0], expected.transpose(0, 2, 1, 3).reshape(2, 8).astype(np.float32), rtol=1e-4, atol=1e-5)
+    assert_same(new_key, np.asarray(k, np.float32), rtol=1e-4, atol=1e-5)
+    assert_same(new_value, np.asarray(v, np.float32), rtol=1e-4, atol=1e-5)
+
+
+def test_angles_of_gemma_are_rounded_first() -> None:
+    emb = f(2, 3, 4)
+    q, q_rot, k, k_rot = (f(2, 2, 3, 4).astype(np.float16) for _ in range(4))
+    found = ours("GemmaRotaryEmbedding", [emb, q, q_rot, k, k_rot], 2)
+    cos, sin = np.cos(emb)[:, None].astype(np.float16), np.sin(emb)[:, None].astype(np.float16)
+    assert_same(found[0], q * cos + q_rot * sin)
+    assert_same(found[1], k * cos + k_rot * sin)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("BranchwiseRMSNorm", [f(2, 3, 31)], {"num_branches": 4}),
+        ("GatedRMSNorm", [f(2, 9), f(8), f(2, 9)], {}),
+        ("GatedRMSNorm", [f(2, 8), f(8), f(2, 8)], {"activation": "boom"}),
+        ("GatedAdd", [X, X, X], {}),
+        ("ScaledSiLU", [X, f(3)], {}),
+        ("HyperConnectionPreMix", [STREAMS, f(2, 3, 5)], {}),
+        ("HyperConnectionPostMix", [STREAMS, f(2, 3, 7), f(2, 3, 4)], {}),
+        ("EngramGate", [STREAMS, STREAMS, f(2, 3, 9), f(4, 8), f(4, 8)], {}),
+        ("LinearAttention", linear("linear", 2, 2), {"q_num_heads": 2, "kv_num_heads": 2}),
+        ("LinearAttention", linear("linear", 2, 2), {"q_num_heads": 3, "kv_num_heads": 2, "update_rule": "linear"}),
+        ("LinearAttention", linear("gated_delta", 2, 2), {"q_num_heads": 2, "kv_num_heads": 2, "state_window": 2**40}),
+        ("CausalConvWithState", [f(2, 4, 5), f(4, 1, 3)], {"ndim": 2}),
+        ("CausalConvWithState", [f(2, 4, 5), f(4, 1, 3)], {"dilation": 0}),
+        ("CausalConvWithState", [f(2, 4, 5), f(4, 1, 3), None, f(2, 4, 3)], {}),
+        ("MRotaryEmbedding", [f(2, 5, 24), PLACES, f(10, 6), f(10, 6)], {"mrope_section": [1, 1, 1]}),
+        ("MRotaryEmbedding", [f(2, 5, 24), PLACES + 9, f(10, 6), f(10, 6)], {"mrope_section": [2, 2, 2]}),
+        (STEP, [f(2, 3, 8), f(2, 3, 8), f(2, 3, 8)], {"num_heads": 2}),
+        (
+            STEP,
+            [TOKEN, TOKEN, TOKEN, None, None, CACHE, CACHE, i32(3)],
+            {"num_heads": 2, "past_present_share_buffer": 1},
+        ),
+        (
+            STEP,
+            [TOKEN, TOKEN, TOKEN, None, None, CACHE, CACHE, i32(2), i32(2), np.full((1, 2, 3), 9, np.int32)],
+            {"num_heads": 2, "past_present_share_buffer": 1},
+        ),
+    ],
+    ids=label,
+)
+def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
+    with pytest.raises(KernelError):
+        ours(op_type, inputs, 0, **attributes)
+
+
+def test_every_kernel_has_the_signature_of_onnxruntime() -> None:
+    state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    schemas = {s.name: s for s in state.get_all_operator_schema() if s.domain == MS}
+    kernels = [k for k in all_kernels() if k.domain == MS and k.op_type in schemas]
+    assert len(kernels) > 80
+    for kernel in kernels:
+        schema = schemas[kernel.op_type]
+        if not kernel.any_attributes:
+            assert set(kernel.attributes) == set(schema.attributes), kernel
+        if not kernel.variadic:
+            assert len(kernel.inputs) == len(schema.inputs), kernel
