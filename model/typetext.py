@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 
 from model.errors import ModelError
 from model.types import (
@@ -20,20 +22,44 @@ from model.types import (
 
 _ALIASES = {"float32": "float", "float64": "double", "half": "float16", "str": "string", "boolean": "bool"}
 _INNER = re.compile(r"(seq|sequence|optional|sparse_tensor|tensor|map|opaque)\s*\((.*)\)", re.DOTALL)
-_TENSOR = re.compile(r"([a-z]\w*)\s*(?:\[(.*)\])?", re.DOTALL | re.IGNORECASE)
+_TENSOR = re.compile(r"(type \d+|[a-z]\w*)\s*(?:\[(.*)\])?", re.DOTALL | re.IGNORECASE)
+#: A dimension in quotes, an operator of a formula, what may stand between two dimensions, or one more character.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|\s+[-+*/%]\s+|\s*[,×]\s*|\s+x\s+|x|\s+|.', re.DOTALL)
 _DEEPEST = 20
 
 
 def type_source(type: Type) -> str:
     """A type in the form `parse_type` reads back; denotations are left out."""
-    return str(type)
+    return str(_with_quotes(type))
+
+
+def _with_quotes(type: Type) -> Type:
+    """The type with quotes around the names of dimensions that would be misread."""
+    match type:
+        case TensorType(shape=Shape()) | SparseTensorType(shape=Shape()):
+            return replace(type, shape=Shape(tuple(map(_dimension_source, type.shape.dims))))
+        case SequenceType() | OptionalType() if type.element is not None:
+            return replace(type, element=_with_quotes(type.element))
+        case MapType() if type.value is not None:
+            return replace(type, value=_with_quotes(type.value))
+    return type
+
+
+def _dimension_source(dimension: Dimension) -> Dimension:
+    if not isinstance(dimension, str):
+        return dimension
+    try:
+        is_plain = parse_dimensions(dimension) == (dimension,)
+    except ModelError:
+        is_plain = False
+    return dimension if is_plain else json.dumps(dimension, ensure_ascii=False)
 
 
 def parse_type(text: str) -> Type:
     """The type a person wrote; ModelError says what was not understood.
 
     A tensor is an element type with its shape in brackets: ``float[1,N,?]``, ``float[]`` for a scalar, ``float``
-    for any shape. ``×``, ``x`` and spaces may stand for commas.
+    for any shape. ``×``, ``x`` and spaces may stand for commas; a name with one of these in it is put in quotes.
     """
     return _parse(text.strip(), text, 0)
 
@@ -57,9 +83,13 @@ def _parse(text: str, whole: str, depth: int) -> Type:
         key, comma, value = inner.partition(",")
         if not comma:
             raise ModelError(f"{text} is not a map type", "Write map(key type, value type).")
-        return MapType(parse_element_type(key), _parse(value.strip(), whole, depth + 1))
-    element = None if inner in ("", "?") else _parse(inner, whole, depth + 1)
+        return MapType(parse_element_type(key), _inner(value.strip(), whole, depth))
+    element = _inner(inner, whole, depth)
     return OptionalType(element) if kind == "optional" else SequenceType(element)
+
+
+def _inner(text: str, whole: str, depth: int) -> Type | None:
+    return None if text in ("", "?") else _parse(text, whole, depth + 1)
 
 
 def _tensor(text: str, whole: str) -> TensorType:
@@ -84,9 +114,28 @@ def parse_element_type(text: str) -> ElementType:
 
 
 def parse_dimensions(text: str) -> tuple[Dimension, ...]:
-    """Dimensions separated by commas, × or spaces: numbers, symbols, ``?`` for unknown. Empty text: none."""
-    parts = [part for part in re.split(r"\s*[,×]\s*|\s+x\s+|(?<=\d)x(?=\d)|\s+", text.strip().strip("[]")) if part]
-    return tuple(_dimension(part) for part in parts)
+    """Dimensions separated by commas, × or spaces: numbers, symbols, ``?`` for unknown. Empty text: none.
+
+    A symbol may be a formula such as ``past + 1`` or ``max(a, b)``, or anything in quotes.
+    """
+    return tuple(_dimension(part) for part in _split(text.strip().strip("[]")) if part)
+
+
+def _split(text: str) -> list[str]:
+    """The parts between separators; what stands in parentheses or quotes or around an operator stays together."""
+    parts, depth = [""], 0
+    for found in _TOKEN.findall(text):
+        depth += (found == "(") - (found == ")")
+        between = found.strip() in ("", ",", "×") or (found.strip() == "x" and (found != "x" or parts[-1].isdecimal()))
+        if between and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += found
+    if depth:
+        raise ModelError(
+            f"A parenthesis is missing in {text!r}", "Put the name of a dimension in quotes if it has one."
+        )
+    return parts
 
 
 def _dimension(text: str) -> Dimension:
@@ -96,6 +145,12 @@ def _dimension(text: str) -> Dimension:
         number = int(text)
         if number < 1 << 63:
             return number
-    if text[0] in "-+0123456789" or not text.isprintable():
+    if text[0] == '"':
+        try:
+            if name := json.loads(text, strict=False):
+                return str(name)
+        except json.JSONDecodeError:
+            pass
+    if text[0] in '-+0123456789"' or not text.isprintable():
         raise ModelError(f"{text!r} cannot be a dimension", "Write a number from 0 on, a name, or ? for unknown.")
     return text

@@ -15,7 +15,7 @@ from model.types import (
 from model.typetext import parse_type, type_source
 
 elements = st.sampled_from([e for e in ElementType if e])
-symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_./+*-]{0,8}", fullmatch=True).filter(lambda s: s not in ("x", "unk"))
+symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_./+*x-]{0,8}", fullmatch=True) | st.text(min_size=1, max_size=8)
 shapes = st.none() | st.builds(
     lambda dims: Shape(tuple(dims)), st.lists(st.none() | st.integers(0, 2**63 - 1) | symbols, max_size=5)
 )
@@ -24,7 +24,7 @@ types = st.recursive(
     lambda inner: (
         st.builds(SequenceType, st.none() | inner)
         | st.builds(OptionalType, st.none() | inner)
-        | st.builds(MapType, elements, inner)
+        | st.builds(MapType, elements, st.none() | inner)
     ),
     max_leaves=4,
 )
@@ -45,6 +45,11 @@ def test_what_is_written_is_read_back(type_):
         ("float[1x3x5]", (1, 3, 5)),
         ("float[batch 3 5]", ("batch", 3, 5)),
         (" tensor( float[-1] ) ", (None,)),
+        ("float[batch, past_sequence_length + 1]", ("batch", "past_sequence_length + 1")),
+        ("float[floor(H/2) - 1,max(a, b)]", ("floor(H/2) - 1", "max(a, b)")),
+        ('float["batch size",3]', ("batch size", 3)),
+        ("float[3 -1]", (3, None)),
+        ("float[3 x N x a1x2]", (3, "N", "a1x2")),
     ],
 )
 def test_what_people_write(text, dims):
@@ -53,7 +58,19 @@ def test_what_people_write(text, dims):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "floot", "float[1", "float[-2]", "map(int64)", "float[99999999999999999999]", "1.5"]
+    "text",
+    [
+        "",
+        "floot",
+        "float[max(a, b]",
+        'float[""]',
+        'float["a]',
+        "float[1",
+        "float[-2]",
+        "map(int64)",
+        "float[99999999999999999999]",
+        "1.5",
+    ],
 )
 def test_what_is_no_type_is_said(text):
     with pytest.raises(ModelError):
