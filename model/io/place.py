@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from model.errors import ModelError
 from model.io.external import Refused
 from model.io.payloads import Payload, PayloadTable, Pieces, total_length
 from model.io.protobuf import TensorProto
-from model.io.source import BytesSource
+from model.io.source import BytesSource, Identity, identity_of
 from model.io.tensors import ProtoTensor
 from model.tensors import Tensor
 from model.types import ElementType
@@ -44,31 +47,82 @@ class DataFile:
     name: str
     size: int = 0
     parts: list[tuple[int, Pieces]] = field(default_factory=list)
-    _known: dict[tuple[object, int, int], int] = field(default_factory=dict)
+    known: dict[Part, int] = field(default_factory=dict)  # offsets of parts of files that were taken up
 
     def add(self, pieces: Pieces) -> int:
         """Take up the bytes of a tensor; returns their offset. The same part of a file is taken up once."""
-        first = pieces[0] if len(pieces) == 1 else None
-        key = (first.source, first.offset, first.length) if isinstance(first, Payload) else None
-        if key is not None and key in self._known:
-            return self._known[key]
+        key = _part(pieces)
+        if key is not None and key in self.known:
+            return self.known[key]
         offset = -(-self.size // ALIGNMENT) * ALIGNMENT
         self.parts.append((offset, pieces))
         self.size = offset + total_length(pieces)
         if key is not None:
-            self._known[key] = offset
+            self.known[key] = offset
         return offset
+
+
+#: A part of an open file: source, offset, length.
+Part = tuple[object, int, int]
+
+
+def _part(pieces: Pieces) -> Part | None:
+    first = pieces[0] if len(pieces) == 1 else None
+    return (first.source, first.offset, first.length) if isinstance(first, Payload) else None
+
+
+class Copies:
+    """Where the last save to a path has put the values: which parts of files are in which data file beside it.
+
+    A model keeps reading from where it was opened, while its file at that path has the values elsewhere: the next
+    save there leaves them where they are. Written when a save has ended, read when the next begins.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[Path, dict[str, tuple[Identity, dict[Part, int]]]] = {}
+        self._inline: set[Path] = set()
+
+    def layout(self, model: Path) -> Layout:
+        """What keeping the values of a model at this path where they are comes to."""
+        return Layout.INLINE if model in self._inline else Layout.KEEP
+
+    def saved(self, model: Path, layout: Layout, data_files: Iterable[DataFile], kept: Collection[str]) -> None:
+        """A model has been written, with new data files and naming those of the save before that were `kept`."""
+        (self._inline.add if layout is Layout.INLINE else self._inline.discard)(model)
+        files = {name: known for name, known in self._files.pop(model, {}).items() if name in kept}
+        for data_file in data_files:
+            with suppress(OSError):
+                identity = identity_of((model.parent / data_file.name).stat())
+                files[data_file.name] = identity, data_file.known
+        if files:
+            self._files[model] = files
+
+    def beside(self, model: Path) -> dict[Part, tuple[str, int]]:
+        """Name of the data file and offset by part, of those files that are as they were written."""
+        found: dict[Part, tuple[str, int]] = {}
+        for name, (identity, offsets) in self._files.get(model, {}).items():
+            with suppress(OSError):
+                if identity_of((model.parent / name).stat()) == identity:
+                    found.update({part: (name, offset) for part, offset in offsets.items()})
+        return found
 
 
 class Placement:
     """Decides for each tensor of one save and writes its message.
 
     `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
-    external data must come along. `unavailable` collects tensors whose values could not be had.
+    external data must come along; `beside` tells which parts are in data files of the last save already. Of these
+    `kept` collects those that are named again. `unavailable` collects tensors whose values could not be had.
     """
 
     def __init__(
-        self, layout: Layout = Layout.KEEP, threshold: int = 1024, data_name: str = "", *, moved: bool = False
+        self,
+        layout: Layout = Layout.KEEP,
+        threshold: int = 1024,
+        data_name: str = "",
+        *,
+        moved: bool = False,
+        beside: Mapping[Part, tuple[str, int]] | None = None,
     ) -> None:
         self.layout = layout
         self.threshold = threshold
@@ -78,11 +132,13 @@ class Placement:
         self.unavailable: list[str] = []
         self._data_name = data_name
         self._moved = moved
+        self._beside = beside or {}
+        self.kept: set[str] = set()
 
     @property
     def touches_every_tensor(self) -> bool:
         """Whether tensors inside attributes that nobody looked at must be visited too."""
-        return self.layout is not Layout.KEEP or self._moved
+        return self.layout is not Layout.KEEP or self._moved or bool(self._beside)
 
     def warnings(self) -> list[str]:
         """What the person should know about tensors that were left as they are."""
@@ -105,6 +161,8 @@ class Placement:
             set_number(out, "data_type", int(tensor.element_type))
         else:
             self.use(tensor.files.table)
+            if self._beside and self._keep_beside(tensor, out):
+                return
         place = self._place_of(tensor)
         if place is not None:
             try:
@@ -150,10 +208,24 @@ class Placement:
             out.raw_data = self._inline(pieces)
             return
         file = self._data_file(tensor, place)
-        offset = file.add(pieces)
+        self._refer(out, file.name, file.add(pieces), pieces)
+
+    def _keep_beside(self, tensor: ProtoTensor, out: TensorProto) -> bool:
+        """Name the data file that the last save put the values in, if it did."""
+        pieces = None if tensor.problem else tensor.raw_pieces()
+        part = None if pieces is None else _part(pieces)
+        if pieces is None or part is None or part not in self._beside:
+            return False
+        name, offset = self._beside[part]
+        self.kept.add(name)
+        self._refer(out, name, offset, pieces)
+        return True
+
+    @staticmethod
+    def _refer(out: TensorProto, name: str, offset: int, pieces: Pieces) -> None:
         _clear_data(out)
         out.data_location = _EXTERNAL
-        _set_location(out, file.name, offset, total_length(pieces))
+        _set_location(out, name, offset, total_length(pieces))
 
     def _inline(self, pieces: Pieces) -> bytes:
         """Small values themselves, placeholders for large ones."""

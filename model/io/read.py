@@ -13,6 +13,7 @@ from model.io import protobuf, textformats
 from model.io.build import ModelBuilder
 from model.io.decode import MessageDecoder
 from model.io.payloads import PayloadTable
+from model.io.place import Copies
 from model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
 from model.io.scan import MESSAGE_LIMIT, diagnose, scan
 from model.io.sniff import HEAD_BYTES, Form, Format, sniff
@@ -47,6 +48,7 @@ class ModelSource:
     truncation: str = ""
     problems: tuple[str, ...] = ()
     proto: Any = field(default=None, repr=False)
+    copies: Copies = field(default_factory=Copies, repr=False)
 
     @property
     def name(self) -> str:

@@ -20,7 +20,7 @@ from google.protobuf.message import EncodeError
 from model.errors import ModelError
 from model.graph import Model
 from model.io.payloads import Payload, Pieces, restore, total_length
-from model.io.place import DataFile, Layout, Placement
+from model.io.place import Copies, DataFile, Layout, Placement
 from model.io.read import ModelSource, message_class, message_schema
 from model.io.replace import NewFile, remove_leftovers, save_error, sync_folder, target_of, write_pieces
 from model.io.scan import MESSAGE_LIMIT, scan
@@ -68,6 +68,9 @@ class Saving:
     data_files: list[DataFile] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     expected: Identity | None = None
+    copies: Copies = field(default_factory=Copies)  # to be told where the values are, once they are written
+    layout: Layout = Layout.KEEP
+    kept: set[str] = field(default_factory=set)  # names of data files that are there already
 
     @property
     def size(self) -> int:
@@ -98,6 +101,7 @@ class Saving:
             for path in made:
                 path.unlink(missing_ok=True)
             raise
+        self.copies.saved(self.path.absolute(), self.layout, self.data_files, self.kept)
         warnings = list(self.warnings)
         try:
             sync_folder(target.parent)
@@ -172,12 +176,19 @@ def prepare(
     target = Path(path)
     source = model.source if isinstance(model.source, ModelSource) else None
     chosen = form_for(target, source) if form is None else form
+    copies = source.copies if source is not None else Copies()
+    if layout is Layout.KEEP:
+        layout = copies.layout(target.absolute())
     placement = Placement(
-        layout, threshold, f"{target.name[:80]}.{uuid.uuid4().hex[:8]}", moved=_is_moved(target, source)
+        layout,
+        threshold,
+        f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
+        moved=_is_moved(target, source),
+        beside=copies.beside(target.absolute()) if layout is Layout.KEEP else None,
     )
     message, proto = _lone_or_model(model, source, placement, progress)
     data = _serialized(proto)
-    saving = Saving(target, [], placement.data_files, placement.warnings(), expected)
+    saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout, placement.kept)
     if source is not None and not placement.data_files and _is_unmodified(source, Format(chosen, message), data):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
         return saving

@@ -249,6 +249,50 @@ def test_external_data_moves_along_to_another_folder(external_path, tmp_path):
     assert_holds(load(other / "m.onnx"))
 
 
+def test_a_model_in_another_folder_keeps_the_data_it_brought(external_path, tmp_path):
+    """Every later save there copied all weights once more, and left the earlier copy lying."""
+    model = load(external_path)
+    other = tmp_path / "other" / "m.onnx"
+    other.parent.mkdir()
+    (data,) = save(model, other).data_files
+    edit(model)
+    again = save(model, other)
+    assert (again.data_files, again.unused) == ((), ())
+    assert_holds(load(other))
+    assert load(other).graph.nodes.first.name == "edited"
+    copy = save(model, other.with_name("copy.onnx"))
+    assert copy.data_files  # of its own: the first may be removed one day
+    data.write_bytes(b"somebody else's")
+    (fresh,) = save(model, other).data_files
+    assert fresh != data
+    assert_holds(load(other))
+
+
+def test_weights_stay_where_the_last_save_put_them(path):
+    model = load(path)
+    (data,) = save(model, path, layout=Layout.ONE_FILE).data_files
+    edit(model)
+    again = save(model, path)
+    assert (again.data_files, again.unused) == ((), ())
+    assert path.stat().st_size < 4096
+    assert_holds(load(path))
+    inside = save(model, path, layout=Layout.INLINE)
+    assert inside.unused == (data,)
+    assert not save(model, path).data_files
+    assert path.stat().st_size > 3 * 12_000
+    assert_holds(load(path))
+
+
+def test_weights_stay_inside_once_they_were_put_there(external_path):
+    model = load(external_path)
+    save(model, external_path, layout=Layout.INLINE)
+    edit(model)
+    save(model, external_path)
+    assert external_path.stat().st_size > 3 * 12_000
+    (external_path.parent / "e.bin").unlink()
+    assert_holds(load(external_path))
+
+
 def test_external_data_inside_attributes_moves_along_too(tmp_path):
     array = weights()["w0"]
     tensor = onnx.numpy_helper.from_array(array, "c")
