@@ -58,11 +58,13 @@ class Workspace(QObject):
     withdrawn = Signal(str)  # the topic of messages that are no longer true
     run_state_changed = Signal()
     action_requested = Signal(str)  # the id of an Action
+    panel_offered = Signal(str)  # the id of a panel, see `offer`
     marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`
     grouped = Signal(object, str, object)  # Mapping[Node, str] or None, what the words are, their order; see `group`
     comparing_changed = Signal()
     overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
     noted = Signal(object)  # set[Value]: what a run says beside their edges is another now; None: of any. See note_of
+    closed = Signal()  # the document is going away; heard while everything here still works
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
     def __init__(
@@ -245,12 +247,17 @@ class Workspace(QObject):
         """Run one of the window's actions by its id, as if chosen in a menu."""
         self.action_requested.emit(action_id)
 
+    def offer(self, panel_id: str) -> None:
+        """There is something to see in a panel: open it where it was never closed; the focus stays where it is."""
+        self.panel_offered.emit(panel_id)
+
     def open_menu(self, position: QPoint, kind: str) -> None:
         """Open the context menu of actions that fit what is selected, at a global position."""
         self.menu_requested.emit(position, kind)
 
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
+        self.closed.emit()
         if self.comparing is not None:
             self.comparing.close()
         self.jobs.close()

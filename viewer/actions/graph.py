@@ -10,6 +10,7 @@ from model.steps import SetGraphInputs
 from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, with_document
 from viewer.actions.targets import graph_in_view, has_value, selected_nodes, selected_values
+from viewer.dialogs.lifetime import show_for
 from viewer.text import display, plural
 
 
@@ -64,13 +65,14 @@ def _add_input(context: Context) -> None:
             value = interface.add_input(edit, graph, name or "input", parsed)
         workspace.reveal(value)
 
-    AskText(
+    dialog = AskText(
         context.window,
         "Add an input",
         [TextField("Name", "input"), TextField("Type", "float[batch,3,224,224]", "as float[batch,3] or seq(int64[?])")],
         add,
         button="Add",
-    ).show()
+    )
+    show_for(workspace, dialog)
 
 
 def _constants(context: Context) -> list[Value]:
@@ -151,14 +153,15 @@ def _set_batch(context: Context) -> None:
             count = interface.set_batch(edit, graph, dims[0])
         workspace.message("info", f"The batch dimension of {plural(count, 'value')} changed.")
 
-    AskText(
+    dialog = AskText(
         context.window,
         "Set the batch dimension",
         [TextField("First dimension", "batch", "a number, a name, or ? for unknown")],
         set_batch,
         explanation="Of every input and output, and of values inside that declared the old one.",
         button="Set",
-    ).show()
+    )
+    show_for(workspace, dialog)
 
 
 def _set_type(context: Context) -> None:
@@ -174,14 +177,15 @@ def _set_type(context: Context) -> None:
             for value in values:
                 set_type(edit, value, parsed)
 
-    AskText(
+    dialog = AskText(
         context.window,
         "Declare a type",
         [TextField("Type", "" if known is None else type_source(known), "as float[batch,3]; empty: not declared")],
         declare,
         explanation=f"For {_title(values)}.",
         button="Declare",
-    ).show()
+    )
+    show_for(workspace, dialog)
 
 
 _VALUE = frozenset({"value"})

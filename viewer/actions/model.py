@@ -17,6 +17,7 @@ from viewer.actions.targets import (
     has_several,
     has_value,
 )
+from viewer.dialogs.lifetime import show_for
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def _save_with_options(context: Context, *, copy: bool = False) -> None:
 
     path = tab.path or Path(f"{tab.workspace.title}.onnx").absolute()
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
-    SaveOptionsDialog(window, window.settings, tab.workspace.model, suggestion, save, copy=copy).show()
+    dialog = SaveOptionsDialog(window, window.settings, tab.workspace.model, suggestion, save, copy=copy)
+    show_for(tab.workspace, dialog)
 
 
 # -- cutting ---------------------------------------------------------------------------------------------------
@@ -67,7 +69,7 @@ def _extract(way: Way, context: Context) -> None:
     def done(part: Model, suffix: str) -> None:
         window.files.add_new(part, f"{origin.title.removesuffix('.onnx')}-{suffix}")
 
-    ExtractDialog(origin, way, done, window).show()
+    show_for(origin, ExtractDialog(origin, way, done, window))
 
 
 def _merge(context: Context) -> None:
@@ -97,14 +99,14 @@ def _ask_how(window: MainWindow, workspace: Workspace, graph: Graph, other: Mode
 
     imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
     if not clashes and not means_something_else(other, imports):
-        MergeDialog(window, workspace, graph, other, title).show()
+        show_for(workspace, MergeDialog(window, workspace, graph, other, title))
         return
     copy = Rehearsal(other).document
 
     def done(report: Report) -> None:
         lines = [text if count == 1 else f"{count:,} × {text}" for text, count in report.summary()]
         workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(lines))
-        MergeDialog(window, workspace, graph, copy.model, title).show()
+        show_for(workspace, MergeDialog(window, workspace, graph, copy.model, title))
 
     workspace.jobs.start(f"Fitting {title}", lambda progress: fit(copy, imports, clashes, progress), done=done)
 

@@ -10,6 +10,7 @@ from model.graph import Node
 from model.queries.scope import run_order
 from viewer.actions.action import Action, Context, Menu, with_document
 from viewer.actions.targets import graph_in_view, has_node, selected_nodes
+from viewer.dialogs.lifetime import show_for
 from viewer.text import display, plural
 
 
@@ -88,14 +89,15 @@ def _extract_function(context: Context) -> None:
             call = functions.extract_function(edit, chosen, name, domain)
         workspace.reveal(call)
 
-    AskText(
+    dialog = AskText(
         context.window,
         "Move into a function",
         [TextField("Name", _common_scope(chosen) or "Block"), TextField("Domain", "local")],
         extract,
         explanation="The selected nodes become the body of a new function; a call of it takes their place.",
         button="Move",
-    ).show()
+    )
+    show_for(workspace, dialog)
 
 
 def _common_scope(chosen: list[Node]) -> str:

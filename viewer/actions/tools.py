@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewer.actions.action import Action, Context, Menu, with_document
+from viewer.dialogs.lifetime import show_for
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
@@ -35,13 +36,13 @@ def _write_types(context: Context) -> None:
 def _convert(context: Context) -> None:
     from viewer.dialogs.convert import ConvertDialog
 
-    ConvertDialog(context.opened, context.window).show()
+    show_for(context.opened, ConvertDialog(context.opened, context.window))
 
 
 def _simplify(context: Context) -> None:
     from viewer.dialogs.simplify import SimplifyDialog
 
-    SimplifyDialog(context.opened, context.window).show()
+    show_for(context.opened, SimplifyDialog(context.opened, context.window))
 
 
 def _compare(context: Context) -> None:

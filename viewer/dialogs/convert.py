@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from model.passes.rehearsal import Rehearsal
     from model.progress import Progress
     from model.steps import Step
+    from viewer.jobs import Job
 
 _DELAY_MS = 400
 _OLDEST = 7
@@ -66,6 +67,7 @@ class ConvertDialog(QDialog):
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._rehearsing = Rehearsing(workspace, self._try, self)
+        self._job: Job[Any] | None = None
         layout = QVBoxLayout(self)
         layout.addLayout(self._make_form())
         self.state = QLabel("Choose what to convert.")
@@ -229,13 +231,14 @@ class ConvertDialog(QDialog):
                     remarks[:] = [type(r)(r.text, rehearsal.original(r.place)) for r in remarks]
             return reports, steps
 
-        self._workspace.jobs.start(
+        job = self._workspace.jobs.start(
             "Trying the conversion out",
             work,
             done=lambda found: self._show(*found, revision),
             failed=self._failed,
             supersede="convert",
         )
+        self._job = job
 
     def _show(self, reports: list[Report], steps: list[Step], revision: int) -> None:
         if revision != self._workspace.document.revision:
@@ -283,6 +286,13 @@ class ConvertDialog(QDialog):
             for step in steps:
                 edit.do(step)
         self.accept()
+
+    def done(self, result: int) -> None:
+        """Closing stops what is being tried out."""
+        if self._job is not None:
+            self._job.cancel()
+        self._rehearsing.cancel()
+        super().done(result)
 
     def title(self) -> str:
         """What the edit is called in the history."""

@@ -204,7 +204,7 @@ class FindReplaceDialog(QDialog):
         self._workspace.changes.changed.connect(later)
         self._workspace.selection.changed.connect(self._on_selection)
         self._workspace.graph_shown.connect(later)
-        self._workspace.destroyed.connect(self.close)
+        self._workspace.closed.connect(self.close)
 
     def _later(self, *_: object) -> None:
         self._delay.start()
