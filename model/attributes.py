@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -97,13 +98,16 @@ class Attribute:
 
 
 def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> Attribute:
-    """An attribute from a Python value, its kind guessed when not given; ValueError when the value does not fit."""
+    """An attribute from a Python value, its kind guessed when not given; ValueError when the value does not fit.
+
+    Integers have 64 bits and floats 32, to which they are rounded.
+    """
     if kind is None:
         kind = guess_kind(value)
     if not kind.is_list:
         return Attribute(name, kind, _element(value, kind))
     if not isinstance(value, (list, tuple)):
-        msg = f"{value!r} is no list, which {kind.name} needs"
+        msg = f"{value!r} is not a list, which {kind.name} needs"
         raise ValueError(msg)  # noqa: TRY004 # callers catch one kind of error for every unfit value
     return Attribute(name, kind, tuple(_element(v, kind.element) for v in value))
 
@@ -111,13 +115,25 @@ def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> 
 def _element(value: Any, kind: AttributeKind) -> Any:
     """One value as its kind holds it; an int may stand for a float, never the other way round."""
     if kind is AttributeKind.FLOAT and isinstance(value, (int, float)):
-        return float(value)
+        return round_float(value)
     if kind is AttributeKind.INT and isinstance(value, (int, float)) and math.isfinite(value) and value == int(value):
+        if not -(1 << 63) <= value < 1 << 63:
+            msg = f"{value} is too large: integers in ONNX have 64 bits"
+            raise ValueError(msg)
         return int(value)
     if kind in (AttributeKind.FLOAT, AttributeKind.INT) or guess_kind(value) is not kind:
         msg = f"{value!r} is not {kind.name}"
         raise ValueError(msg)
     return value
+
+
+def round_float(value: float) -> float:
+    """A number rounded to the 32 bits that a file keeps of it; ValueError when that would make it infinite."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        msg = f"{value} is too large: floats in attributes have 32 bits"
+        raise ValueError(msg) from None
 
 
 def guess_kind(value: Any) -> AttributeKind:

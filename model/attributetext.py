@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-import struct
 from typing import Any
 
-from model.attributes import Attribute, AttributeKind, guess_kind
+from model.attributes import Attribute, AttributeKind, make_attribute, round_float
 from model.errors import ModelError
 from model.typetext import parse_type, type_source
 
 _INT = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9](?:_?[0-9])*)")
 _MOST_DIGITS = 400
-_LARGEST = 3.4028235677973366e38  # rounds to no float of 32 bits any more
 _TEXT_KINDS = frozenset({
     AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.STRING, AttributeKind.FLOATS, AttributeKind.INTS,
     AttributeKind.STRINGS, AttributeKind.TYPE_PROTO, AttributeKind.TYPE_PROTOS,
@@ -56,11 +55,14 @@ def number_source(number: float, kind: AttributeKind) -> str:
         return str(number)
     if number != number or number in (float("inf"), float("-inf")):
         return str(number)
-    exact = _rounded(number)
+    exact = round_float(number)
     for digits in range(6, 10):
         text = f"{number:.{digits}g}"
-        if abs(float(text)) < _LARGEST and _rounded(float(text)) == exact:
-            break
+        try:
+            if round_float(float(text)) == exact:
+                break
+        except ValueError:  # rounded up beyond the largest
+            continue
     return text if re.search(r"[.e]", text) else f"{text}.0"
 
 
@@ -99,7 +101,8 @@ def parse_any(text: str) -> tuple[Any, AttributeKind]:
         except ModelError:
             continue
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
-        return _strings(text)[0], AttributeKind.STRING
+        strings = tuple(_strings(text))
+        return (strings, AttributeKind.STRINGS) if len(strings) > 1 else (strings[0], AttributeKind.STRING)
     if text.startswith("[") or "," in text:
         for kind in (AttributeKind.INTS, AttributeKind.FLOATS):
             try:
@@ -113,23 +116,31 @@ def parse_any(text: str) -> tuple[Any, AttributeKind]:
 
 def convert_value(attribute: Attribute, kind: AttributeKind) -> Any:
     """The value in another kind as far as it can be kept, else that kind's plainest value (0, "", an empty list)."""
-    if attribute.kind is kind and attribute.value is not None:
-        return attribute.value
     value: Any = attribute.value
-    if isinstance(value, tuple) and not kind.is_list:
-        value = value[0] if value else None
-    if value is not None and not isinstance(value, tuple) and kind.is_list:
-        value = (value,)
+    if attribute.kind is kind and value is not None:
+        return value
+    if not isinstance(value, tuple):
+        value = () if value is None else (value,)
     try:
-        if kind in (AttributeKind.INT, AttributeKind.INTS):
-            return tuple(int(v) for v in value) if isinstance(value, tuple) else int(value)
-        if kind in (AttributeKind.FLOAT, AttributeKind.FLOATS):
-            return tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)
-        if kind in (AttributeKind.STRING, AttributeKind.STRINGS):
-            return tuple(str(v) for v in value) if isinstance(value, tuple) else str(value)
-        return value if guess_kind(value) is kind else plainest(kind)
-    except (TypeError, ValueError, OverflowError):
+        values = tuple(
+            _converted(v, attribute.kind.element, kind.element) for v in (value if kind.is_list else value[:1])
+        )
+    except ValueError:
         return plainest(kind)
+    return values if kind.is_list else values[0] if values else plainest(kind)
+
+
+def _converted(value: Any, old: AttributeKind, new: AttributeKind) -> Any:
+    """One value in another kind; ValueError where that has no sense."""
+    if old is new:
+        return value
+    if has_text(old) and new is AttributeKind.STRING:
+        return attribute_source(Attribute("", old, value))
+    if old is AttributeKind.FLOAT and new is AttributeKind.INT and math.isfinite(value):
+        value = math.trunc(value)
+    elif old is AttributeKind.STRING and has_text(new):
+        value = parse_attribute(value, new)
+    return make_attribute("", value, new).value
 
 
 def plainest(kind: AttributeKind) -> Any:
@@ -180,13 +191,12 @@ def parse_float(text: str) -> float:
         number = float(text)
     except ValueError:
         raise ModelError(f"{_short(text)} is not a number", "Write something like 0.5, 1e-5 or inf.") from None
-    if abs(number) >= _LARGEST and abs(number) != float("inf"):
-        raise ModelError(f"{_short(text)} is too large", "Floats in attributes have 32 bits.")
-    return _rounded(number)
-
-
-def _rounded(number: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", number))[0])
+    try:
+        if math.isfinite(number) or "inf" in text.lower() or math.isnan(number):
+            return round_float(number)
+    except ValueError:
+        pass
+    raise ModelError(f"{_short(text)} is too large", "Floats in attributes have 32 bits.")
 
 
 def _parts(text: str) -> list[str]:
@@ -210,13 +220,17 @@ def _inside(text: str) -> str:
     return text
 
 
+_IN_QUOTES = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
 def _types(text: str) -> list[str]:
-    """The types of a list, brackets around it taken off; a comma inside of brackets belongs to a type."""
+    """The types of a list, brackets around it taken off; a comma inside of brackets or quotes belongs to a type."""
     text = text.strip()
     if text.startswith("["):
         text = _inside(text)
     found, depth, start = [], 0, 0
-    for position, character in enumerate(text):
+    plain = _IN_QUOTES.sub(lambda quoted: " " * len(quoted[0]), text)
+    for position, character in enumerate(plain):
         depth += (character in "[(") - (character in "])")
         if character in ",;\n" and depth == 0:
             found.append(text[start:position])

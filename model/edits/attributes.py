@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +11,6 @@ from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Function, Node
 from model.steps import SetAttribute
-
-_INT64 = range(-(1 << 63), 1 << 63)
 
 
 def set_attribute(edit: Transaction, node: Node, name: str, value: Any, kind: AttributeKind | None = None) -> None:
@@ -46,19 +43,9 @@ def expected_kind(node: Node, name: str) -> AttributeKind | None:
 
 def _checked(node: Node, name: str, value: Any, kind: AttributeKind | None) -> Attribute:
     try:
-        attribute = make_attribute(name, value, kind)
+        return make_attribute(name, value, kind)
     except (ValueError, TypeError) as error:
         raise ModelError(f"{name} of {node.title} cannot be set", str(error), node) from error
-    numbers = attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
-    for number in numbers:
-        if isinstance(number, int) and number not in _INT64:
-            raise ModelError(f"{number} does not fit {name}", "Integers in ONNX have 64 bits.", node)
-        if isinstance(number, float) and math.isfinite(number) and abs(number) > _LARGEST_FLOAT:
-            raise ModelError(f"{number} does not fit {name}", "Floats in attributes have 32 bits.", node)
-    return attribute
-
-
-_LARGEST_FLOAT = 3.4028235677973366e38  # rounds to the largest float32
 
 
 def remove_attribute(edit: Transaction, node: Node, name: str) -> None:

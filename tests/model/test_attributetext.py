@@ -58,6 +58,8 @@ def test_what_people_type(text, kind, value):
         ("", K.INT, "not a whole number"),
         (str(1 << 63), K.INT, "too large"),
         ("9" * 5000, K.INT, "not a whole number"),
+        ("1e400", K.FLOAT, "too large"),
+        ("-1e400", K.FLOAT, "too large"),
         ("x", K.FLOAT, "not a number"),
         ("1e39", K.FLOAT, "too large"),
         ("[1, 2", K.INTS, "bracket is missing"),
@@ -80,6 +82,8 @@ def test_what_is_refused_and_why(text, kind, message):
         ("1, 2.5", (1.0, 2.5), K.FLOATS),
         ("[a, b]", ("a", "b"), K.STRINGS),
         ('"1"', "1", K.STRING),
+        ('"a", "b"', ("a", "b"), K.STRINGS),
+        ('""', "", K.STRING),
         ("SAME_UPPER", "SAME_UPPER", K.STRING),
         ("a, b", "a, b", K.STRING),
     ],
@@ -134,8 +138,52 @@ def test_kinds_are_changed_keeping_what_can_be_kept():
     assert convert_value(make_attribute("a", (4, 5)), K.INT) == 4
     assert convert_value(make_attribute("a", "7"), K.INT) == 7
     assert convert_value(make_attribute("a", "seven"), K.INT) == 0
-    assert convert_value(Attribute("a", K.INT, None, reference="b"), K.STRING) in ("", "None")
+    assert convert_value(make_attribute("a", 0.1), K.STRING) == "0.1"
+    assert convert_value(make_attribute("a", (1.9, -2.9)), K.INTS) == (1, -2)
+    assert convert_value(make_attribute("a", "float[N]"), K.TYPE_PROTOS) == (
+        TensorType(ElementType.FLOAT, Shape(("N",))),
+    )
     assert plainest(K.TENSOR).shape == ()
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        Attribute("a", K.INT, None, reference="b"),
+        Attribute("a", K.INTS, ()),
+        make_attribute("a", plainest(K.TENSOR)),
+        make_attribute("a", math.inf),
+        make_attribute("a", 1e30),
+        make_attribute("a", "9" * 30),
+    ],
+    ids=["reference", "empty list", "tensor", "infinity", "large float", "digits"],
+)
+@pytest.mark.parametrize("kind", [K.INT, K.INTS, K.FLOAT, K.STRING, K.STRINGS, K.TENSORS], ids=lambda k: k.name)
+def test_whatever_becomes_of_a_value_is_one_of_its_new_kind(attribute, kind):
+    value = convert_value(attribute, kind)
+    assert make_attribute("a", value, kind).value == value
+    assert value not in ("None", ("None",))
+    if kind in (K.INT, K.INTS):
+        assert value in (0, ())
+
+
+def test_a_tensor_is_no_text():
+    tensor = make_attribute("a", plainest(K.TENSOR))
+    assert convert_value(tensor, K.STRING) == ""
+    assert convert_value(tensor, K.STRINGS) == ()
+    assert convert_value(tensor, K.TENSORS) == (tensor.value,)
+
+
+@pytest.mark.parametrize(("value", "kind"), [(1 << 63, K.INT), ([-(1 << 63) - 1], K.INTS), (1e39, K.FLOAT)])
+def test_numbers_that_no_file_can_hold_are_refused(value, kind):
+    with pytest.raises(ValueError, match="too large"):
+        make_attribute("a", value, kind)
+
+
+def test_floats_have_the_bits_that_a_file_keeps():
+    assert make_attribute("a", 0.1).value == 0.10000000149011612
+    assert make_attribute("a", [1, 0.1]).value == (1.0, 0.10000000149011612)
+    assert make_attribute("a", math.inf).value == math.inf
 
 
 def test_single_numbers():
