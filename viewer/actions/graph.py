@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from model.edits import initializers, interface
 from model.edits.initializers import constant_to_initializer
 from model.errors import ModelError
@@ -11,7 +13,10 @@ from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, with_document
 from viewer.actions.targets import graph_in_view, has_value, selected_nodes, selected_values
 from viewer.dialogs.lifetime import show_for
-from viewer.text import display, plural
+from viewer.text import display, number_text, plural
+
+if TYPE_CHECKING:
+    from model.passes.convert.report import Remark
 
 
 def _title(values: list[Value]) -> str:
@@ -140,7 +145,14 @@ def _remove_unused_inputs(context: Context) -> None:
     context.opened.message("info", f"{plural(removed, 'input')} removed." if removed else "Every input is used.")
 
 
+def _to_look_at(warnings: list[Remark]) -> tuple[str, str]:
+    """Title and text of what cannot follow the batch by itself."""
+    found = plural(len(warnings), "place")
+    return f"{found} may still hold the old batch", "\n".join(dict.fromkeys(remark.text for remark in warnings))
+
+
 def _set_batch(context: Context) -> None:
+    from model.passes.convert.dimensions import change_batch
     from viewer.dialogs.ask_text import AskText, TextField
 
     workspace, graph = context.opened, graph_in_view(context)
@@ -150,15 +162,18 @@ def _set_batch(context: Context) -> None:
         if len(dims) != 1:
             raise ModelError("Write one dimension", "A number, a name such as batch, or ? for unknown.")
         with workspace.document.edit(f"Set batch dimension to {display(texts[0], 40)}") as edit:
-            count = interface.set_batch(edit, graph, dims[0])
-        workspace.message("info", f"The batch dimension of {plural(count, 'value')} changed.")
+            report = change_batch(edit, graph, dims[0], workspace.types.type_of)
+        tell = [f"{number_text(count)} × {text}" for text, count in report.summary()]
+        workspace.message("info", f"The batch dimension is {display(texts[0], 40)}", "\n".join(tell))
+        if report.warnings:
+            workspace.message("warning", *_to_look_at(report.warnings), report.warnings[0].place)
 
     dialog = AskText(
         context.window,
         "Set the batch dimension",
         [TextField("First dimension", "batch", "a number, a name, or ? for unknown")],
         set_batch,
-        explanation="Of every input and output, and of values inside that declared the old one.",
+        explanation="Of every input and output, and inside of declared types and the shapes for Reshape.",
         button="Set",
     )
     show_for(workspace, dialog)

@@ -1,7 +1,7 @@
 """Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
 
 from model.passes.convert.blocks import extract_blocks
-from model.passes.convert.dimensions import free_batch, freeze, symbols
+from model.passes.convert.dimensions import change_batch, free_batch, freeze, symbols
 from model.passes.convert.opset import convert_opset
 from model.passes.convert.precision import PRECISIONS, Wish, convert_precision
 from model.passes.convert.report import Remark, Report
@@ -13,6 +13,7 @@ __all__ = [
     "Remark",
     "Report",
     "Wish",
+    "change_batch",
     "convert_opset",
     "convert_precision",
     "extract_blocks",

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from model.document import Transaction
+from model.edits.initializers import add_initializer, constant_tensor
 from model.edits.interface import check_dimension, set_batch, substitute_dimensions
 from model.errors import ModelError
-from model.graph import Graph, Model, Node
+from model.graph import Graph, Model, Node, Value
 from model.passes.convert.report import Report
-from model.steps import SetInitializer
+from model.queries.search import TypeOf, declared_type
+from model.steps import SetInitializer, SetInput
 from model.tensors import ArrayTensor, Tensor
-from model.types import TensorType
+from model.types import Dimension, TensorType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def symbols(model: Model) -> dict[str, int]:
@@ -44,59 +50,83 @@ def freeze(edit: Transaction, sizes: Mapping[str, int]) -> Report:
 
 
 def free_batch(edit: Transaction, name: str = "batch") -> Report:
-    """Let the first dimension of all inputs and outputs be any number, under one name.
+    """Let the first dimension of all inputs and outputs of the main graph be any number, under one name."""
+    return change_batch(edit, edit.model.graph, name)
 
-    Reshapes to a constant shape that begins with the old number ask for the rest instead (-1), which gives the same
-    for that number.
+
+def change_batch(edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type) -> Report:
+    """Give the first dimension of all inputs and outputs of a graph another number or name.
+
+    Reshapes to a constant shape that begins with the old number leave it open, which gives the same for that number.
+    `type_of` gives types as they are before the edit, inferred ones where there are some.
     """
     report = Report()
-    graph = edit.model.graph
-    check_dimension(name, graph)
+    check_dimension(batch, graph)
     old = _batch_of(graph)
-    changed = set_batch(edit, graph, name)
-    report.changed(f"{name} is the first dimension of {changed:,} values", graph)
-    if old is not None:
-        for node in list(graph.nodes):
-            if node.op_type == "Reshape" and node.domain == "" and len(node.inputs) > 1:
-                _loosen(edit, node, old, report)
+    holding = [] if old is None or old == batch else [n for n in graph.nodes if _begins_with(n, old)]
+    fed = {node: _first_dimension(node.inputs[0], type_of) for node in holding}
+    changed = set_batch(edit, graph, batch)
+    told = "any number" if batch is None else batch
+    report.changed(f"{told} is the first dimension of {changed:,} {'value' if changed == 1 else 'values'}", graph)
+    for node in holding:
+        _loosen(edit, node, fed[node] == old, report)
     return report
 
 
 def _batch_of(graph: Graph) -> int | None:
     """The number all inputs begin with, if they agree on one."""
-    found = set()
-    for value in graph.inputs:
-        kind = value.type
-        if value.initializer is None and isinstance(kind, TensorType) and kind.shape is not None and kind.shape.dims:
-            found.add(kind.shape.dims[0])
+    found = {_first_dimension(v, declared_type) for v in graph.inputs if v.initializer is None} - {None}
     only = found.pop() if len(found) == 1 else None
     return only if isinstance(only, int) else None
 
 
-def _loosen(edit: Transaction, node: Node, batch: int, report: Report) -> None:
+def _first_dimension(value: Value | None, type_of: TypeOf) -> Dimension:
+    kind = type_of(value) if value is not None else None
+    if isinstance(kind, TensorType) and kind.shape is not None and kind.shape.dims:
+        return kind.shape.dims[0]
+    return None
+
+
+def _constant_shape(node: Node) -> NDArray[Any] | None:
+    """The shape a Reshape gives, where a constant holds it."""
+    shape = node.inputs[1] if node.op_type == "Reshape" and node.domain == "" and len(node.inputs) > 1 else None
+    if shape is None:
+        return None
+    tensor = shape.initializer if shape.producer is None else constant_tensor(shape.producer)
+    if not isinstance(tensor, Tensor) or tensor.problem or not 0 < tensor.size <= _LONGEST:
+        return None
+    return tensor.numpy().reshape(-1)
+
+
+def _begins_with(node: Node, batch: int) -> bool:
+    sizes = _constant_shape(node)
+    return sizes is not None and int(sizes[0]) == batch
+
+
+def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Report) -> None:
+    """Leave the first size of a constant shape open: the rest (-1), or what the input begins with (0)."""
     import numpy as np
 
-    shape = node.inputs[1]
-    tensor = shape.initializer if shape is not None else None
-    if shape is None or not isinstance(tensor, Tensor) or tensor.problem or tensor.size > _LONGEST or not tensor.size:
-        if shape is not None and tensor is None and shape.producer is not None and shape.producer.op_type == "Constant":
-            report.warn("A Reshape has its shape in a Constant node; look whether it holds the batch", node)
+    sizes, shape, literal = _constant_shape(node), node.inputs[1], node.attributes.get("allowzero")
+    if sizes is None or shape is None or node.graph is None:
         return
-    sizes = tensor.numpy().reshape(-1)
-    if int(sizes[0]) != batch:
-        return
-    if (sizes[1:] == -1).any() or (sizes[1:] == 0).any():
+    zero_is_zero = literal is not None and literal.value != 0
+    if not (sizes[1:] == -1).any() and not (zero_is_zero and (sizes == 0).any()):
+        first = -1
+    elif keeps_first and not zero_is_zero:
+        first = 0
+    else:
         report.warn("A Reshape holds the batch and another open size; look at its shape", node)
         return
-    if len(list(shape.uses)) > 1 or shape.is_input or shape.graph is None:
-        report.warn("A Reshape shares the constant that holds its batch; look at its shape", node)
-        return
-    loosened = np.concatenate([np.array([-1], np.int64), sizes[1:]])
-    edit.do(SetInitializer(shape.graph, shape, ArrayTensor(loosened, name=tensor.name)))
+    loosened = ArrayTensor(np.concatenate([np.array([first], np.int64), sizes[1:]]), name=shape.name)
+    if len(list(shape.uses)) > 1 or shape.is_input or shape.producer is not None or shape.graph is not node.graph:
+        edit.do(SetInput(node, 1, add_initializer(edit, node.graph, loosened, f"{shape.name}_any_batch")))
+    else:
+        edit.do(SetInitializer(node.graph, shape, loosened))
     report.changed("a Reshape takes any batch", node)
 
 
 _LONGEST = 64
 
 
-__all__ = ["free_batch", "freeze", "symbols"]
+__all__ = ["change_batch", "free_batch", "freeze", "symbols"]

@@ -14,7 +14,16 @@ from model.edits.properties import set_metadata, set_text
 from model.errors import ModelError
 from model.io.read import load
 from model.io.save import to_bytes
-from model.passes.convert import Wish, convert_opset, convert_precision, free_batch, freeze, strip, symbols
+from model.passes.convert import (
+    Wish,
+    change_batch,
+    convert_opset,
+    convert_precision,
+    free_batch,
+    freeze,
+    strip,
+    symbols,
+)
 from model.passes.inference import declare_all, infer
 from model.types import ElementType
 from tests.model import builders
@@ -418,6 +427,35 @@ def test_a_batch_becomes_free_and_reshapes_follow():
         free_batch(edit, "batch")
     assert str(builders.value(document, "x").type) == "float[batch,2,3]"
     assert outputs(document.model, {"x": np.zeros((5, 2, 3), np.float32)})["y"].shape == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("(float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,6}>", "y = Reshape(x, s)"),
+        ("(float[1,2,3] x, int64[2] s) => (float[1,6] y) <int64[2] s = {1,6}>", "y = Reshape(x, s)"),
+        ("(float[1,2,3] x) => (float[1,6] y)", "s = Constant<value_ints=[1,6]>() y = Reshape(x, s)"),
+        ("(float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,-1}>", "y = Reshape(x, s)"),
+        ("(float[1,2,3] x) => (float[1,2,3] y) <int64[3] s = {1,0,3}>", "y = Reshape(x, s)"),
+        ("(float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,6}>", "z = Reshape(x, s) u = Reshape(z, s) y = Relu(u)"),
+    ],
+)
+def test_a_batch_is_changed_and_shapes_in_constants_follow(head, body):
+    document = made(21, f"g {head} {{ {body} }}", 10)
+    with document.edit("Set") as edit:
+        report = change_batch(edit, document.model.graph, 5)
+    assert not report.warnings
+    assert str(builders.value(document, "x").type) == "float[5,2,3]"
+    found = outputs(document.model, {"x": np.zeros((5, 2, 3), np.float32)})["y"]
+    assert found.shape == tuple(builders.value(document, "y").type.shape.dims)
+
+
+def test_a_shape_with_a_second_open_size_is_told_where_it_cannot_stay_open():
+    text = "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,-1}> { y = Reshape<allowzero=1>(x, s) }"
+    document = made(21, text, 10)
+    with document.edit("Set") as edit:
+        report = change_batch(edit, document.model.graph, "N")
+    assert [remark.place.op_type for remark in report.warnings] == ["Reshape"]
 
 
 def test_texts_and_types_go():

@@ -313,3 +313,4 @@ def test_the_batch_dimension_everywhere(desk):
     dialog.try_accept()
     assert str(desk.value("x").type) == "float[8,4]"
     assert str(desk.value("y").type) == "float[8,4]"
+    assert "The batch dimension is 8" in desk.messages()[-1]
