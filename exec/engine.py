@@ -429,6 +429,7 @@ class Execution:
             stopped=run.stopped,
             notes=tuple(plan.notes),
             bodies=run.body_values(),
+            inner=run.inner_nodes(),
         )
 
     def keep_values(self) -> None:
@@ -462,8 +463,7 @@ class Execution:
         results = []
         for step in plan.steps:
             index, node = step.index, step.node
-            name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-            result = NodeResult(node.node, step.path, name, node.title, State.UNNEEDED)
+            result = NodeResult(node.node, step.path, node.operator, node.title, State.UNNEEDED)
             position = positions.get(index)
             if position is not None:
                 result.seconds, result.nbytes = run.seconds(position), run.sizes[position]

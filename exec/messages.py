@@ -272,3 +272,4 @@ class ResultMessage:
     position: int
     total: int
     bodies: dict[Path, dict[int, Summary]]
+    inner: list[NodeResult]

@@ -511,6 +511,7 @@ class RemoteStepper:
             state=snapshot.state,
             bodies={path: dict.fromkeys(found, MISSING) for path, found in message.bodies.items()},
             body_summaries=message.bodies,
+            inner=message.inner,
         )
 
     def _let_fetch(self, result: RunResult) -> None:
@@ -604,11 +605,10 @@ def _drop(process: Process, run: int) -> None:
 
 
 def _blamed(node: NodeSnapshot, why: str) -> NodeResult:
-    operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     failure = Failure(
-        node.node, (), node.title, operator, 0, (), f"the run ended in it or shortly after ({why})", "Crash"
+        node.node, (), node.title, node.operator, 0, (), f"the run ended in it or shortly after ({why})", "Crash"
     )
-    return NodeResult(node.node, (), operator, node.title, State.FAILED, failure=failure)
+    return NodeResult(node.node, (), node.operator, node.title, State.FAILED, failure=failure)
 
 
 def _values(snapshot: ModelSnapshot) -> list[int]:

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 from exec.context import RuntimeValue
@@ -63,6 +64,8 @@ class NodeResult:
     nbytes: int = 0
     failure: Failure | None = None
     because: Failure | None = None  # whose failure made it impossible
+    turns: int = 0  # how often it ran; of a node inside a body, where `seconds` is their sum
+    inside: Path = ()  # the nodes whose bodies it is in, outermost first
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class RunResult:
     notes: tuple[str, ...] = ()
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last turn
     body_summaries: Mapping[Path, Mapping[int, Summary]] = field(default_factory=dict)
+    inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies that this run computed, over all turns
 
     @cached_property
     def nodes(self) -> list[NodeResult]:
@@ -239,7 +243,7 @@ class RunResult:
         """What became of a node; for a call of a function, its last node that ran or failed."""
         number = self.number(node)
         found = None
-        for result in self.nodes:
+        for result in chain(self.nodes, self.inner):
             if result.path == path and result.node == number:
                 return result
             if result.path[: len(path) + 1] == (*path, number):
@@ -305,12 +309,11 @@ def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseExc
     reason = str(error) or type(error).__name__
     if isinstance(error, (TypeError, AttributeError, IndexError, KeyError, AssertionError)):
         reason = f"{type(error).__name__}: {error}"
-    domain = step.node.domain
     return Failure(
         step.node.node,
         step.path,
         step.node.title,
-        f"{domain}::{step.node.op_type}" if domain else step.node.op_type,
+        step.node.operator,
         step.operation.opset,
         tuple(f"{plan.name(v)}: {describe(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
         reason,

@@ -17,10 +17,11 @@ import numpy as np
 from exec.compiler import Expansion
 from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import KernelError, LimitError
+from exec.frames import Frame, inner_nodes
 from exec.kernels.registry import KernelFunction
 from exec.operations import Library
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Path, Plan, Step, refusal
-from exec.results import Failure, StepError, failure_of
+from exec.results import Failure, NodeResult, StepError, failure_of
 from exec.statistics import Summary, nbytes, summarise
 from model.errors import ModelError
 from model.progress import SILENT, Cancelled
@@ -86,7 +87,7 @@ class Run:
         self.peak = 0
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
         self.bodies: dict[Path, dict[int, RuntimeValue]] = {}
-        self._frames: dict[int, tuple[Plan, list[RuntimeValue], Path]] = {}
+        self._frames: dict[int, Frame] = {}  # by id of the plan
         self._tick = 0.0
         self._told = 0
         self._telling = threading.Lock()
@@ -362,9 +363,15 @@ class Run:
     def _frame(self, plan: Plan, slots: list[RuntimeValue]) -> list[RuntimeValue]:
         if plan.bodied:
             self._connect(plan, slots)
-        self._frames[id(plan)] = plan, slots, plan.steps[0].path if plan.steps else ()
-        array = np.ndarray
+        frame = self._frames.get(id(plan))
+        if frame is None:
+            frame = self._frames[id(plan)] = Frame(plan)
+        frame.slots = slots
+        clocks = frame.clocks()
+        begun = len(clocks)
+        clock, array, stamp = time.perf_counter, np.ndarray, clocks.append
         step: Step | None = None
+        stamp(clock())
         try:
             for call, get, single, out, _, step in plan.code:
                 result = call(get(slots)) if single else call(*get(slots))
@@ -372,12 +379,15 @@ class Run:
                     slots[out] = result
                 else:
                     spread(step, slots, result)
+                stamp(clock())
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
                 self._check()
         except (Cancelled, StepError):
+            del clocks[begun:]
             raise
         except Exception as error:
+            del clocks[begun:]
             if step is None or (isinstance(error, LimitError) and self._late()):
                 raise
             raise StepError(failure_of(plan, step, slots, error)) from error
@@ -394,11 +404,16 @@ class Run:
             msg = "the run reached its time limit"
             raise LimitError(msg)
 
+    def inner_nodes(self) -> list[NodeResult]:
+        """What the nodes inside bodies took, over all their turns."""
+        return inner_nodes(self.plan, self._frames.copy())
+
     def body_values(self) -> dict[Path, dict[int, RuntimeValue]]:
         """Values inside bodies on their last turn, by path of the function call around and number of the value."""
         found: dict[Path, dict[int, RuntimeValue]] = {}
-        for plan, slots, _ in list(self._frames.values()):  # the run may go on meanwhile
-            for (path, value), slot in plan.slots.items():
+        for frame in list(self._frames.values()):  # the run may go on meanwhile
+            slots = frame.slots
+            for (path, value), slot in frame.plan.slots.items():
                 if value > 0 and slots[slot] is not MISSING:
                     found.setdefault(path, {})[value] = slots[slot]
         return found

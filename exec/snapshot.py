@@ -65,6 +65,11 @@ class NodeSnapshot:
         """What to call it in a message."""
         return self.name or self.op_type
 
+    @property
+    def operator(self) -> str:
+        """Its operator with the domain, unless that is the default one."""
+        return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphSnapshot:

@@ -300,6 +300,7 @@ def _message(result: RunResult, stepper: Stepper) -> ResultMessage:
         stepper.position,
         stepper.total,
         {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()},
+        result.inner,
     )
 
 

@@ -209,6 +209,10 @@ class Results(QObject):
                 call = object_of(number)
                 if call is not None:
                     calls.setdefault(call, []).append(one)
+        for one in record.result.inner:
+            node = object_of(one.node)
+            if node is not None:
+                found.setdefault(node, one)
         for call, parts in calls.items():
             found[call] = _together(call, parts)
         return found

@@ -140,6 +140,14 @@ def _facts(result: RunResult, names: list[str], arguments: argparse.Namespace) -
             {"node": n.title, "operator": n.operator, "state": n.state.value, "seconds": n.seconds, "bytes": n.nbytes}
             for n in result.nodes
         ]
+        titles = _titles(result)
+        facts["inner_nodes"] = [
+            {
+                "node": n.title, "inside": [titles[number] for number in n.inside], "operator": n.operator,
+                "turns": n.turns, "seconds": n.seconds, "bytes": n.nbytes,
+            }
+            for n in result.inner
+        ]  # fmt: skip
     return facts
 
 
@@ -166,5 +174,13 @@ def _print_profile(result: RunResult) -> None:
     for operator, times in sorted(by_operator.items(), key=lambda item: -sum(item[1])):
         print(f"{display(operator, 31):32}{len(times):7}{sum(times) * 1e3:10.2f}{sum(times) / total:8.1%}")
     print(f"\n{'costliest node':42}{'ms':>10}{'MB':>10}")
-    for node in sorted(result.nodes, key=lambda n: -n.seconds)[:20]:
-        print(f"{display(node.title, 41):42}{node.seconds * 1e3:10.3f}{node.nbytes / 1e6:10.2f}")
+    titles = _titles(result)
+    for node in sorted([*result.nodes, *result.inner], key=lambda n: -n.seconds)[:20]:
+        name = " › ".join([*(titles[number] for number in node.inside), node.title])
+        turns = f"  in {node.turns:,} turns" if node.turns else ""
+        print(f"{display(name, 41):42}{node.seconds * 1e3:10.3f}{node.nbytes / 1e6:10.2f}{turns}")
+
+
+def _titles(result: RunResult) -> dict[int, str]:
+    """What to call the nodes by their numbers."""
+    return {n.node: n.title for n in (*result.nodes, *result.inner)}

@@ -18,7 +18,8 @@ from viewer.theme import theme, themes
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
 from viewer.workspace import Workspace
 
-_COUNTED = (State.DONE, State.KEPT, State.CONSTANT)
+#: What is shown, and what it is called.
+_STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}
 
 
 class ProfilePanel(Panel):
@@ -103,9 +104,9 @@ class ProfilePanel(Panel):
         if record is None:
             self.summary.setText("Run the model to see where time and memory go.")
             return
-        known = {n: r for n, r in results.nodes().items() if n.graph is not None and r.state in _COUNTED}
+        known = {n: r for n, r in results.nodes().items() if n.graph is not None and r.state in _STATES}
         ran = {n: r for n, r in known.items() if r.state is not State.CONSTANT}
-        total = sum(r.seconds for n, r in ran.items() if not self._is_inside(n)) or 1.0
+        total = sum(r.seconds for n, r in ran.items() if not r.inside and not self._is_inside(n)) or 1.0
         kept = "" if all(r.state is State.DONE for r in ran.values()) else " (partly of earlier runs)"
         self.summary.setText(
             f"{plural(len(ran), 'node')} · {duration_text(total)}{kept} · {bytes_text(record.result.peak_bytes)} held"
@@ -132,16 +133,21 @@ class ProfilePanel(Panel):
         return Row(
             node,
             (
-                Cell(name_of(node), tip=display(node.name, 500)),
+                Cell(self._place(node, result), tip=display(node.name, 500)),
                 Cell(display(result.operator, 60)),
                 Cell(duration_text(result.seconds), result.seconds) if spent else Cell(""),
                 Cell(f"{result.seconds / total:.1%}", result.seconds) if spent else Cell(""),
                 Cell("" if info is None or info.kind != "tensor" else shape_text(info.shape)),
                 Cell(bytes_text(result.nbytes), result.nbytes),
                 Cell(count_text(macs), macs) if macs else Cell(""),
-                Cell({State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}[result.state], role="muted"),
+                Cell(f"ran {result.turns:,} ×" if result.turns else _STATES[result.state], role="muted"),
             ),
         )
+
+    def _place(self, node: Node, result: NodeResult) -> str:
+        """The name of a node, after those of the nodes whose bodies it is in."""
+        around = [self.workspace.results.node_by_number(number) for number in result.inside]
+        return " › ".join(name_of(n) for n in (*around, node) if n is not None)
 
     def _shape(self, value: Value | None) -> tuple[int, ...] | None:
         if value is None:

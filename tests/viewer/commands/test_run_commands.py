@@ -66,6 +66,24 @@ def test_statistics_and_profile_are_printed(model: str, capsys: pytest.CaptureFi
     assert "Exp" in out
 
 
+LOOP = """<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (float[3] y) {
+  n = Constant <value_int = 4> ()  t = Constant <value = bool {1}> ()
+  [turns] y = Loop (n, t, x) <body: graph = b (int64 i, bool c, float[3] a) => (bool k, float[3] r) {
+    k = Identity (c)  [minus] r = Neg (a) } > }"""
+
+
+def test_the_profile_goes_into_bodies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "loop.onnx")
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    assert main(["run", path, "--profile"]) == 0
+    assert any("turns › minus" in line and "in 4 turns" in line for line in capsys.readouterr().out.splitlines())
+    assert main(["run", path, "--profile", "--json"]) == 0
+    inner = json.loads(capsys.readouterr().out)["inner_nodes"]
+    assert [(n["node"], n["inside"], n["turns"]) for n in inner] == [
+        ("Identity", ["turns"], 4), ("minus", ["turns"], 4),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -1,0 +1,82 @@
+"""Runs of the bodies inside a run: what is around them, the values of their last turn, the time of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from exec.context import RuntimeValue
+from exec.plan import MISSING, Path, Plan, Step
+from exec.results import NodeResult, State
+from exec.statistics import nbytes
+
+#: Times of single turns that are held before they are summed up.
+_MANY = 1 << 14
+
+
+class Frame:
+    """The turns of one body in one run.
+
+    Every turn adds to the list of `clocks` when it began and when each of its nodes was finished; the list may be
+    read by another thread meanwhile.
+    """
+
+    __slots__ = ("_state", "plan", "slots")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.slots: list[RuntimeValue] = []  # of the last turn
+        #: Seconds per node and the number of turns summed up; the clocks of those since. Replaced as a whole.
+        self._state: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int, list[float]]
+        self._state = np.zeros(len(plan.code)), 0, []
+
+    def clocks(self) -> list[float]:
+        """Where the turn that begins puts its times."""
+        clocks = self._state[2]
+        if len(clocks) >= _MANY:
+            seconds, turns = self.spent()
+            clocks = []
+            self._state = seconds, turns, clocks
+        return clocks
+
+    def spent(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int]:
+        """Seconds of each node over all turns that were finished, and how many those were."""
+        seconds, turns, clocks = self._state
+        size = len(seconds) + 1
+        whole = len(clocks) // size
+        if not whole:
+            return seconds, turns
+        times = np.array(clocks[: whole * size]).reshape(whole, size)
+        return seconds + np.diff(times, axis=1).sum(0), turns + whole
+
+
+def inner_nodes(plan: Plan, frames: Mapping[int, Frame]) -> list[NodeResult]:
+    """Nodes in bodies that had a turn, in the order of the file: those of a body come after the node it is of."""
+    found = []
+    pending: list[tuple[Step, Path]] = [(step, ()) for step in reversed(plan.bodied)]
+    while pending:
+        step, around = pending.pop()
+        inside: Path = (*around, step.node.node)
+        deeper: list[tuple[Step, Path]] = []
+        for body in step.bodies:
+            frame = frames.get(id(body.plan))
+            if frame is not None:
+                found += list(_results(frame, inside))
+                deeper += [(inner, inside) for inner in body.plan.bodied]
+        pending += reversed(deeper)
+    return found
+
+
+def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
+    seconds, turns = frame.spent()
+    if not turns:
+        return
+    slots = frame.slots
+    for spent, code in zip(seconds.tolist(), frame.plan.code, strict=True):
+        step = code.step
+        size = sum(nbytes(slots[s]) for s in step.outs if s and slots[s] is not MISSING)
+        yield NodeResult(
+            step.node.node, step.path, step.node.operator, step.node.title, State.DONE, spent, size,
+            turns=turns, inside=inside,
+        )  # fmt: skip

@@ -1,0 +1,47 @@
+"""The profile of a model with a loop: its nodes have rows of their own, and are not counted twice."""
+
+import numpy as np
+import onnx
+import pytest
+
+from exec.inputs import Constant
+from tests.viewer.runs.driving import opened, run
+
+TEXT = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x, int64 n) => (float[2] y)
+{
+    t = Constant <value = bool {1}> ()
+    [turns] y = Loop (n, t, x) <
+        body: graph = b (int64 i, bool c, float[2] a) => (bool k, float[2] r) {
+            k = Identity (c)
+            [halve] r = Mul (a, half)
+        }
+    >
+    [unused] half = Constant <value_floats = [0.5, 0.5]> ()
+}
+"""
+
+
+@pytest.fixture
+def loop(tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(TEXT), path)
+    return path
+
+
+def test_nodes_in_a_loop_have_rows_with_their_place_and_turns(window, qtbot, loop):
+    workspace = opened(window, qtbot, loop)
+    workspace.runs.inputs.set_source("x", Constant([4.0, 8.0]))
+    workspace.runs.inputs.set_source("n", Constant(3))
+    run(qtbot, workspace)
+    np.testing.assert_array_equal(workspace.results.value_of(workspace.model.graph.outputs[0]), [0.5, 1.0])
+    profile = window.docks.open("profile")
+    rows = {row.cells[0].text: row for row in profile.nodes.source.rows}
+    inner = rows["turns › halve"]
+    assert inner.target.name == "halve"
+    assert inner.cells[-1].text == "ran 3 ×"
+    assert 0 < inner.cells[2].number <= rows["turns"].cells[2].number
+    assert rows["turns"].cells[3].text == "100.0%"  # all else is constant
+    profile.nodes.chosen.emit(inner.target)
+    assert workspace.graph is inner.target.graph
