@@ -36,8 +36,8 @@ def type_source(type: Type) -> str:
 def _with_quotes(type: Type) -> Type:
     """The type with quotes around the names of dimensions that would be misread."""
     match type:
-        case TensorType(shape=Shape()) | SparseTensorType(shape=Shape()):
-            return replace(type, shape=Shape(tuple(map(_dimension_source, type.shape.dims))))
+        case TensorType(shape=Shape(dims=dims)) | SparseTensorType(shape=Shape(dims=dims)):
+            return replace(type, shape=Shape(tuple(map(_dimension_source, dims))))
         case SequenceType() | OptionalType() if type.element is not None:
             return replace(type, element=_with_quotes(type.element))
         case MapType() if type.value is not None:

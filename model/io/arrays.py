@@ -9,6 +9,7 @@ import csv
 import io
 import os
 import zipfile
+import zlib
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -90,8 +91,9 @@ def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
             texts[index] = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
         array = texts
     kind = like.element_type if like is not None else None
-    if isinstance(kind, ElementType) and array.dtype.kind == "V" and array.dtype.itemsize == kind.numpy_dtype.itemsize:
-        array = array.view(kind.numpy_dtype)  # numpy writes the types it does not know as bytes without a name
+    if isinstance(kind, ElementType) and kind.bits and array.dtype.kind == "V" and array.dtype.names is None:
+        # numpy writes the types it does not know as bytes without a name
+        array = array.view(kind.numpy_dtype) if array.dtype.itemsize == kind.numpy_dtype.itemsize else array
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
         return ArrayTensor(array)
@@ -142,7 +144,7 @@ def _read_npz(file: Path, member: str) -> NDArray[Any]:
             raise ModelError("The array is too large", f"{info.file_size:,} bytes.", str(file))
         try:
             data = archive.read(info)
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
             raise ModelError(f"{file.name} is damaged", str(error), str(file)) from error
     return _read_npy(data, file)
 
@@ -179,14 +181,17 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
     if file.stat().st_size > _MOST_TEXT:
         raise ModelError("The file is too large", f"At most {_MOST_TEXT:,} bytes are read as text.", str(file))
     kind = like.element_type if like is not None else ElementType.FLOAT
-    if not isinstance(kind, ElementType):
+    if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
         raise ModelError("CSV needs a type", "The tensor's element type is not known.", str(file))
     text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
     first = text.split("\n", 1)[0]
     mark = next((m for m in "\t;," if m in first), ",")
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=mark) if row]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=mark) if row]
+    except csv.Error as error:
+        raise ModelError(f"{file.name} is not a table", f"{str(error).capitalize()}.", str(file)) from error
     if len({len(row) for row in rows}) > 1:
-        raise ModelError(f"{file.name} is no table", "Its rows have different numbers of cells.", str(file))
+        raise ModelError(f"{file.name} is not a table", "Its rows have different numbers of cells.", str(file))
     values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
     for r, row in enumerate(rows):
         for c, cell in enumerate(row):

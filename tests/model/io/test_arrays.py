@@ -50,6 +50,42 @@ def test_every_type_comes_back(tmp_path, kind, suffix):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+def damaged_archive():
+    """An .npz whose compressed bytes are not what they were."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, np.arange(10_000))
+    content = bytearray(stream.getvalue())
+    content[100:200] = bytes(100)
+    return bytes(content)
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("t.npz", damaged_archive(), "is damaged"),
+        ("t.csv", b'"' + b"a" * 200_000 + b'",b\n', "is not a table"),
+        ("t.npy", npy(np.zeros(2, "V8")), "no ONNX element type"),
+        ("t.npy", npy(np.zeros(2, [("a", "i4")])), "no ONNX element type"),
+        ("t.npy", npy(np.zeros(2, "M8[s]")), "no ONNX element type"),
+    ],
+    ids=["damaged", "long cell", "bytes", "records", "dates"],
+)
+@pytest.mark.parametrize("kind", [E.STRING, E.UNDEFINED, E.FLOAT], ids=lambda k: k.text)
+def test_what_cannot_be_read_is_said(tmp_path, name, content, reason, kind):
+    (tmp_path / name).write_bytes(content)
+    like = ArrayTensor(np.zeros(2, np.float32), kind)
+    if name == "t.csv" and kind is E.UNDEFINED:
+        reason = "needs a type"
+    with pytest.raises(ModelError, match=reason):
+        read_tensor(tmp_path / name, like)
+
+
 def test_numpy_reads_what_is_written(tmp_path):
     write_array(tmp_path / "t.npy", sample(E.FLOAT))
     assert np.load(tmp_path / "t.npy").tolist() == [[0.5, 2.0], [1.0, 4.0]]

@@ -14,6 +14,7 @@ from model.attributes import AttributeKind
 from model.errors import ModelError
 from model.graph import Graph, Node
 from model.io import read
+from model.io.save import to_bytes
 from model.progress import Cancelled, Progress
 from model.types import (
     ElementType,
@@ -98,6 +99,23 @@ def test_nodes_and_values_are_linked():
     assert (model.ir_version, dict(model.opset_imports)) == (10, {"": 21})
     assert model.source.problems == ()
     assert_linked(model)
+
+
+def test_what_is_left_out_is_nothing_that_has_no_name():
+    tensors = [helper.make_tensor(name, 1, [], [1.0]) for name in ("", "high", "")]
+    info = [helper.make_tensor_value_info(name, 1, [2]) for name in ("x", "y")]
+    node = helper.make_node("Clip", ["x", "", "high"], ["y"])
+    proto = helper.make_model(helper.make_graph([node], "g", info[:1], info[1:], tensors))
+    model = load(proto.SerializeToString())
+    assert [v and v.name for v in model.graph.nodes[0].inputs] == ["x", None, "high"]
+    assert [v.name for v in model.graph.initializers] == ["", "high", ""]
+    assert "Initializer of graph 'g' has no name" in model.source.problems
+    assert to_bytes(model) == proto.SerializeToString()
+
+
+def test_a_lone_tensor_needs_no_name():
+    model = load(helper.make_tensor("", 1, [1], [1.0]).SerializeToString())
+    assert not model.source.problems
 
 
 def test_all_test_models_open_linked_and_without_problems(onnx_models):
