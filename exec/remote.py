@@ -475,8 +475,6 @@ class RemoteStepper:
         except (Died, ModelError, LookupError):
             return None
         seen = self._result_of(message)
-        if self._seen is not None:
-            seen.slots[:] = self._seen.slots  # the plan is the same, and what was fetched need not be again
         self._seen = seen
         found = replace(seen)
         self._let_fetch(found)
@@ -497,9 +495,10 @@ class RemoteStepper:
     def _result_of(self, message: ResultMessage) -> RunResult:
         snapshot = self._request.snapshot
         layout = replace(message.layout, names=snapshot.names)
+        seen = self._seen  # the plan is the same, and what was fetched need not be again
         return RunResult(
             layout,
-            [MISSING] * (1 + max(layout.slots.values(), default=0)),
+            [MISSING] * (1 + max(layout.slots.values(), default=0)) if seen is None else list(seen.slots),
             lambda: message.nodes,
             self._session.number,
             dict(message.infos),

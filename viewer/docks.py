@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QObject, QSize, Qt, QTimer
+from PySide6.QtCore import QByteArray, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QApplication,
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from viewer.icons import icon
 from viewer.panels import PANELS, Panel, PanelInfo
+from viewer.settings import CLOSED_PANELS
 from viewer.theme import themes
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _SIZES = {"left": QSize(280, 400), "right": QSize(340, 400), "bottom": QSize(600
 class PanelDock(QDockWidget):
     """A dock with one panel per open document, of which it shows the one in front."""
 
+    closed_by_person = Signal(str)  # the panel's id
+
     def __init__(self, info: PanelInfo, window: QWidget) -> None:
         super().__init__(info.title, window)
         self.info = info
@@ -46,6 +49,13 @@ class PanelDock(QDockWidget):
         self.setWidget(self._stack)
         self.setTitleBarWidget(_TitleBar(self))
         self.visibilityChanged.connect(self._show_panel)
+        # In the window's own menu of docks.
+        self.toggleViewAction().triggered.connect(lambda shown: None if shown else self.close_for_good())
+
+    def close_for_good(self) -> None:
+        """The person closes it: it does not come back unasked."""
+        self.hide()
+        self.closed_by_person.emit(self.info.id)
 
     def follow(self, tab: DocumentTab | None) -> None:
         """Show the panel of another document."""
@@ -87,7 +97,7 @@ class _TitleBar(QWidget):
         self._close.setIconSize(QSize(10, 10))
         self._close.setToolTip(f"Close {dock.windowTitle()}")
         self._close.setAccessibleName(f"Close {dock.windowTitle()}")
-        self._close.clicked.connect(dock.close)
+        self._close.clicked.connect(dock.close_for_good)
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 4, 2)
         row.addWidget(title, 1)
@@ -129,6 +139,8 @@ class Docks(QObject):
             else:
                 first_of_area[area] = dock
             dock.hide()
+            dock.closed_by_person.connect(self._remember_closed)
+        self._offered: set[str] = set()
         self._tab_bars = QTimer(self, singleShot=True, interval=0)
         self._tab_bars.timeout.connect(self._reach_tab_bars)
         for dock in self._docks.values():
@@ -181,7 +193,7 @@ class Docks(QObject):
         """Close the panel when it can be seen, else bring it up."""
         dock = self._docks[panel_id]
         if dock.isVisible() and not dock.visibleRegion().isEmpty():
-            dock.hide()
+            dock.close_for_good()
         else:
             self.open(panel_id)
 
@@ -194,6 +206,19 @@ class Docks(QObject):
         if panel is not None:
             panel.activate()
         return panel
+
+    def offer(self, panel_id: str) -> None:
+        """Open a panel without giving it the focus, once per window; never one that the person has closed."""
+        if panel_id in self._offered or not self._are_shown:
+            return
+        self._offered.add(panel_id)
+        if not self.is_open(panel_id) and panel_id not in self._window.settings.get(CLOSED_PANELS):
+            self._docks[panel_id].show()
+            self._docks[panel_id].raise_()
+
+    def _remember_closed(self, panel_id: str) -> None:
+        known = self._window.settings.get(CLOSED_PANELS)
+        self._window.settings.set(CLOSED_PANELS, tuple(dict.fromkeys((*known, panel_id))))
 
     def state(self) -> QByteArray:
         """Where the docks are, for the next start; empty while they were never shown."""

@@ -72,6 +72,8 @@ class EdgeNotes(QObject):
         key = None if record is None else record.key(value)
         if record is None or key is None:
             return None
+        if record.unfinished and record.result.info(key) is None:
+            return self._given.get(value)
         known = self._known.setdefault(record, {})
         if key not in known:
             self._wanted.pop(value, None)
@@ -97,13 +99,23 @@ class EdgeNotes(QObject):
 
     def _on_results(self, values: object) -> None:
         record, self._seen = self._seen, self._results.current
-        if values is not None or self._kind == "none" or (record is self._seen and self._is_live):
+        if record is not self._seen:
+            self._carry_over(record, self._seen)
+        if self._kind == "none" or (record is self._seen and (values is not None or self._is_live)):
             return
-        if self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
+        if isinstance(values, set):  # more of a run that goes on
+            self._tell_differing([value for value in self._given if value in values])
+        elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
             self._forget()
             self._workspace.noted.emit(None)
         else:
             self._tell_differing(list(self._given))
+
+    def _carry_over(self, before: Record | None, now: Record | None) -> None:
+        """What a node has given stays as it is for the rest of the run; the values of a body do not."""
+        if before is not None and now is not None and before.run is not None and before.run == now.run:
+            known, slots = self._known.get(before, {}), now.result.layout.slots
+            self._known[now] = {key: found for key, found in known.items() if found is not None and key in slots}
 
     def _on_setting(self, key: str) -> None:
         if key == EDGE_NOTES.key:

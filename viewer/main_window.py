@@ -178,6 +178,7 @@ class MainWindow(QMainWindow):
             signal.connect(refresh)
         workspace.changes.state_changed.connect(self._show_titles)
         workspace.action_requested.connect(self._trigger)
+        workspace.panel_offered.connect(partial(self._offer, tab))
         workspace.menu_requested.connect(self._open_context_menu)
         tab.view.zoom_changed.connect(partial(self._show_zoom, tab))
         tab.view.opened.connect(self._open_panel_of)
@@ -273,6 +274,10 @@ class MainWindow(QMainWindow):
         else:
             self.actions_binding.run(action_id)
 
+    def _offer(self, tab: DocumentTab, panel_id: str) -> None:
+        if tab is self.tab:
+            self.docks.offer(panel_id)
+
     def _open_panel_of(self, item: object) -> None:
         """A double-click on something without an inside: its values, or its fields."""
         has_values = isinstance(item, Value) and self.docks.has("tensor")
@@ -359,9 +364,9 @@ class MainWindow(QMainWindow):
         self.files.open(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Close when nothing can be lost; otherwise ask first."""
+        """Close when nothing can be lost; otherwise finish what is being saved, and ask first."""
         take_typed(self)
-        if not self._closing and any(tab.modified for tab in self.tabs()):
+        if not self._closing and (self.files.saving or any(tab.modified for tab in self.tabs())):
             event.ignore()
             self.files.close_all(self._close_now)
             return

@@ -4,7 +4,7 @@
     results.changed             which values to look at again
 
 A result belongs to a state of the document. An edit makes what depends on it stale; going back to a state that was
-run (undo) shows its values again without a run.
+run (undo) shows its values again without a run. What a run that goes on has computed is shown too, until its end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _MOST_BYTES = 2 << 30
 
 @dataclass(eq=False)
 class Record:
-    """One run: what it gave, for which revision and state of the document, and for which inputs."""
+    """One run: what it gave, for which revision and state of the document, and for which inputs.
+
+    Of a run that goes on there may be several, one after the other, each with more values.
+    """
 
     result: RunResult
     state: int
@@ -43,6 +46,10 @@ class Record:
     inputs: object = None  # equal for runs with the same inputs
     feeds: dict[str, Any] = field(default_factory=dict)
     whole: bool = True  # nothing but the inputs decided what was computed
+    unfinished: bool = False  # the run goes on: not every value is there
+    run: object = None  # equal for what one run gave at several times
+    fetching: set[ValueKey] = field(default_factory=set)
+    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
     _paths: dict[int, list[Path]] | None = None
 
     def paths(self, number: int) -> list[Path]:
@@ -71,7 +78,8 @@ class Record:
 class Results(QObject):
     """The results of one document. GUI thread only; nothing here waits.
 
-    `current` is the record that is shown, `previous` the one before it, to see differences.
+    `current` is the record that is shown, `previous` the one before it, to see differences; `is_running` says that
+    more is on its way.
     """
 
     changed = Signal(object)  # set[Value]: look at these again; None: at all
@@ -92,8 +100,9 @@ class Results(QObject):
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
         self._stale: set[Thing] = set()
         self._inputs: object = None
-        self._fetching: set[tuple[int, ValueKey]] = set()
-        self._problems: dict[tuple[int, ValueKey], str] = {}
+        self._resting: tuple[Record | None, Record | None] = (None, None)  # previous and current before a run
+        self._was_begun = False
+        self.is_running = False
         self._nodes: dict[Node, NodeResult] | None = None
         #: The object that a result calls by a number; set by whoever runs.
         self.node_by_number: Callable[[int], Node | None] = lambda _number: None
@@ -149,21 +158,20 @@ class Results(QObject):
         key = None if record is None else record.key(value)
         if record is None or key is None or record.result.find(key) is not MISSING or record.result.info(key) is None:
             return False
-        token = (id(record), key)
-        if token in self._problems:
+        if key in record.problems:
             return False
-        if token not in self._fetching:
-            self._fetching.add(token)
+        if key not in record.fetching:
+            record.fetching.add(key)
             self._workspace.jobs.start(
                 "Bring a value",
                 partial(_bring, record.result, key),
-                failed=lambda error: self._problems.__setitem__(token, _reason(error)),
-                finished=lambda: self._fetched(record, token, value),
+                failed=lambda error: record.problems.__setitem__(key, _reason(error)),
+                finished=lambda: self._fetched(record, key, value),
             )
         return True
 
-    def _fetched(self, record: Record, token: tuple[int, ValueKey], value: Value) -> None:
-        self._fetching.discard(token)
+    def _fetched(self, record: Record, key: ValueKey, value: Value) -> None:
+        record.fetching.discard(key)
         if record in (self.current, self.previous):
             self.changed.emit({value})
 
@@ -171,13 +179,17 @@ class Results(QObject):
         """Whether a value is on its way."""
         record = self.previous if before else self.current
         key = None if record is None else record.key(value)
-        return record is not None and key is not None and (id(record), key) in self._fetching
+        return record is not None and key is not None and key in record.fetching
 
     def problem_of(self, value: Value) -> str:
         """Why a value cannot be shown although it was computed; empty when nothing is known against it."""
         record = self.current
         key = None if record is None else record.key(value)
-        return "" if record is None or key is None else self._problems.get((id(record), key), "")
+        return "" if record is None or key is None else record.problems.get(key, "")
+
+    def is_awaited(self, value: Value) -> bool:
+        """Whether the run that goes on has not come to a value yet."""
+        return self.is_running and not self.has(value)
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
@@ -239,7 +251,7 @@ class Results(QObject):
         return self.current is not None and not self._stale
 
     def _on_change(self, change: Change) -> None:
-        if not self._records:
+        if not self._was_begun:
             return
         found = sources(change)
         self._log.append((change.revision, found))
@@ -259,16 +271,44 @@ class Results(QObject):
 
     def begin(self) -> None:
         """A run starts; called by whoever runs."""
+        self.is_running = self._was_begun = True
         self.run_started.emit()
+
+    def see(self, record: Record, values: Iterable[Value]) -> None:
+        """Show what a run that goes on has computed; `values`: what was not there before. Called by whoever runs."""
+        if self._may_show(record):
+            self._put(record)
+            self.changed.emit(set(values))
 
     def take(self, record: Record | None) -> None:
         """A run has ended; None when it gave nothing. Called by whoever runs."""
+        self.is_running = False
         if record is not None:
+            self._was_begun = True
             self._inputs = record.inputs
             self._records.append(record)
             self._forget_old()
-            self._show(record)
+            if self._may_show(record):
+                self._show(record)
+        elif self.current is not None and self.current.unfinished:
+            before = self._resting[1]
+            if before is None:
+                self.current = self._nodes = None
+                self._stale = set()
+                self.changed.emit(None)
+            else:
+                self._show(before)
         self.run_finished.emit()
+
+    @property
+    def _shows_document(self) -> bool:
+        """Whether what is shown was computed for the very state the document is in."""
+        return self.current is not None and self.current.state == self._document.current.id
+
+    def _may_show(self, record: Record) -> bool:
+        """Not when the document went back, while the run went on, to a state whose values are shown."""
+        is_at_rest = self.current is not None and not self.current.unfinished
+        return record.state == self._document.current.id or not (is_at_rest and self._shows_document)
 
     def recall(self, inputs: object) -> bool:
         """Show what an earlier run gave for the document as it is and these inputs; False when there was none."""
@@ -279,7 +319,15 @@ class Results(QObject):
         return record is not None
 
     def _show(self, record: Record) -> None:
+        self._put(record)
+        self.changed.emit(None)
+
+    def _put(self, record: Record) -> None:
+        if self.current is not None and self.current.unfinished:
+            self.previous, self.current = self._resting
         if record is not self.current:
+            if record.unfinished:
+                self._resting = self.previous, self.current
             self.previous, self.current = self.current, record
         self._nodes = None
         if record.state == self._document.current.id:
@@ -287,7 +335,6 @@ class Results(QObject):
         else:
             seeds = [thing for revision, found in self._log if revision > record.revision for thing in found]
             self._stale = outdated(seeds)
-        self.changed.emit(None)
 
     def _forget_old(self) -> None:
         kept: list[Record] = []
@@ -307,6 +354,7 @@ class Results(QObject):
         self._log.clear()
         self._stale = set()
         self.current = self.previous = self._nodes = None
+        self._resting = None, None
         self.changed.emit(None)
 
     # -- elements --------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class RunMarks(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._waiting: set[Node] | None = None
+        self._affected: frozenset[object] | None = None  # what was stale when the run began; None: there was no run
         self._begun = self._shown = 0.0
         self._compared: tuple[Record, Record] | None = None
         self.differing: frozenset[Value] = frozenset()
@@ -43,6 +44,8 @@ class RunMarks(QObject):
     def _begin(self) -> None:
         self._begun = time.monotonic()
         self._waiting = None
+        results = self._workspace.results
+        self._affected = results.stale if results.current is not None else None
 
     def finished(self, nodes: list[Node]) -> None:
         """Nodes have just been computed: let them light up."""
@@ -50,8 +53,7 @@ class RunMarks(QObject):
         if self._waiting is None:
             if now - self._begun < _PATIENCE:
                 return
-            results = self._workspace.results
-            known = results.stale if results.current is not None else self._workspace.graph.nodes
+            known = self._workspace.graph.nodes if self._affected is None else self._affected
             self._waiting = {thing for thing in known if isinstance(thing, Node)}
         self._waiting.difference_update(nodes)
         if now - self._shown > _PACE:
@@ -85,7 +87,7 @@ class RunMarks(QObject):
         """Find out in the background which values differ from the run before."""
         results = self._workspace.results
         ours, before = results.current, results.previous
-        if ours is None or before is None:
+        if ours is None or before is None or ours.unfinished:
             return
         if self._compared == (ours, before):
             return

@@ -1,26 +1,27 @@
 """Runs the model of one document in the background: whole, to a node, step by step, to breakpoints, live.
 
-A run happens in a warm worker process (or, by a setting, in a thread of this one); the window never waits. What it
-gave goes to `workspace.results`; how it stands is told here, in the status line and on the graph.
+A run happens in a warm worker process (or, by a setting or where the system refuses one, in a thread of this one);
+the window never waits. What it gives goes to `workspace.results`, also while it goes on; how it stands is told here,
+in the status line and on the graph.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from exec.errors import WorkerUnavailable
 from exec.plan import Path as CallPath
+from exec.plan import ValueKey
 from exec.remote import WorkerSession
-from exec.results import RunResult, State
-from exec.saved import SavedRun, load_run, save_run
+from exec.results import RunResult
 from exec.session import Breakpoint, Request, Session
-from exec.tracing import Bad, non_finite_values
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
@@ -32,9 +33,10 @@ from viewer.overlays import Overlays
 from viewer.results import Record
 from viewer.run_inputs import Recipe, RunInputs
 from viewer.run_marks import RunMarks
+from viewer.run_news import RunNews
 from viewer.settings import RUN_IN_PROCESS
+from viewer.so_far import SoFar
 from viewer.testing import Testing
-from viewer.text import bytes_text, display, duration_text, plural
 
 if TYPE_CHECKING:
     from model.document import Change
@@ -44,9 +46,6 @@ if TYPE_CHECKING:
 _LIVE_DELAY = 120
 #: Milliseconds between two looks at which nodes have finished.
 _NEWS = 80
-
-#: What a run has to tell takes the place of what the one before told.
-_TOPIC = "run"
 
 Mode = Literal["run", "step"]
 
@@ -86,11 +85,19 @@ class _Run:
     feeds: Mapping[str, Any]
     revision: int
     state: int
-    whole: bool
     mode: Mode
+    until: Node | None
+    fresh: bool
     relay: _Relay | None = None
     stepper: Any = None  # a Stepper or RemoteStepper, once planned
     result: RunResult | None = None
+
+    def record(self, result: RunResult, *, unfinished: bool = False) -> Record:
+        """What it has given at some time."""
+        whole = self.until is None and not unfinished and result_is_whole(result)
+        return Record(
+            result, self.state, self.revision, self.recipe.signature, dict(self.feeds), whole, unfinished, self.serial
+        )
 
 
 class RunControl(QObject):
@@ -113,7 +120,9 @@ class RunControl(QObject):
         self._job: Job[Any] | None = None
         self._run: _Run | None = None  # going on, or waiting at a breakpoint
         self._feeds: tuple[object, dict[str, Any]] | None = None
-        self._told = ""  # the failure that was told last
+        self._tell = RunNews(workspace)
+        self._so_far = SoFar(workspace.jobs, self)
+        self._can_start_worker = True
         self._news: list[int] = []
         self._news_lock = threading.Lock()
         self._news_timer = QTimer(self, interval=_NEWS)
@@ -148,7 +157,7 @@ class RunControl(QObject):
         """What runs the model; started on first use."""
         if self._session is None:
             document = self._workspace.document
-            own = self._workspace.settings.get(RUN_IN_PROCESS)
+            own = self._workspace.settings.get(RUN_IN_PROCESS) and self._can_start_worker
             self._session = WorkerSession(document) if own else Session(document)
         return self._session
 
@@ -156,7 +165,7 @@ class RunControl(QObject):
         """Start the worker process now, so that the first run need not wait for it."""
         session = self.session
         if isinstance(session, WorkerSession):
-            threading.Thread(target=session.start, name="warm up", daemon=True).start()
+            threading.Thread(target=_start, args=(session,), name="warm up", daemon=True).start()
 
     @property
     def is_running(self) -> bool:
@@ -193,11 +202,8 @@ class RunControl(QObject):
 
     def run_to(self, node: Node) -> None:
         """Compute what a node needs, and the node."""
-        place = self._call_of(node)
-        if place is None:
-            detail = "its function is not called in the main graph, or it belongs to a training graph"
-            raise ModelError("This node is not part of a run", detail, node)
-        self._start("run", until=place[1], path=place[0])
+        self._place_of(node)
+        self._start("run", until=node)
 
     def step(self) -> None:
         """Compute the next node of a run that waits, or start one that waits before its first node."""
@@ -222,7 +228,7 @@ class RunControl(QObject):
             self._workspace.set_run_state("Stopped")
             self.state_changed.emit()
 
-    def _start(self, mode: Mode, *, until: Node | None = None, path: CallPath = (), fresh: bool = False) -> None:
+    def _start(self, mode: Mode, *, until: Node | None = None, fresh: bool = False) -> None:
         self._serial += 1
         serial = self._serial
         recipe = self.inputs.recipe()
@@ -230,7 +236,7 @@ class RunControl(QObject):
         def go(feeds: dict[str, Any]) -> None:
             self._feeds = recipe.signature, feeds
             if serial == self._serial:
-                self._perform(mode, recipe, feeds, until=until, path=path, fresh=fresh)
+                self._perform(mode, recipe, feeds, until=until, fresh=fresh)
 
         if self._feeds is not None and self._feeds[0] == recipe.signature:
             go(self._feeds[1])
@@ -245,35 +251,35 @@ class RunControl(QObject):
             )
             self.state_changed.emit()
 
-    def _perform(
-        self, mode: Mode, recipe: Recipe, feeds: dict[str, Any], *, until: Node | None, path: CallPath, fresh: bool
-    ) -> None:
-        document, inputs = self._workspace.document, self.inputs
-        self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
+    def _perform(self, mode: Mode, recipe: Recipe, feeds: dict[str, Any], *, until: Node | None, fresh: bool) -> None:
+        document = self._workspace.document
+        given = {**feeds, **self.inputs.given}
         try:
-            request = self.session.request(
-                {**feeds, **inputs.given},
-                seed=inputs.seed,
-                memory_limit=inputs.memory_limit or None,
-                time_limit=inputs.time_limit or None,
-                until=until,
-                path=path,
-                breakpoints=() if until is not None else self.breakpoints,
-                fresh=fresh,
-            )
+            request = self._request(given, until, fresh=fresh)
         except ModelError as error:
             self._refused(error, self._serial)
             return
-        if until is not None and not path:
-            request = self._with_upstream(request, until)
-        run = _Run(
-            self._serial, request, recipe, {**feeds, **inputs.given}, document.revision, document.current.id,
-            until is None, mode,
-        )  # fmt: skip
+        run = _Run(self._serial, request, recipe, given, document.revision, document.current.id, mode, until, fresh)
         self._run = run
         self._workspace.results.begin()
         self._workspace.set_run_state("Running…")
         self._launch(run, lambda progress: self._plan_and_go(run, progress))
+
+    def _request(self, given: dict[str, Any], until: Node | None, *, fresh: bool) -> Request:
+        inputs = self.inputs
+        path, last = ((), None) if until is None else self._place_of(until)
+        self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
+        request = self.session.request(
+            given,
+            seed=inputs.seed,
+            memory_limit=inputs.memory_limit or None,
+            time_limit=inputs.time_limit or None,
+            until=last,
+            path=path,
+            breakpoints=() if until is not None else self.breakpoints,
+            fresh=fresh,
+        )
+        return request if last is None or path else self._with_upstream(request, last)
 
     def _with_upstream(self, request: Request, node: Node) -> Request:
         """The request of a run to a node, keeping what it computes on the way."""
@@ -285,10 +291,11 @@ class RunControl(QObject):
 
     def _launch(self, run: _Run, work: Callable[[Progress], None]) -> None:
         self._news_timer.start()
+        self._so_far.start(lambda: self._look(run), lambda result, fresh: self._see(run, result, fresh))
         self._job = self._workspace.jobs.start(
             "Run",
             work,
-            failed=lambda error: self._refused(error, run.serial),
+            failed=lambda error: self._failed(error, run),
             finished=lambda: self._ended(run),
             supersede="run",
         )
@@ -328,15 +335,32 @@ class RunControl(QObject):
     def _refused(self, error: BaseException, serial: int) -> None:
         if serial != self._serial:
             return
+        self._over()
+        self._tell.refused(error, live=self.live)
+        if self._workspace.results.is_running:
+            self._workspace.results.take(None)
+        self.state_changed.emit()
+
+    def _over(self) -> None:
         self._job = self._run = None
         self._news_timer.stop()
-        self._workspace.set_run_state("Not run")
-        if isinstance(error, ModelError):
-            text = f"{error.title}: {error.detail}"
-            if text != self._told or not self.live:
-                self._workspace.report(error, _TOPIC)
-            self._told = text
-        self.state_changed.emit()
+        self._so_far.stop()
+
+    def _failed(self, error: BaseException, run: _Run) -> None:
+        """The job of a run raised. Where there can be no worker process, run here from now on."""
+        if not isinstance(error, WorkerUnavailable) or run.serial != self._serial:
+            self._refused(error, run.serial)
+            return
+        self._over()
+        gone, self._session = self._session, None
+        self._can_start_worker = False
+        if isinstance(gone, WorkerSession):
+            threading.Thread(target=gone.close, name="end the worker").start()
+        self._workspace.results.clear()  # its values were in the process, and its numbers are those of that session
+        self._feeds = None
+        detail = f"{error.title}: {error.detail}. A run that hangs cannot be stopped; the window stays usable."
+        self._workspace.message("warning", "This model is run inside the program", detail, topic="worker")
+        self._start(run.mode, until=run.until, fresh=run.fresh)
 
     def _settled(self, serial: int) -> None:
         """The inputs were made, or that was stopped."""
@@ -345,75 +369,46 @@ class RunControl(QObject):
             self.state_changed.emit()
 
     def _ended(self, run: _Run) -> None:
-        if run.serial != self._serial:
+        if run.serial != self._serial or run is not self._run:
             return  # a newer run is on its way
-        self._job = None
         self._tell_news()
-        self._news_timer.stop()
         result = run.result
-        if result is None:
-            self._run = None
-            self._workspace.results.take(None)
-            self.state_changed.emit()
-            return
-        waiting = run.stepper is not None and not run.stepper.done and result.stopped != "cancelled"
-        if not waiting:
-            self._run = None
-        self._workspace.results.take(
-            Record(
-                result,
-                run.state,
-                run.revision,
-                run.recipe.signature,
-                dict(run.feeds),
-                run.whole and result_is_whole(result),
-            )
+        waiting = (
+            result is not None and run.stepper is not None and not run.stepper.done and result.stopped != "cancelled"
         )
-        self._tell(run, result)
+        self._over()
+        self._run = run if waiting else None
+        self._workspace.results.take(None if result is None else run.record(result))
+        if result is not None:
+            self._tell_end(run, result)
         self.state_changed.emit()
 
-    def _tell(self, run: _Run, result: RunResult) -> None:
-        failures = result.failures
-        workspace = self._workspace
-        if self.is_paused:
-            node = self.paused_at
-            reason = run.stepper.reason or "before the next node"
-            workspace.set_run_state(f"Paused: {display(reason, 60)}")
-            if node is not None:
-                workspace.reveal(node)
-        elif result.stopped:
-            workspace.set_run_state(f"Ended early: {result.stopped}")
-        elif failures:
-            workspace.set_run_state(f"{plural(len(failures), 'node')} failed")
+    def _tell_end(self, run: _Run, result: RunResult) -> None:
+        if not self.is_paused:
+            self._tell.ended(result, live=self.live)
         else:
-            workspace.set_run_state(_summary(result))
-        self._tell_failure(result)
+            self._tell.paused(result, run.stepper.reason, live=self.live)
+            node = self.paused_at
+            if node is not None:
+                self._workspace.reveal(node)
+        self._workspace.offer("tensor")
 
-    def _tell_failure(self, result: RunResult) -> None:
-        failures = result.failures
-        if not failures:
-            if result.stopped not in ("", "cancelled", "time limit") and not result.stopped.startswith("stopped"):
-                self._workspace.message("error", "The run ended early", result.stopped, topic=_TOPIC)
-            elif result.stopped == "time limit":
-                self._workspace.message(
-                    "warning", "The run took longer than its time limit", "Values computed so far are kept",
-                    topic=_TOPIC,
-                )  # fmt: skip
-            elif result.stopped != "cancelled":
-                self._workspace.withdraw(_TOPIC)
-            self._told = ""
-            return
-        first = failures[0]
-        more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
-        text = f"{first}{more}"
-        if text == self._told and self.live:
-            return
-        self._told = text
-        node = self._node(first.path[0] if first.path else first.node)
-        title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
-        self._workspace.message(
-            "error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC
-        )
+    # -- while it goes on ------------------------------------------------------------------------------------
+
+    def _look(self, run: _Run) -> RunResult | None:
+        """What a run has computed up to now. Off the GUI thread."""
+        session, stepper = self._session, run.stepper
+        if isinstance(session, WorkerSession):
+            return session.so_far()
+        # Its fetch would compute, beside the run.
+        result = None if stepper is None else replace(stepper.result(), fetch=None)
+        return result if result is not None and result.nodes else None  # nodes: worked out here, not by the window
+
+    def _see(self, run: _Run, result: RunResult, fresh: Collection[ValueKey]) -> None:
+        if run is self._run and self.is_running:
+            values = (self._value(number) for _, number in fresh)
+            record = run.record(result, unfinished=True)
+            self._workspace.results.see(record, [value for value in values if value is not None])
 
     # -- nodes that finish -----------------------------------------------------------------------------------
 
@@ -463,68 +458,6 @@ class RunControl(QObject):
         if self.live:
             self._start("run")
 
-    # -- finding ---------------------------------------------------------------------------------------------
-
-    def find_non_finite(self, found: Callable[[Value, tuple[int, ...]], object]) -> None:
-        """Find the first value of the last run that is not finite; a message when all are."""
-        workspace = self._workspace
-        record = workspace.results.current
-        if record is None:
-            return
-        result = record.result
-
-        def work(_progress: Progress) -> list[Bad]:
-            try:
-                return result.apply(non_finite_values, 1)
-            except LookupError as error:
-                raise ModelError("The values are gone", f"{error}. Run the model again.") from error
-
-        def done(bad: list[Bad]) -> None:
-            value = self._value(bad[0].key[1]) if bad else None
-            if value is None:
-                workspace.message("info", "Every value is finite", "No NaN and no infinity in the last run.")
-                return
-            found(value, bad[0].index)
-
-        workspace.jobs.start("Find NaN and infinity", work, done=done, supersede="non-finite")
-
-    # -- saved runs ------------------------------------------------------------------------------------------
-
-    def save_run(self, path: Path) -> None:
-        """Write inputs, seed and values of the last run to an .npz file."""
-        workspace = self._workspace
-        record = workspace.results.current
-        if record is None:
-            raise ModelError("There is no run to save", "run the model first")
-        result, inputs = record.result, list(record.feeds)
-        names = {key[1]: result.layout.name(key[1]) for key in result.layout.slots if not key[0]}
-
-        def work(_progress: Progress) -> int:
-            try:
-                return result.apply(save_run, str(path), inputs, names)
-            except (LookupError, OSError) as error:
-                raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
-
-        def done(count: int) -> None:
-            workspace.message("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
-
-        workspace.jobs.start("Save the run", work, done=done)
-
-    def load_run(self, path: Path) -> None:
-        """Take inputs and seed from a saved run, and run."""
-
-        def done(saved: SavedRun) -> None:
-            names = {v.name for v in self.inputs.inputs()}
-            feeds = {name: value for name, value in saved.inputs.items() if name in names}
-            if not feeds:
-                detail = f"{path.name} names {', '.join(list(saved.inputs)[:5]) or 'no inputs'}"
-                self._workspace.message("error", "The file has no inputs of this model", detail)
-                return
-            self.inputs.set_given(feeds, saved.seed)
-            self.run()
-
-        self._workspace.jobs.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
-
     # -- breakpoints -----------------------------------------------------------------------------------------
 
     def set_breakpoints(self, breakpoints: Sequence[Breakpoint]) -> None:
@@ -543,6 +476,14 @@ class RunControl(QObject):
         others = [b for b in self.breakpoints if thing not in (b.node, b.value)]
         made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
         self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
+
+    def _place_of(self, node: Node) -> tuple[CallPath, Node]:
+        """Where a run computes a node; ModelError when none does."""
+        place = self._call_of(node)
+        if place is None:
+            detail = "its function is not called in the main graph, or it belongs to a training graph"
+            raise ModelError("This node is not part of a run", detail, node)
+        return place
 
     def _call_of(self, node: Node) -> tuple[CallPath, Node] | None:
         """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in."""
@@ -565,20 +506,17 @@ class RunControl(QObject):
         self._serial += 1
         self._live_timer.stop()
         self._news_timer.stop()
+        self._so_far.stop()
         session, self._session = self._session, None
         self._run = None
         if isinstance(session, WorkerSession):
             threading.Thread(target=session.close, name="end the worker").start()
 
 
-def _summary(result: RunResult) -> str:
-    done = sum(n.state is State.DONE for n in result.nodes)
-    kept = sum(n.state is State.KEPT for n in result.nodes)
-    time = duration_text(result.seconds)
-    if not done:
-        return f"Nothing changed: {plural(kept, 'node')} kept"
-    text = f"Ran {plural(done, 'node')} in {time}"
-    return f"{text}, kept {kept:,}" if kept else f"{text} · {bytes_text(result.peak_bytes)}"
+def _start(session: WorkerSession) -> None:
+    """Off the GUI thread. Whether there is a worker shows when something is run."""
+    with contextlib.suppress(WorkerUnavailable):
+        session.start()
 
 
 def result_is_whole(result: RunResult) -> bool:

@@ -54,6 +54,8 @@ RUN_IN_PROCESS = Option(
 )
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
+#: Panels that the person closed: they are not opened unasked again.
+CLOSED_PANELS: Option[tuple[str, ...]] = Option("window/closed-panels", ())
 OPERATOR_SETS: Option[tuple[str, ...]] = Option("files/operator-sets", ())
 
 #: What the preferences show, in order.

@@ -106,6 +106,8 @@ def _has_results(context: Context) -> bool:
 
 
 def _first_non_finite(context: Context) -> None:
+    from viewer.after_run import find_non_finite
+
     workspace, docks = context.opened, context.window.docks
 
     def found(value: Value, index: tuple[int, ...]) -> None:
@@ -113,7 +115,7 @@ def _first_non_finite(context: Context) -> None:
         workspace.results.choose_element(value, index)
         docks.open("element")
 
-    workspace.runs.find_non_finite(found)
+    find_non_finite(workspace, found)
 
 
 def _test(context: Context) -> None:
@@ -123,18 +125,22 @@ def _test(context: Context) -> None:
 
 
 def _save_run(context: Context) -> None:
+    from viewer.after_run import write_run
+
     workspace = context.opened
     suggestion = Path(workspace.title).with_suffix(".npz")
     filters = ("Arrays (*.npz)",)
     path = ask_save(context.window, context.window.settings, "Save run", suggestion, filters)
     if path is not None:
-        workspace.runs.save_run(path)
+        write_run(workspace, path)
 
 
 def _load_run(context: Context) -> None:
+    from viewer.after_run import take_up_run
+
     name, _ = QFileDialog.getOpenFileName(context.window, "Load run", "", "Arrays (*.npz);;All files (*)")
     if name:
-        context.opened.runs.load_run(Path(name))
+        take_up_run(context.opened, Path(name))
 
 
 def _overlay(kind: str, context: Context) -> None:

@@ -108,7 +108,7 @@ def _panel_action(info: PanelInfo) -> Action:
         shortcut=(info.shortcut,) if info.shortcut else (),
         enabled=with_document,
         icon=info.icon,
-        words="panel dock show hide",
+        words=f"panel dock show hide {info.words}",
     )
 
 

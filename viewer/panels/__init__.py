@@ -47,6 +47,7 @@ class PanelInfo:
     icon: str
     shortcut: str = ""
     open_at_first: bool = False
+    words: str = ""  # what people call it, for the command palette
 
     def load(self) -> type[Panel]:
         """The panel's class; imports its module."""
@@ -56,19 +57,67 @@ class PanelInfo:
 
 #: The panels, in the order of their tabs within an area.
 PANELS: tuple[PanelInfo, ...] = (
-    PanelInfo("outline", "OutlinePanel", "Outline", "left", "outline", open_at_first=True),
-    PanelInfo("find", "FindPanel", "Find", "left", "find", "Ctrl+F", open_at_first=True),
-    PanelInfo("inspector", "InspectorPanel", "Inspector", "right", "inspector", "Alt+Return", open_at_first=True),
-    PanelInfo("run", "RunPanel", "Run", "right", "run", "Ctrl+Shift+R"),
-    PanelInfo("tensor", "TensorPanel", "Tensor", "bottom", "tensor", "Ctrl+Shift+T"),
-    PanelInfo("problems", "ProblemsPanel", "Problems", "bottom", "problems"),
-    PanelInfo("differences", "DifferencesPanel", "Differences", "bottom", "compare"),
-    PanelInfo("statistics", "StatisticsPanel", "Statistics", "bottom", "chart"),
-    PanelInfo("history", "HistoryPanel", "History", "bottom", "history"),
-    PanelInfo("node_table", "NodeTablePanel", "Node Table", "bottom", "attributes", "Ctrl+T"),
-    PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw"),
-    PanelInfo("watch", "WatchPanel", "Watch", "bottom", "watch"),
-    PanelInfo("profile", "ProfilePanel", "Profile", "bottom", "profile"),
-    PanelInfo("element", "ElementPanel", "Element", "bottom", "find"),
-    PanelInfo("compare", "ComparePanel", "Compare", "bottom", "compare"),
+    PanelInfo(
+        "outline",
+        "OutlinePanel",
+        "Outline",
+        "left",
+        "outline",
+        open_at_first=True,
+        words="tree structure hierarchy graphs",
+    ),
+    PanelInfo("find", "FindPanel", "Find", "left", "find", "Ctrl+F", open_at_first=True, words="search look for"),
+    PanelInfo(
+        "inspector",
+        "InspectorPanel",
+        "Inspector",
+        "right",
+        "inspector",
+        "Alt+Return",
+        open_at_first=True,
+        words="properties attributes details facts",
+    ),
+    PanelInfo(
+        "run",
+        "RunPanel",
+        "Run",
+        "right",
+        "run",
+        "Ctrl+Shift+R",
+        words="inputs feeds breakpoints seed limits outputs console debug",
+    ),
+    PanelInfo(
+        "tensor",
+        "TensorPanel",
+        "Tensor",
+        "bottom",
+        "tensor",
+        "Ctrl+Shift+T",
+        words="values numbers array weights data image heat map histogram",
+    ),
+    PanelInfo(
+        "problems", "ProblemsPanel", "Problems", "bottom", "problems", words="errors warnings messages check lint"
+    ),
+    PanelInfo(
+        "differences", "DifferencesPanel", "Differences", "bottom", "compare", words="diff compare models changes"
+    ),
+    PanelInfo(
+        "statistics", "StatisticsPanel", "Statistics", "bottom", "chart", words="counts parameters flops summary"
+    ),
+    PanelInfo("history", "HistoryPanel", "History", "bottom", "history", words="undo redo edits"),
+    PanelInfo(
+        "node_table", "NodeTablePanel", "Node Table", "bottom", "attributes", "Ctrl+T", words="list spreadsheet nodes"
+    ),
+    PanelInfo("raw", "RawPanel", "Raw Messages", "bottom", "raw", words="protobuf bytes source file"),
+    PanelInfo("watch", "WatchPanel", "Watch", "bottom", "watch", words="pinned values debug variables"),
+    PanelInfo("profile", "ProfilePanel", "Profile", "bottom", "profile", words="time memory speed performance slow"),
+    PanelInfo("element", "ElementPanel", "Element", "bottom", "find", words="provenance trace origin index debug"),
+    PanelInfo(
+        "compare",
+        "ComparePanel",
+        "Compare",
+        "bottom",
+        "compare",
+        words="reference accuracy error difference onnxruntime",
+    ),
 )

@@ -15,6 +15,7 @@ from model.edits.nodes import rename_node
 from model.types import Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer import comparing
+from viewer.after_run import take_up_run, write_run
 from viewer.results import info_of
 from viewer.run_inputs import as_json, from_json
 from viewer.settings import RUN_IN_PROCESS
@@ -372,7 +373,7 @@ def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
     workspace.runs.inputs.set_seed(5)
     run(qtbot, workspace)
     y = workspace.results.value_of(value(workspace, "y"))
-    workspace.runs.save_run(tmp_path / "run.npz")
+    write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     saved = load_run(tmp_path / "run.npz")
     assert saved.seed == 5
@@ -382,7 +383,7 @@ def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
     run(qtbot, workspace)
     assert not np.array_equal(workspace.results.value_of(value(workspace, "y")), y)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        workspace.runs.load_run(tmp_path / "run.npz")
+        take_up_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
 

@@ -48,7 +48,7 @@ class OutcomeSection(Section):
         self.correct.clicked.connect(self._correct)
         self.add(self.correct)
         self._wrong: list[tuple[Value, Type]] = []
-        workspace.results.changed.connect(self._refresh)
+        workspace.results.changed.connect(self._on_results)
         workspace.runs.testing.changed.connect(self._refresh)
         themes().themeChanged.connect(self._refresh)
         self._refresh()
@@ -57,6 +57,10 @@ class OutcomeSection(Section):
         target = item.data(0, Qt.ItemDataRole.UserRole)
         if isinstance(target, (Node, Value)):
             self._workspace.reveal(target)
+
+    def _on_results(self, values: object) -> None:
+        if values is None:
+            self._refresh()
 
     def _refresh(self, _values: object = None) -> None:
         results = self._workspace.results

@@ -282,6 +282,7 @@ class TensorPane(QWidget):
         self.storage.setText(subject.storage if subject is not None else "")
         self.storage.setToolTip(self.storage.text())
         remarks = [] if subject is None else [
+            "so far: the run goes on" if subject.so_far else "",
             "out of date: edited since the run" if subject.stale else "",
             subject.mismatch,
         ]  # fmt: skip

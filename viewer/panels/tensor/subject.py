@@ -57,6 +57,7 @@ class Subject:
     problem: str = ""
     waiting: bool = False
     stale: bool = False
+    so_far: bool = False  # of a run that goes on
     mismatch: str = ""
     before: Any = None
 
@@ -162,8 +163,11 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
     if held is None:
         done = results.has(value)
         text = "The value is nothing (an empty optional)." if done else "No value yet: press Run (F6)."
+        if results.is_awaited(value):
+            text = "Not computed yet: the run has not come here. The numbers appear as soon as they are there."
         return Subject(target, "none", problem=text)
     stale = bool(results.is_stale(value))
+    so_far = results.current is not None and results.current.unfinished
     before = results.before(value)
     if isinstance(held, Summary):
         info = held.info
@@ -172,7 +176,7 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
         kind: Kind = "tree" if info.kind in ("sequence", "map") else "none" if info.kind == "none" else "tensor"
         return Subject(
             target, "none" if kind == "tree" else kind, None, info.element_type, info.shape, info.nbytes, "of the run",
-            problem, waiting, stale,
+            problem, waiting, stale, so_far,
         )  # fmt: skip
     if isinstance(before, Summary):
         results.fetch(value, before=True)
@@ -181,8 +185,9 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
     mismatch = mismatch_text(value.type, info.element_type, info.shape) if info.kind in ("tensor", "sparse") else ""
     kind = {"tensor": "tensor", "sparse": "sparse", "none": "none"}.get(info.kind, "tree")  # type: ignore[assignment]
     return Subject(
-        target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, mismatch, before
-    )
+        target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
+        mismatch, before,
+    )  # fmt: skip
 
 
 def mismatch_text(declared: Type | None, kind: ElementType | None, shape: tuple[int, ...]) -> str:

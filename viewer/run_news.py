@@ -1,0 +1,85 @@
+"""What a run tells the person at its end: a word in the status line, and a bar when something went wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from exec.results import RunResult, State
+from model.errors import ModelError
+from viewer.text import bytes_text, display, duration_text, plural
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: What a run has to tell takes the place of what the one before told.
+_TOPIC = "run"
+
+
+class RunNews:
+    """Tells how the runs of one document ended. A failure that follows the same one in Live is told once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._told = ""  # the failure that was told last
+
+    def refused(self, error: BaseException, *, live: bool) -> None:
+        """Nothing was run."""
+        self._workspace.set_run_state("Not run")
+        if isinstance(error, ModelError):
+            text = f"{error.title}: {error.detail}"
+            if text != self._told or not live:
+                self._workspace.report(error, _TOPIC)
+            self._told = text
+
+    def paused(self, result: RunResult, reason: str, *, live: bool) -> None:
+        """A run waits."""
+        self._workspace.set_run_state(f"Paused: {display(reason or 'before the next node', 60)}")
+        self._tell_failure(result, live=live)
+
+    def ended(self, result: RunResult, *, live: bool) -> None:
+        """A run is over."""
+        failures, tell = result.failures, self._workspace.set_run_state
+        if result.stopped:
+            tell(f"Ended early: {result.stopped}")
+        elif failures:
+            tell(f"{plural(len(failures), 'node')} failed")
+        else:
+            tell(_summary(result))
+        self._tell_failure(result, live=live)
+
+    def _tell_failure(self, result: RunResult, *, live: bool) -> None:
+        failures, workspace = result.failures, self._workspace
+        if not failures:
+            self._told = ""
+            self._tell_early_end(result.stopped)
+            return
+        first = failures[0]
+        more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
+        text = f"{first}{more}"
+        if text == self._told and live:
+            return
+        self._told = text
+        node = workspace.results.node_by_number(first.path[0] if first.path else first.node)
+        title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
+        workspace.message("error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC)
+
+    def _tell_early_end(self, stopped: str) -> None:
+        """No node failed: say why there is not every value, or that nothing is wrong any more."""
+        workspace = self._workspace
+        if stopped == "time limit":
+            title, detail = "The run took longer than its time limit", "Values computed so far are kept"
+            workspace.message("warning", title, detail, topic=_TOPIC)
+        elif stopped and stopped != "cancelled" and not stopped.startswith("stopped"):
+            workspace.message("error", "The run ended early", stopped, topic=_TOPIC)
+        elif stopped != "cancelled":
+            workspace.withdraw(_TOPIC)
+
+
+def _summary(result: RunResult) -> str:
+    done = sum(n.state is State.DONE for n in result.nodes)
+    kept = sum(n.state is State.KEPT for n in result.nodes)
+    time = duration_text(result.seconds)
+    if not done:
+        return f"Nothing changed: {plural(kept, 'node')} kept"
+    text = f"Ran {plural(done, 'node')} in {time}"
+    return f"{text}, kept {kept:,}" if kept else f"{text} · {bytes_text(result.peak_bytes)}"

@@ -1,0 +1,83 @@
+"""Looks every now and then at what a run that goes on has computed, so that its values can be seen before its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from PySide6.QtCore import QObject, QTimer
+
+from exec.plan import MISSING, ValueKey
+from exec.results import RunResult
+from viewer.jobs import Jobs
+
+#: Milliseconds a run may take before it is looked at, and between two looks.
+_PATIENCE = 400
+_PACE = 500
+#: Looks may take one part in this many of the time: those at a hundred thousand nodes are not for nothing.
+_SHARE = 10
+
+Look = Callable[[], RunResult | None]  # off the GUI thread
+
+
+class SoFar(QObject):
+    """One look at a time, in the background, from `start` to `stop`. GUI thread only.
+
+    `show` gets what was found, and the keys of values that had not been there at the look before.
+    """
+
+    def __init__(self, jobs: Jobs, parent: QObject) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._look: Look = lambda: None
+        self._show: Callable[[RunResult, Collection[ValueKey]], object] = lambda _result, _fresh: None
+        self._known: frozenset[ValueKey] = frozenset()
+        self._begun = 0.0
+        self._is_looking = False
+        self._timer = QTimer(self, singleShot=True)
+        self._timer.timeout.connect(self._start_look)
+
+    def start(self, look: Look, show: Callable[[RunResult, Collection[ValueKey]], object]) -> None:
+        """A run starts, or goes on: from now on look at this one."""
+        self._look, self._show = look, show
+        self._known = frozenset()
+        self._timer.start(_PATIENCE)
+
+    def stop(self) -> None:
+        """The run has ended or waits; what a look that is under way finds is not shown."""
+        self._look = lambda: None
+        self._timer.stop()
+
+    def _start_look(self) -> None:
+        if self._is_looking:  # at the run before this one
+            self._timer.start(_PACE)
+            return
+        self._is_looking = True
+        self._begun = time.monotonic()
+        look, known = self._look, self._known
+
+        def work(_progress: object) -> tuple[RunResult, frozenset[ValueKey]] | None:
+            result = look()
+            return None if result is None else (result, computed(result))
+
+        def done(found: tuple[RunResult, frozenset[ValueKey]] | None) -> None:
+            if found is not None and look is self._look:
+                self._known = found[1]
+                self._show(found[0], found[1] - known)
+
+        # Without a title: not worth a progress bar.
+        self._jobs.start("", work, done=done, finished=lambda: self._looked(look))
+
+    def _looked(self, look: Look) -> None:
+        self._is_looking = False
+        if look is self._look:
+            took = 1000 * (time.monotonic() - self._begun)
+            self._timer.start(max(_PACE, int(_SHARE * took)))
+
+
+def computed(result: RunResult) -> frozenset[ValueKey]:
+    """What a run has computed, whether or not it was kept."""
+    slots, summaries = result.slots, result.summaries
+    return frozenset(
+        key for key, slot in result.layout.slots.items() if slot in summaries or slots[slot] is not MISSING
+    )
