@@ -7,7 +7,7 @@ from typing import Any
 
 from model.attributes import AttributeKind
 from model.graph import Node, Value
-from model.queries.polynomial import Polynomial, product
+from model.queries.polynomial import Polynomial
 
 Sizes = tuple[Polynomial | None, ...]
 
@@ -31,11 +31,14 @@ def all_of(sizes: Sequence[Polynomial | None] | None) -> Polynomial | None:
     """The product of sizes; None when one is not known, or it is longer than anyone reads."""
     if sizes is None:
         return None
-    known = [s for s in sizes if s is not None]
-    if len(known) < len(sizes):
-        return None
-    result = product(known)
-    return None if result.is_too_long else result
+    result = Polynomial(1)
+    for size in sizes:
+        if size is None:
+            return None
+        result = result * size
+        if result.is_too_long:
+            return None
+    return result
 
 
 def _input(node: Node, index: int, shape_of: ShapeOf) -> Sizes | None:

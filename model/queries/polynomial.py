@@ -37,8 +37,7 @@ class Polynomial:
         if isinstance(other, int):
             other = Polynomial(other)
         terms = dict(self._terms)
-        for symbols, factor in other._terms.items():
-            terms[symbols] = terms.get(symbols, 0) + factor
+        other.add_to(terms)
         return Polynomial(terms)
 
     __radd__ = __add__
@@ -54,6 +53,11 @@ class Polynomial:
         return Polynomial(terms)
 
     __rmul__ = __mul__
+
+    def add_to(self, terms: dict[tuple[str, ...], int]) -> None:
+        """Add it to terms that someone sums up. Costs its own length, not that of the sum."""
+        for symbols, factor in self._terms.items():
+            terms[symbols] = terms.get(symbols, 0) + factor
 
     def bind(self, values: Mapping[str, int]) -> Polynomial:
         """With some symbols replaced by numbers."""
@@ -95,14 +99,6 @@ def _powers(symbols: tuple[str, ...]) -> Iterable[str]:
     for name in dict.fromkeys(symbols):
         count = symbols.count(name)
         yield name if count == 1 else f"{name}^{count}"
-
-
-def product(factors: Iterable[Polynomial | int | str]) -> Polynomial:
-    """All factors multiplied; names stand for symbols."""
-    result = Polynomial(1)
-    for factor in factors:
-        result = result * (Polynomial(factor) if isinstance(factor, str) else factor)
-    return result
 
 
 def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:

@@ -65,12 +65,32 @@ class Total:
     nodes: int = 0
     parameters: int = 0
     parameter_bytes: int = 0
-    macs: Polynomial = field(default_factory=Polynomial)
-    flops: Polynomial = field(default_factory=Polynomial)
-    activations: Polynomial = field(default_factory=Polynomial)
-    activation_bytes: Polynomial = field(default_factory=Polynomial)
     unknown: int = 0
     unsure: int = 0
+    _sums: dict[str, dict[tuple[str, ...], int]] = field(default_factory=dict)
+
+    @property
+    def macs(self) -> Polynomial:
+        """Multiply-adds."""
+        return self._sum("macs")
+
+    @property
+    def flops(self) -> Polynomial:
+        """All arithmetic."""
+        return self._sum("flops")
+
+    @property
+    def activations(self) -> Polynomial:
+        """Elements of the outputs."""
+        return self._sum("activations")
+
+    @property
+    def activation_bytes(self) -> Polynomial:
+        """Their size."""
+        return self._sum("activation_bytes")
+
+    def _sum(self, name: str) -> Polynomial:
+        return Polynomial(self._sums.get(name, {}))
 
     def add(self, found: NodeStatistics) -> None:
         """Add a node, as often as it runs; parameters are there once."""
@@ -82,7 +102,7 @@ class Total:
         for name in ("macs", "flops", "activations", "activation_bytes"):
             amount = getattr(found, name)
             if amount is not None:
-                setattr(self, name, getattr(self, name) + amount * found.calls)
+                (amount * found.calls).add_to(self._sums.setdefault(name, {}))
 
 
 @dataclass(slots=True)

@@ -23,7 +23,8 @@ class Turns:
     is_sure: bool = True
 
     def __mul__(self, other: Turns) -> Turns:
-        return Turns(self.count * other.count, self.is_sure and other.is_sure)
+        count = self.count * other.count
+        return Turns(is_sure=False) if count.is_too_long else Turns(count, self.is_sure and other.is_sure)
 
     def __add__(self, other: Turns) -> Turns:
         return Turns(self.count + other.count, self.is_sure and other.is_sure)
