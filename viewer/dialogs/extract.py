@@ -81,10 +81,13 @@ class ExtractDialog(QDialog):
         layout.addWidget(self.buttons)
         self.way.currentIndexChanged.connect(self.preview)
         workspace.selection.changed.connect(self._delay.start)
-        workspace.changes.changed.connect(lambda _change: self._delay.start())
+        workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the dialog
         workspace.types.changed.connect(self._delay.start)
         self.finished.connect(self._unmark)
         self.preview()
+
+    def _on_change(self, _change: object) -> None:
+        self._delay.start()
 
     def _make_list(self) -> QListWidget:
         made = QListWidget()

@@ -65,3 +65,14 @@ def test_an_edit_behind_the_dialog_is_followed(desk):
     desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
     assert "No node is selected" in dialog.error.text()
     dialog.reject()
+
+
+def test_edits_go_on_when_the_dialog_is_gone(desk):
+    desk.select(desk.node("second"))
+    desk.run("model.extract")
+    dialog = desk.child(ExtractDialog)
+    with desk.qtbot.waitSignal(dialog.destroyed):
+        dialog.ok.click()
+    desk.select(desk.node("second"))
+    desk.run("edit.delete")  # an exception in a slot fails the test
+    assert "second" not in [node.name for node in desk.workspace.graph.nodes]
