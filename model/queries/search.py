@@ -53,7 +53,7 @@ def parse(text: str, type_of: TypeOf | None = None) -> Query:
 
 
 def search(model: Model, query: Query) -> Iterator[Item | None]:
-    """Every match in graph order, nodes before the values they make; None now and then, for a breath."""
+    """Every match in graph order, nodes before their values, constants last; None now and then, for a breath."""
     if not query.tests:
         return
     count = 0
@@ -67,14 +67,11 @@ def search(model: Model, query: Query) -> Iterator[Item | None]:
 
 
 def _items(graph: Graph) -> Iterator[Item]:
-    yield from graph.inputs
-    inputs = set(graph.inputs)
-    for value in graph.initializers:
-        if value not in inputs:
-            yield value
+    yield from (value for value in graph.inputs if value.initializer is None)
     for node in graph.nodes:
         yield node
         yield from (value for value in node.outputs if value is not None)
+    yield from graph.initializers
     for value in graph.values():
         if not value.is_defined:
             yield value

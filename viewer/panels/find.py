@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QPalette
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
@@ -17,7 +17,7 @@ from viewer.icons import dot, icon
 from viewer.panels import Panel
 from viewer.qt_models.outline import graph_title
 from viewer.text import count_text, display, type_text
-from viewer.theme import categories, operator_category
+from viewer.theme import categories, operator_category, theme
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -61,7 +61,7 @@ class Matches(QAbstractListModel):
         if role == Qt.ItemDataRole.DecorationRole:
             if isinstance(item, Node):
                 return dot(categories()[operator_category(item.domain, item.op_type)].color)
-            return icon("tensor" if item.initializer is not None else "direction")
+            return icon("initializers" if item.initializer is not None else "value", theme().muted)
         return None
 
 
@@ -88,6 +88,7 @@ class FindPanel(Panel):
         self.list = QListView(self)
         self.list.setModel(self.matches)
         self.list.setUniformItemSizes(True)
+        self.list.setIconSize(QSize(16, 16))  # that of the dots: rows line up
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setAccessibleName("Matches")

@@ -60,7 +60,7 @@ def found(model, text):
         ("1×2×2×1", ["weights"]),
         ("shape:?,3,224,* is:value", ["image"]),
         ("shape:*,10 is:value", ["scores"]),
-        ("dtype:int64", ["Sizes", "flat"]),
+        ("dtype:int64", ["flat", "Sizes"]),
         ("dtype:float32 is:input", ["image"]),
         ("op:conv -name:1", ["Conv_0"]),
         ("", []),

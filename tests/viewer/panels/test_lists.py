@@ -1,13 +1,15 @@
 """Outline, find, problems and history: through their widgets."""
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 
 from model.attributes import make_attribute
 from model.document import Document
 from model.edits import nodes
-from model.graph import Graph, Model, Node
-from model.steps import InsertNode, SetAttribute, SetField
+from model.graph import Graph, Model, Node, Value
+from model.steps import InsertNode, SetAttribute, SetField, SetInitializer
+from model.tensors import ArrayTensor
 from viewer.panels import PANELS
 from viewer.panels.find import FindPanel
 from viewer.panels.history import HistoryPanel
@@ -177,6 +179,19 @@ def test_typing_finds_and_marks(qtbot, workspace, heard):
     assert calls[-1] == ("matches", ["Abs_0", "Abs_0"])
     panel.box.clear()
     qtbot.waitUntil(lambda: calls[-1] == ("matches", []))
+
+
+def test_nodes_come_before_constants_that_are_named_like_them(qtbot):
+    graph = Graph("g")
+    SetInitializer(graph, Value("conv1_weight"), ArrayTensor(np.zeros(2, np.float32))).apply()
+    InsertNode(graph, Node("Conv", name="first")).apply()
+    workspace = Workspace(Document(Model(graph)), title="named")
+    panel = shown(qtbot, FindPanel(workspace))
+    qtbot.keyClicks(panel.box, "conv")
+    qtbot.waitUntil(lambda: found(panel) == ["first", "conv1_weight"])
+    icons = [panel.matches.index(row).data(Qt.ItemDataRole.DecorationRole) for row in range(2)]
+    assert {one.actualSize(panel.list.iconSize()).width() for one in icons} == {16}, "rows line up"
+    workspace.close()
 
 
 def test_arrows_walk_the_results_and_reveal_them(qtbot, workspace):
