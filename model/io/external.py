@@ -14,6 +14,8 @@ import stat
 import struct
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +26,7 @@ from model.io.source import FileSource
 KEYS: Final = frozenset({"location", "offset", "length", "checksum"})
 
 _LONGEST_NAME = 4096
+_MANY_FILES = (1 << 16, 10_240)  # the latter is all that macOS gives
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _RESERVED = frozenset(
@@ -143,7 +146,28 @@ def open_external(
         return _open_below(real_base, inner)
 
 
+@cache
+def _allow_many_files() -> None:
+    """Raise the limit of open files as far as this user may: each data file of a model stays open.
+
+    Models of a thousand files, one for each tensor, are common, and some systems allow 256 unless asked.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows: the limit is of another kind, and higher
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for most in _MANY_FILES:
+        wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return
+
+
 def _open_below(base: str, location: str) -> FileSource:
+    _allow_many_files()
     try:
         descriptor = _open_beneath(base, location)
     except (OSError, ValueError) as error:

@@ -184,9 +184,8 @@ class _Restorer:
     def _fill(self, level: _Level, start: int, end: int, first: int) -> None:
         """Put the payloads of one field, whose content is start to end, in their places."""
         parts: Pieces = []
-        for mark in self._marks[first:]:
-            if mark.position >= end:
-                break
+        for index in range(first, bisect_left(self._positions, end)):
+            mark = self._marks[index]
             if mark.position > start:
                 parts.append(self._data[start : mark.position])
             parts.append(mark.payload)

@@ -293,7 +293,13 @@ class _Scanner:
     def _skip_group(self, position: int, number: int) -> int:
         """The position after a group, which no ONNX message has: an unknown field."""
         open_groups = [number]
+        left = _BETWEEN_CHECKS
         while open_groups:
+            left -= 1
+            if not left:
+                left = _BETWEEN_CHECKS
+                self._count_fields()
+                self._progress.report(position, self._size, "Reading the structure")
             near = self._source.read(position, min(_MARGIN, self._size - position))
             number, kind, after = read_tag(near, 0)
             length = 0

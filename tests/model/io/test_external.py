@@ -195,6 +195,24 @@ def test_an_empty_folder_name_means_the_working_folder(folder):
     assert found.stdout.split() == ["7", "refused", "refused"]
 
 
+def test_a_model_may_have_more_data_files_than_a_process_usually_opens(tmp_path):
+    resource = pytest.importorskip("resource")
+    program = (
+        "import resource, sys\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))\n"
+        "from model.io.external import open_external\n"
+        "files = [open_external(sys.argv[1], str(number)) for number in range(100)]\n"
+        "print(sum(file.size for file in files))\n"
+    )
+    if 0 <= resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 200:
+        pytest.skip("no more files are allowed here")
+    for number in range(100):
+        (tmp_path / str(number)).write_bytes(b"x")
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.split() == [b"100"]
+
+
 @pytest.mark.parametrize("number", ["1_6", "٣", " 1", "1 ", "+1", "-1", "0x10", "1e3", "", "1.0", "9" * 20, "１"])
 @pytest.mark.parametrize("key", ["offset", "length"])
 def test_numbers_that_are_no_plain_decimals(key, number):

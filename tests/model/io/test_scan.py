@@ -165,8 +165,15 @@ def test_a_list_of_millions_does_not_keep_the_scanner():
     assert len(ModelProto.FromString(skeleton.data).graph.node[0].attribute[0].ints) == 200_000
 
 
-def test_a_scan_can_be_cancelled():
-    data = field(7, field(1, field(4, b"Relu")) * 100_000)
+@pytest.mark.parametrize(
+    "data",
+    [
+        field(7, field(1, field(4, b"Relu")) * 100_000),
+        encode_tag(90, 3) + (encode_tag(1, 0) + b"\x07") * 100_000 + encode_tag(90, 4),
+    ],
+    ids=["nodes", "an unknown group"],
+)
+def test_a_scan_can_be_cancelled(data):
     progress = Progress()
     progress.cancel()
     with pytest.raises(Cancelled):
