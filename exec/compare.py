@@ -14,7 +14,7 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.context import RuntimeValue
-from exec.plan import MISSING, Path, ValueKey
+from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
 from exec.statistics import describe
 
@@ -244,90 +244,3 @@ def _plain(name: str) -> str:
 def first_divergence(rows: Sequence[Row], *, rtol: float = 1e-3, atol: float = 1e-5) -> Row | None:
     """The first row, in run order, that is not within the tolerances."""
     return next((row for row in rows if not row.difference.within(rtol, atol)), None)
-
-
-# --- not finite ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """An input of the node and the element of it that led to the first non-finite output, with its value."""
-
-    key: ValueKey
-    name: str
-    index: tuple[int, ...]
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class NonFinite:
-    """The first value that is not finite everywhere. `node` is its number, 0 for an input or constant of the graph."""
-
-    key: ValueKey
-    name: str
-    node: int
-    path: Path
-    index: tuple[int, ...]
-    value: float
-    count: int
-    causes: tuple[Cause, ...]
-
-
-def first_non_finite(result: RunResult) -> NonFinite | None:
-    """The first value in run order with NaN or an infinity, and the input elements it came from; None when all is well.
-
-    The elements are exact where inputs are broadcast to the output; for other operators they are the elements that
-    are not finite already, or else the largest of each input.
-    """
-    by_slot = {slot: key for key, slot in reversed(result.layout.slots.items())}
-    producer = {slot: step for step in result.layout.steps for slot in step.outs if slot}
-    for key in value_keys(result):
-        found = _bad(result.find(key))
-        if found is None:
-            continue
-        index, count = found
-        array = result.find(key)
-        step = producer.get(result.layout.slots[key])
-        causes = []
-        for slot in dict.fromkeys(step.reads if step is not None else ()):
-            given = result.slots[slot] if slot else MISSING
-            if slot in by_slot and isinstance(given, np.ndarray) and given.dtype.kind in "fiuV" and given.size:
-                at = _cause(given, index, array.shape)
-                value = float(given[at])
-                causes.append(Cause(by_slot[slot], result.layout.name(by_slot[slot][1]), at, value))
-        return NonFinite(
-            key,
-            result.layout.name(key[1]),
-            step.node if step is not None else 0,
-            step.path if step is not None else (),
-            index,
-            float(array[index]),
-            count,
-            tuple(causes),
-        )
-    return None
-
-
-def _bad(value: RuntimeValue) -> tuple[tuple[int, ...], int] | None:
-    """Index of the first element that is not finite, and how many there are."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fV" or not value.size:
-        return None
-    numbers = value if value.dtype.kind == "f" else value.astype(np.float32)
-    finite = np.isfinite(numbers)
-    if finite.all():
-        return None
-    flat = int(np.argmin(finite))
-    return tuple(int(i) for i in np.unravel_index(flat, value.shape)), int(value.size - np.count_nonzero(finite))
-
-
-def _cause(given: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    found = _bad(given)
-    if len(given.shape) <= len(shape):
-        aligned = shape[len(shape) - given.ndim :]
-        if all(g in (1, s) for g, s in zip(given.shape, aligned, strict=True)):
-            tail = index[len(shape) - given.ndim :]
-            return tuple(0 if g == 1 else i for g, i in zip(given.shape, tail, strict=True))
-    if found is not None:
-        return found[0]
-    numbers = given.astype(np.float32) if given.dtype.kind == "V" else given
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(numbers))), given.shape))

@@ -167,6 +167,9 @@ class Library:
                 continue
             if kernel is not None and attribute.name not in kernel.attributes and not kernel.any_attributes:
                 ignored.append(attribute.name)
+            elif attribute.kind is AttributeKind.GRAPHS:
+                msg = f"attribute {attribute.name!r} is a list of graphs, which no operator takes"
+                raise ValueError(msg)
             elif isinstance(attribute.value, GraphSnapshot):
                 operation.bodies[attribute.name] = attribute.value
             elif attribute.value is not None:

@@ -103,22 +103,6 @@ def test_arrays_are_matched_by_name_then_by_shape() -> None:
     assert [(r.name, r.other) for r in rows] == [("y", "other")]
 
 
-def test_the_first_value_that_is_not_finite_and_where_it_came_from() -> None:
-    model = parse("g (float[3] x) => (float[3] y) { a = Mul(x, x) b = Sqrt(x) y = Add(a, b) }")
-    found = c.first_non_finite(Session(model).run({"x": X}))
-    assert found is not None
-    assert (found.name, found.index, found.count) == ("b", (1,), 1)
-    assert found.node
-    assert [(k.name, k.index, k.value) for k in found.causes] == [("x", (1,), -2.0)]
-    assert c.first_non_finite(Session(model).run({"x": abs(X)})) is None
-
-
-def test_an_input_that_is_not_finite_is_found_itself() -> None:
-    found = c.first_non_finite(Session(parse(CHAIN)).run({"x": np.array([0, np.inf, 0], np.float32)}))
-    assert found is not None
-    assert (found.name, found.node, found.value) == ("x", 0, np.inf)
-
-
 def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")

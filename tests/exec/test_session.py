@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from exec import Session
 from exec.engine import same_value
 from exec.results import State
 from exec.session import Breakpoint
-from model import Document, Model, ModelError, Node
+from model import Document, Model, ModelError, Node, load
 from model.attributes import make_attribute
 from model.graph import Value
 from model.progress import Progress
@@ -268,6 +269,20 @@ def test_an_error_inside_a_body_names_the_node_inside() -> None:
     assert failure.inner is not None
     assert failure.inner.operator == "Add"
     assert "x: float[3]" in str(failure)
+
+
+def test_a_list_of_graphs_is_refused_by_name_where_one_is_expected() -> None:
+    text = """g (float[3] x, bool c) => (float[3] y) {
+      y = If (c) < then_branch = t () => (float[3] a) { a = Neg(x) },
+                   else_branch = e () => (float[3] b) { b = Neg(x) } > }"""
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    branch = proto.graph.node[0].attribute[0]
+    branch.type = onnx.AttributeProto.GRAPHS
+    branch.graphs.append(branch.g)
+    branch.ClearField("g")
+    failure = Session(load(proto.SerializeToString())).run({"x": X, "c": np.array(True)}).failures[0]
+    assert failure.operator == "If"
+    assert "'then_branch' is a list of graphs" in failure.reason
 
 
 def test_a_value_nothing_defines_is_told() -> None:
