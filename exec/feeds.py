@@ -31,10 +31,12 @@ def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
         if not isinstance(content, dict):
             raise _mismatch(name, declared, content)
         return {k: normalise(v, declared.value, name) for k, v in content.items()}
-    if isinstance(content, SparseArray) or content is None:
+    if isinstance(content, SparseArray) or (
+        declared is None and (content is None or isinstance(content, (list, dict)))
+    ):
         return content
-    if declared is None and isinstance(content, (list, dict)):
-        return content
+    if content is None:
+        raise _mismatch(name, declared, content)
     return _array(content, declared, name)
 
 
@@ -46,8 +48,8 @@ def _array(content: Any, declared: Type | None, name: str) -> Array:
     try:
         if expected is ElementType.STRING:
             return strings(np.asarray(content))
-        array = np.asarray(content) if given or expected is None else np.asarray(content, expected.numpy_dtype)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(content) if given or expected is None else as_elements(content, expected)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"The value for {name!r} is no tensor", str(error)) from None
     if array.dtype.kind in "OUST":
         array = strings(array)
@@ -60,6 +62,24 @@ def _array(content: Any, declared: Type | None, name: str) -> Array:
     if expected is not None and found is not expected:
         raise _mismatch(name, declared, array)
     return array
+
+
+def as_elements(content: Any, kind: ElementType) -> Array:
+    """Numbers or texts as an array of an element type; ValueError, TypeError or OverflowError when one is none."""
+    if kind is ElementType.STRING:
+        return strings(np.asarray(content))
+    with np.errstate(all="ignore"):
+        if not kind.is_integer:
+            return np.asarray(content, kind.numpy_dtype)
+        array = np.asarray(content)
+        if array.size:
+            signed = kind.text.startswith("int")
+            low, past = (-(1 << kind.bits - 1) if signed else 0), 1 << kind.bits - signed
+            outside = ~((array >= low) & (array < past) & (np.trunc(array) == array))
+            if outside.any():
+                msg = f"{array[outside].reshape(-1)[0]} is no {kind.text}"
+                raise ValueError(msg)
+        return array.astype(kind.numpy_dtype)
 
 
 def strings(array: Array) -> Array:
@@ -76,5 +96,5 @@ def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
     if isinstance(content, np.ndarray):
         found = f"{content.dtype.name}{list(content.shape)}"
     else:
-        found = type(content).__name__
+        found = "nothing" if content is None else type(content).__name__
     return ModelError(f"The value for {name!r} has another type", f"it is {found}; the model declares {declared}")

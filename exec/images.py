@@ -14,6 +14,9 @@ from model.types import ElementType, TensorType, Type
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 
+#: What a picture is taken for by its content. Pillow knows more, among them PostScript, which it hands to Ghostscript.
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+
 #: A picture larger than this is refused rather than unpacked.
 MAX_PIXELS = 200_000_000
 
@@ -36,18 +39,24 @@ class ImageOptions:
 
 
 def read_image(path: Path, options: ImageOptions, declared: Type | None = None) -> Array:
-    """The picture as [1, C, H, W] or [1, H, W, C] (or without batch, by the declared rank)."""
+    """The picture as [1, C, H, W] or [1, H, W, C] (or without batch, by the declared rank).
+
+    ModelError, OSError or ValueError when it is none.
+    """
     from PIL import Image
 
     dims = declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
     layout = options.layout or _layout(dims)
     size = options.size or _size(dims, layout)
     channels = options.channels or _channels(dims, layout)
-    with Image.open(path) as picture:
-        if picture.width * picture.height > MAX_PIXELS:
-            found = f"{picture.width} × {picture.height} pixels; at most {MAX_PIXELS:,} are read"
-            raise ModelError("The picture is too large", found, str(path))
-        converted = picture.convert("RGB" if channels == "BGR" else channels)
+    try:
+        with Image.open(path, formats=_FORMATS) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                found = f"{picture.width} × {picture.height} pixels; at most {MAX_PIXELS:,} are read"
+                raise ModelError("The picture is too large", found, str(path))
+            converted = picture.convert("RGB" if channels == "BGR" else channels)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning, SyntaxError) as error:
+        raise ModelError(f"{path.name} cannot be read as a picture", str(error), str(path)) from None
     pixels = np.asarray(_resized(converted, size, options.fit))
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     pixels = pixels[..., ::-1] if channels == "BGR" else pixels

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import csv
 import re
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from google.protobuf.message import Message
 
-from exec.arrays import Array, check_size
+from exec.archive import read_array, read_arrays
+from exec.arrays import Array, SparseArray
 from exec.context import RuntimeValue
-from exec.feeds import normalise, strings
+from exec.feeds import as_elements, normalise, strings
 from exec.images import SUFFIXES as IMAGE_SUFFIXES
 from exec.images import ImageOptions, read_image
+from exec.session import default_memory_limit
 from model.attributes import AttributeKind
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
@@ -28,6 +34,11 @@ from model.types import ElementType, MapType, OptionalType, SequenceType, Sparse
 _BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)
 _DEFAULT_DIM = 8
 _DEFAULT_IMAGE = 224
+
+#: What reading a broken file may raise; RuntimeError is zipfile's for one with a password.
+_BROKEN = (OSError, ValueError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error)
+
+_Proto = TypeVar("_Proto", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +161,20 @@ def make_feeds(
 
 def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, seed: int = 0) -> RuntimeValue:
     """A value for one input; `sizes` as in `make_feeds`. Reads a file when the source is one."""
-    declared = value.type
     if isinstance(source, File):
-        return normalise(read_value(source, declared), declared, value.name)
+        return normalise(read_value(source, value.type), value.type, value.name)
+    return _make(value, value.type, source, sizes, seed)
+
+
+def _make(
+    value: Value, declared: Type | None, source: InputSource, sizes: Mapping[str, int], seed: int
+) -> RuntimeValue:
     if isinstance(declared, OptionalType):
-        declared = declared.element
+        return _make(value, declared.element, source, sizes, seed)
     if isinstance(declared, SequenceType):
-        return [_make_tensor(value, declared.element, source, sizes, seed)]
+        return [_make(value, declared.element, source, sizes, seed)]
     if isinstance(declared, MapType):
-        return {} if isinstance(source, Random) else normalise(getattr(source, "value", {}), declared, value.name)
+        return normalise(source.value, declared, value.name) if isinstance(source, Constant) else {}
     return _make_tensor(value, declared, source, sizes, seed)
 
 
@@ -180,24 +196,33 @@ def _make_tensor(
     shape = tuple(
         dim if isinstance(dim, int) and dim >= 0 else sizes[symbol(value, axis)] for axis, dim in enumerate(dims)
     )
-    check_size(shape, kind.numpy_dtype)
+    _check_shape(value, shape)
     match source:
         case Constant():
             return _constant(source.value, shape, kind, value.name)
-        case Range():
-            numbers = source.start + source.step * np.arange(int(np.prod(shape, dtype=object)))
-            return numbers.reshape(shape).astype(kind.numpy_dtype)
+        case Range() if kind is not ElementType.STRING:
+            numbers = source.start + source.step * np.arange(prod(shape))
+            with np.errstate(all="ignore"):
+                return numbers.reshape(shape).astype(kind.numpy_dtype)
         case Random():
             return _random(value, source, shape, kind, seed)
-    msg = f"{value.name!r} cannot be made from {source!r}"
+    msg = f"{value.name!r} ({kind.text}) cannot be made from {source!r}"
     raise ModelError("No such source", msg)
+
+
+def _check_shape(value: Value, shape: tuple[int, ...]) -> None:
+    """Refuse what a file or a size asked for before it is allocated; numbers are drawn as float64."""
+    limit = default_memory_limit()
+    if any(dim < 0 for dim in shape) or prod(shape) * 8 > limit:
+        msg = f"its shape would be {list(shape)}; at most {limit // 8:,} elements are made"
+        raise ModelError(f"No value can be made for {value.name!r}", msg)
 
 
 def _constant(content: Any, shape: tuple[int, ...], kind: ElementType, name: str) -> Array:
     try:
-        array = np.asarray(content, kind.numpy_dtype)
+        array = as_elements(content, kind)
         return np.ascontiguousarray(np.broadcast_to(array, shape)) if array.ndim <= len(shape) else array
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"The constant for {name!r} does not fit", f"{error}; declared {kind.text}{shape}") from None
 
 
@@ -208,19 +233,28 @@ def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementT
         return strings(words[generator.integers(0, len(words), shape)])
     if kind is ElementType.BOOL:
         return generator.random(shape) < 0.5
-    if kind.is_integer:
-        first, last = _integer_range(value, source)
-        return generator.integers(first, last, shape, endpoint=True).astype(kind.numpy_dtype)
-    low, high = (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
-    draw = generator.normal if source.distribution == "normal" else generator.uniform
-    numbers = draw(low, high, shape)
-    if kind.is_complex:
-        numbers = numbers + 1j * draw(low, high, shape)
-    return np.asarray(numbers).astype(kind.numpy_dtype)
+    try:
+        if kind.is_integer:
+            first, last = _integer_range(value, source)
+            as_elements([first, last], kind)
+            wide = np.uint64 if kind is ElementType.UINT64 else np.int64
+            return generator.integers(first, last, shape, wide, endpoint=True).astype(kind.numpy_dtype)
+        low, high = (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
+        draw = generator.normal if source.distribution == "normal" else generator.uniform
+        numbers = draw(low, high, shape)
+        if kind.is_complex:
+            numbers = numbers + 1j * draw(low, high, shape)
+    except (ValueError, OverflowError) as error:
+        raise ModelError(f"No numbers can be drawn for {value.name!r}", str(error)) from None
+    with np.errstate(all="ignore"):
+        return np.asarray(numbers).astype(kind.numpy_dtype)
 
 
 def _integer_range(value: Value, source: Random) -> tuple[int, int]:
-    """Whole numbers that are safe for what the input feeds: rows of the tables it indexes, ones for a mask."""
+    """Whole numbers that are safe for what the input feeds: rows of the tables it indexes, ones for a mask.
+
+    ValueError or OverflowError when the bounds are no numbers.
+    """
     if source.low is not None or source.high is not None:
         low = int(source.low or 0)
         return low, max(low, int(low + 1 if source.high is None else source.high))
@@ -253,7 +287,7 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
             return read_image(path, file.image or ImageOptions(), declared)
         match suffix:
             case ".npy":
-                return _native(np.load(path, allow_pickle=False))
+                return read_npy(path)
             case ".npz":
                 return _one_of(read_npz(path), file.key, path)
             case ".pb":
@@ -262,7 +296,9 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
                 return _read_table(path, "\t" if suffix == ".tsv" else ",", declared)
             case ".txt":
                 return strings(np.array(path.read_text("utf-8").splitlines(), object))
-    except (OSError, ValueError, EOFError) as error:
+    except ModelError:
+        raise
+    except _BROKEN as error:
         raise ModelError(f"{path.name} cannot be read as a value", str(error), str(path)) from None
     raise ModelError(f"{path.name} cannot be read as a value", f"unknown suffix {suffix or 'none'!r}", str(path))
 
@@ -275,12 +311,17 @@ def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeVal
     raise ModelError(f"{path.name} has several arrays", f"one of {', '.join(arrays)} was expected, got {key!r}")
 
 
+def read_npy(path: Path) -> Array:
+    """The array of an .npy file; raises what a broken file may raise."""
+    with path.open("rb") as file:
+        return _native(read_array(file, path.stat().st_size))
+
+
 def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
     """The arrays of an .npz file by name; ModelError when it cannot be read."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: _native(archive[name]) for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
+        return {name: _native(array) for name, array in read_arrays(Path(path), default_memory_limit())}
+    except _BROKEN as error:
         raise ModelError(f"{Path(path).name} cannot be read", str(error), str(path)) from None
 
 
@@ -303,7 +344,7 @@ def _read_table(path: Path, delimiter: str, declared: Type | None) -> Array:
         numbers = np.array(rows, np.float64)
     except ValueError:
         numbers = np.array(rows[1:], np.float64)  # a heading
-    return numbers.astype(kind.numpy_dtype if isinstance(kind, ElementType) else np.float32)
+    return as_elements(numbers, kind if isinstance(kind, ElementType) else ElementType.FLOAT)
 
 
 def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
@@ -312,7 +353,7 @@ def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
 
     try:
         return decode_proto(path.read_bytes(), declared)
-    except (DecodeError, ValueError, TypeError, KeyError) as error:
+    except (DecodeError, TypeError, KeyError, *_BROKEN) as error:
         raise ModelError(f"{path.name} cannot be read as a value", str(error), str(path)) from None
 
 
@@ -323,13 +364,35 @@ def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:
 
     match declared:
         case SequenceType():
-            return _clean(numpy_helper.to_list(onnx.SequenceProto.FromString(content)))
+            return _clean(numpy_helper.to_list(_self_contained(onnx.SequenceProto.FromString(content))))
         case OptionalType():
-            return _clean(numpy_helper.to_optional(onnx.OptionalProto.FromString(content)))
+            return _clean(numpy_helper.to_optional(_self_contained(onnx.OptionalProto.FromString(content))))
         case MapType():
-            return _clean(numpy_helper.to_dict(onnx.MapProto.FromString(content)))
+            return _clean(numpy_helper.to_dict(_self_contained(onnx.MapProto.FromString(content))))
+        case SparseTensorType():
+            sparse = _self_contained(onnx.SparseTensorProto.FromString(content))
+            values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+            return SparseArray(values, indices, tuple(sparse.dims))
         case _:
-            return _clean(numpy_helper.to_array(onnx.TensorProto.FromString(content)))
+            return _clean(numpy_helper.to_array(_self_contained(onnx.TensorProto.FromString(content))))
+
+
+def _self_contained(proto: _Proto) -> _Proto:
+    """The message itself; ValueError when a tensor in it names another file, which is not opened."""
+    import onnx
+
+    pending: list[Message] = [proto]
+    while pending:
+        message = pending.pop()
+        if isinstance(message, onnx.TensorProto):
+            if message.data_location == onnx.TensorProto.EXTERNAL:
+                msg = "its values are said to be in another file; here they must be in this one"
+                raise ValueError(msg)
+            continue
+        for field_, content in message.ListFields():
+            if field_.message_type is not None:
+                pending.extend([content] if isinstance(content, Message) else content)
+    return proto
 
 
 def _clean(value: Any) -> RuntimeValue:
@@ -371,7 +434,7 @@ def read_data_set(folder: Path, graph: Graph) -> DataSet:
             values = list(graph.inputs)
         for path in files:
             position = _number(path)[0]
-            if position >= len(values):
+            if not 0 <= position < len(values):
                 raise ModelError("The test data does not fit", f"{path.name}: the graph has {len(values)} {kind}s")
             found[values[position].name] = read_proto(path, values[position].type)
     return result

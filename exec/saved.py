@@ -43,5 +43,6 @@ def load_run(path: Path) -> SavedRun:
     """A saved run, or any .npz file as one without inputs. ModelError when it cannot be read."""
     arrays = read_npz(path)
     named = [str(name) for name in np.asarray(arrays.pop(_INPUTS, ())).reshape(-1)]
-    seed = int(np.asarray(arrays.pop(_SEED, 0)).reshape(-1)[0])
+    seeds = np.asarray(arrays.pop(_SEED, 0))
+    seed = int(seeds.reshape(-1)[0]) if seeds.size and seeds.dtype.kind in "iu" else 0
     return SavedRun({name: arrays[name] for name in named if name in arrays}, seed, arrays)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,7 @@ from exec.inputs import (
     symbols,
 )
 from model import ModelError
-from model.types import ElementType, SequenceType, Shape, TensorType
+from model.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
 from tests.exec.texts import parse
 
 MODEL = """g (float[batch,3,H,W] image, int64[batch,seq] ids, float[N] scale, bool[2] b, string[2] s, seq(float[2]) q)
@@ -180,3 +183,121 @@ def test_values_go_into_a_file_that_plain_numpy_reads(tmp_path: Path) -> None:
     assert found["sequence[1]"].tolist() == [0]
     assert found["map__keys"].tolist() == ["k"]
     assert found["map__values"].tolist() == [2.0]
+
+
+def npy_header(shape: tuple[int, ...]) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+def external_tensor() -> bytes:
+    proto = onnx.TensorProto(dims=[1], data_type=onnx.TensorProto.FLOAT, data_location=onnx.TensorProto.EXTERNAL)
+    proto.external_data.add(key="location", value="secret.bin")
+    return proto.SerializeToString()
+
+
+def zipped(content: bytes, name: str = "a.npy") -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(name, content)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.npz", b"PK\x03\x04garbage", "zip"),
+        ("a.npz", zipped(npy_header((1 << 42,)) + b"1234"), "4 bytes of values"),
+        ("a.npy", npy_header((1 << 42,)) + b"1234", "4 bytes of values"),
+        ("a.csv", b"a" * 200_000, "field"),
+        ("a.pb", external_tensor(), "another file"),
+        ("a.png", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "identify"),
+    ],
+)
+def test_hostile_files_are_refused_without_believing_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.bin").write_bytes(b"abcd")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelError, match=problem) as found:
+        read_value(tmp_path / name)
+    assert str(found.value).count("cannot be read") == 1, "the same is said twice"
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("uint8", Constant(300)),
+        ("uint8", Constant(1.5)),
+        ("uint8", Random(low=0, high=300)),
+        ("int64", Random(low=0, high=float("inf"))),
+        ("int64", Random(low=0, high=1e30)),
+        ("float", Random("normal", 0, -1)),
+        ("float", Random("uniform", 0, float("inf"))),
+        ("float", Constant(10**400)),
+        ("string", Range()),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(kind: str, source: Any) -> None:
+    model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Identity(x) }}")
+    with pytest.raises(ModelError, match="'x'"):
+        make_feeds(model, sources={"x": source})
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 50])
+def test_sizes_that_no_value_can_have_are_refused(size: int) -> None:
+    model = parse("g (float[n] x) => (float[n] y) { y = Neg(x) }")
+    with pytest.raises(ModelError, match="'x'"):
+        make_feeds(model, sizes={"n": size})
+
+
+@pytest.mark.parametrize("content", [[300], [1.5], [float("nan")], None])
+def test_a_feed_of_plain_python_must_fit_the_declared_type(content: Any) -> None:
+    model = parse("g (uint8[n] x) => (uint8[n] y) { y = Identity(x) }")
+    with pytest.raises(ModelError, match="'x'"):
+        Session(model).run({"x": content})
+    assert Session(model).run({"x": [255, 1.0]}).outputs["y"].tolist() == [255, 1]
+
+
+def test_nested_inputs_get_nested_values() -> None:
+    model = parse("g (optional(seq(float[2])) x, string[2] s) => (string[2] y) { y = Identity(s) }")
+    feeds = make_feeds(model, sources={"x": Constant(1), "s": Constant(5)})
+    assert [v.tolist() for v in feeds["x"]] == [[1, 1]]
+    assert feeds["s"].tolist() == ["5", "5"]
+
+
+def test_test_data_without_a_number_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "test_data_set_0"
+    folder.mkdir()
+    (folder / "input_x.pb").write_bytes(numpy_helper.from_array(np.ones(2, np.float32)).SerializeToString())
+    with pytest.raises(ModelError, match="input_x"):
+        data_sets(tmp_path, parse("g (float[2] a, float[2] b) => (float[2] y) { y = Add(a, b) }").graph)
+
+
+def test_sparse_messages(tmp_path: Path) -> None:
+    values, indices = np.array([2.0], np.float32), np.array([3], np.int64)
+    sparse = onnx.SparseTensorProto(
+        values=numpy_helper.from_array(values), indices=numpy_helper.from_array(indices), dims=[5]
+    )
+    (tmp_path / "s.pb").write_bytes(sparse.SerializeToString())
+    found = read_value(tmp_path / "s.pb", SparseTensorType(ElementType.FLOAT, Shape((5,))))
+    assert found.dense().tolist() == [0, 0, 0, 2, 0]
+
+
+def test_names_of_values_may_be_anything(tmp_path: Path) -> None:
+    path = tmp_path / "o.npz"
+    keys = write_npz(path, [("file", np.ones(1)), ("x[0]", np.zeros(1)), ("x", [np.ones(1)]), ("a\udc80", np.ones(2))])
+    assert keys == ["file", "x[0]", "x[0]~2", "a?"]
+    assert list(read_npz(path)) == keys
+
+    def failing() -> Iterator[tuple[str, Any]]:
+        yield "x", np.ones(1)
+        msg = "it was not computed"
+        raise LookupError(msg)
+
+    with pytest.raises(LookupError):
+        write_npz(path, failing())
+    assert list(read_npz(path)) == keys, "the file of before is gone"
+    assert list(tmp_path.iterdir()) == [path]
