@@ -112,9 +112,10 @@ class ModelSnapshot:
     state: int = 0  # of the document, when the taker was told
 
 
-#: What a node consists of. The model replaces these objects on every change, so comparing them is quick.
+#: What a node consists of. The model replaces these objects on every change, so comparing them is quick; the id of the
+#: attributes stands before them because 0.0 equals -0.0, and True 1, but does not compute the same.
 _Part = tuple[
-    Node, tuple[Value | None, ...], tuple[Value | None, ...], Mapping[str, Attribute], str, str, str, str
+    Node, tuple[Value | None, ...], tuple[Value | None, ...], int, Mapping[str, Attribute], str, str, str, str
 ]  # fmt: skip
 
 
@@ -251,7 +252,10 @@ class Snapshots:
         """A graph; quick when nothing in it is another object than the last time."""
         header: list[Any] = [graph.inputs, graph.outputs, [v.type for v in graph.outputs]]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
-        parts = [(n, n.inputs, n.outputs, n.attributes, n.op_type, n.domain, n.name, n.overload) for n in graph.nodes]
+        parts = [
+            (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
+            for n in graph.nodes
+        ]
         seen = self._seen.get(graph)
         if (
             seen is not None
