@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from PySide6.QtCore import QByteArray, QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 import resources
@@ -45,22 +45,27 @@ def _pixmaps(name: str, color: str) -> list[QPixmap]:
 
 
 def dot(color: QColor) -> QIcon:
-    """A small square of a colour with round corners, for lists whose rows have a category."""
-    return _dot(color.name())
+    """A small square of a colour with round corners, outlined in a selected row; for rows that have a category."""
+    return _dot(color.name(), theme().accent_text.name())
 
 
 @cache
-def _dot(color: str) -> QIcon:
+def _dot(color: str, outline: str) -> QIcon:
     made = QIcon()
     for ratio in (1.0, 2.0):
-        pixmap = QPixmap(int(16 * ratio), int(16 * ratio))
-        pixmap.setDevicePixelRatio(ratio)
-        pixmap.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(pixmap)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(color))
-        painter.drawRoundedRect(QRectF(3, 3, 10, 10), 2.5, 2.5)
-        painter.end()
-        made.addPixmap(pixmap)
+        made.addPixmap(_dot_pixmap(color, ratio, QPen(Qt.PenStyle.NoPen)))
+        made.addPixmap(_dot_pixmap(color, ratio, QPen(QColor(outline), 1.5)), QIcon.Mode.Selected)
     return made
+
+
+def _dot_pixmap(color: str, ratio: float, outline: QPen) -> QPixmap:
+    pixmap = QPixmap(int(16 * ratio), int(16 * ratio))
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(outline)
+    painter.setBrush(QColor(color))
+    painter.drawRoundedRect(QRectF(3, 3, 10, 10), 2.5, 2.5)
+    painter.end()
+    return pixmap
