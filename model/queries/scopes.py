@@ -101,7 +101,8 @@ def scope_path(node: Node, *, with_metadata: bool = True) -> Path:
         path = _from_namespace(metadata.get(_NAMESPACE, "")) or _from_name_scopes(metadata.get(_NAME_SCOPES, ""))
         if path:
             return path[:DEEPEST]
-    return _from_name(node.name)
+    kind, _, number = node.name.rpartition(".")
+    return () if kind == node.op_type and number.isdecimal() else _from_name(node.name)  # "Conv.3" counts, nests not
 
 
 def _has_metadata(graph: Graph) -> bool:

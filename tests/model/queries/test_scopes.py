@@ -15,6 +15,8 @@ from tests.model.builders import model
         ("model/conv/Conv2D", ("model", "conv")),
         ("encoder.layer.0.attention.matmul", ("encoder", "layer.0", "attention")),
         ("Conv_0", ()),
+        ("Relu.12", ()),
+        ("act.12", ("act",)),
         ("", ()),
         ("/", ()),
         ("...", ()),
