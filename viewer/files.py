@@ -23,7 +23,7 @@ from viewer.widgets.fields.editors import take_typed
 from viewer.workspace import Message, Severity, Workspace
 
 if TYPE_CHECKING:
-    from model.io.save import Saved
+    from model.io.save import Saved, Saving
     from viewer.dialogs.save_options import SaveOptions
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
@@ -44,7 +44,10 @@ class Files(QObject):
         self.pending: list[str] = []  # names of files that are being read
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._touched)
+        self._watcher.directoryChanged.connect(self._look_for_gone)
         self._touched_paths: set[str] = set()
+        self._gone: set[Path] = set()  # files of open documents that were removed and may come back
+        self._saves: dict[DocumentTab, dict[object, Callable[[], object]]] = {}  # being written: what waits for that
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
 
@@ -60,9 +63,9 @@ class Files(QObject):
             if path.is_dir():
                 self._open_folder(path)
                 continue
-            tab = self._tab_of(path)
-            if tab is not None:
-                self._window.activate(tab)
+            tabs = self._tabs_of(path)
+            if tabs:
+                self._window.activate(tabs[0])
             else:
                 self._read(str(path), path.name, path.absolute())
 
@@ -136,7 +139,7 @@ class Files(QObject):
         self._window.add_tab(tab)
         if path is not None:
             self._window.settings.add_recent_file(path)
-            self._watcher.addPath(str(path))
+            self._watch(path)
         self.opened.emit(tab)
         return tab
 
@@ -175,22 +178,39 @@ class Files(QObject):
         self._settle.start()
 
     def _check_touched(self) -> None:
-        for text in sorted(self._touched_paths):
-            path = Path(text)
-            tab = self._tab_of(path)
-            if tab is None or not path.exists():
-                continue
-            self._watcher.addPath(text)  # a file that was replaced is no longer watched
-            found = opening.identity_at(path)
-            if found not in (tab.identity, tab.told_of):
-                tab.told_of = found
-                self._changed_on_disk(tab)
-        self._touched_paths.clear()
+        touched, self._touched_paths = sorted(self._touched_paths), set()
+        for path in map(Path, touched):
+            for tab in self._tabs_of(path):
+                self._check(tab, path)
+
+    def _check(self, tab: DocumentTab, path: Path) -> None:
+        if not path.exists():
+            self._gone.add(path)
+            self._watcher.addPath(str(path.parent))
+            return
+        self._watch(path)  # a file that was replaced is no longer the one that is watched
+        found = opening.identity_at(path)
+        if found not in (tab.identity, tab.told_of):
+            tab.told_of = found
+            self._changed_on_disk(tab)
+
+    def _look_for_gone(self, folder: str) -> None:
+        """Something happened in a folder from which a file was removed; it is watched for no longer than needed."""
+        missed = {path for path in self._gone if path.parent == Path(folder) and self._tabs_of(path)}
+        back = {path for path in missed if path.exists()}
+        self._gone = {path for path in self._gone if path.parent != Path(folder)} | (missed - back)
+        for path in back:
+            self._touched(str(path))
+        if missed == back:
+            self._watcher.removePath(folder)
 
     def _changed_on_disk(self, tab: DocumentTab) -> None:
         if not tab.modified and self._window.settings.get(RELOAD_SILENTLY):
             self.reload(tab)
-            return
+        else:
+            self._offer_reload(tab)
+
+    def _offer_reload(self, tab: DocumentTab) -> None:
         detail = "Reloading loses your changes." if tab.modified else ""
         tab.workspace.message(
             "warning",
@@ -205,26 +225,36 @@ class Files(QObject):
         tab.workspace.document.mark_unsaved()
 
     def reload(self, tab: DocumentTab) -> None:
-        """Read the file again and show it at the same place; the changes made here are gone."""
+        """Read the file again and show it at the same place; the changes made here are gone.
+
+        Not those that are made while it is read: then the person is asked.
+        """
         path = tab.path
         if path is None:
             return
+        state = tab.workspace.document.current.id
+
+        def done(model: Model) -> None:
+            if tab not in self._window.tabs():
+                return
+            if tab.workspace.document.current.id == state:
+                self._when_written(tab, partial(self._replace, tab, model))
+            else:
+                self._offer_reload(tab)
 
         def failed(error: BaseException) -> None:
-            if isinstance(error, ModelError):
+            if isinstance(error, ModelError) and tab in self._window.tabs():
                 tab.workspace.report(error)
 
         self.jobs.start(
             f"Reloading {path.name}",
             partial(opening.read, path),
-            done=lambda model: self._replace(tab, model),
+            done=done,
             failed=failed,
             supersede=f"reload {path}",
         )
 
     def _replace(self, tab: DocumentTab, model: Model) -> None:
-        if tab not in self._window.tabs():
-            return
         fresh = self._make_tab(model, tab.workspace.title, tab.path)
         beside = tab.beside
         self._window.replace_tab(tab, fresh)
@@ -257,6 +287,9 @@ class Files(QObject):
         """Prepare the save here, where the model lives, and write in a job; edits may go on meanwhile."""
         from model.io.save import prepare
 
+        if tab in self._saves:  # which changes what is expected to be there
+            self._when_written(tab, partial(self._write, tab, path, then, force=force))
+            return
         replaces_own_file = path == tab.path and tab.identity is not None and not force
         if replaces_own_file and path.exists() and opening.identity_at(path) != tab.identity:
             self._warn_before_overwriting(tab, path, then)
@@ -273,12 +306,47 @@ class Files(QObject):
             if then is not None:
                 then()
 
-        tab.workspace.jobs.start(f"Saving {path.name}", saving.run, done=written, lane="mutate")
+        self._start(tab, saving, written)
+
+    def _start(self, tab: DocumentTab, saving: Saving, done: Callable[[Saved], object]) -> None:
+        self._saves[tab] = {}
+        tab.workspace.jobs.start(
+            f"Saving {saving.path.name}",
+            saving.run,
+            done=done,
+            finished=partial(self._save_ended, tab),
+            lane="mutate",
+        )
+
+    @property
+    def saving(self) -> bool:
+        """Whether a document is being written."""
+        return bool(self._saves)
+
+    def _when_written(self, tab: DocumentTab, call: Callable[[], object], what: object = None) -> None:
+        """Call at once, or when the save that is running has ended; of several for the same `what` the last one."""
+        waiting = self._saves.get(tab)
+        if waiting is None:
+            call()
+        else:
+            waiting[object() if what is None else what] = call
+
+    def _save_ended(self, tab: DocumentTab) -> None:
+        for what, call in self._saves.pop(tab, {}).items():
+            if tab not in self._window.tabs():
+                return
+            try:
+                self._when_written(tab, call, what)
+            except ModelError as error:
+                tab.workspace.report(error)
 
     def save_with(self, tab: DocumentTab, options: SaveOptions) -> None:
         """Write the document as chosen in the dialog of options; ModelError where they do not fit the model."""
         from model.io.save import prepare
 
+        if tab in self._saves:
+            self._when_written(tab, partial(self.save_with, tab, options))
+            return
         is_own = options.path == tab.path and tab.identity is not None
         saving = prepare(
             tab.workspace.model,
@@ -296,7 +364,7 @@ class Files(QObject):
             else:
                 self._written(tab, saved, state)
 
-        tab.workspace.jobs.start(f"Saving {options.path.name}", saving.run, done=written, lane="mutate")
+        self._start(tab, saving, written)
 
     def _copied(self, tab: DocumentTab, saved: Saved) -> None:
         severity: Severity = "warning" if saved.warnings else "info"
@@ -304,11 +372,11 @@ class Files(QObject):
         self._window.settings.add_recent_file(saved.path)
 
     def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
-        if tab.path is not None and tab.path != saved.path:
-            self._watcher.removePath(str(tab.path))
+        before = tab.path
         tab.identity = saved.identity
         tab.workspace.document.mark_saved(saved.path, state)
-        self._watcher.addPath(str(saved.path))
+        self._unwatch(before)
+        self._watch(saved.path)
         self._window.settings.add_recent_file(saved.path)
         if saved.warnings:
             tab.workspace.message(
@@ -329,8 +397,14 @@ class Files(QObject):
     # -- closing ---------------------------------------------------------------------------------------------
 
     def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Close a tab, asking first when it holds changes. `then` is called once it is closed."""
+        """Close a tab, asking first when it holds changes. `then` is called once it is closed.
+
+        A save that is running is finished before, so that nothing chosen to be written is missing.
+        """
         take_typed(self._window)
+        if tab in self._saves:
+            self._when_written(tab, partial(self.close, tab, then), "close")
+            return
 
         def discard() -> None:
             self._forget(tab)
@@ -344,7 +418,13 @@ class Files(QObject):
         ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, discard), discard)
 
     def close_all(self, then: Callable[[], object]) -> None:
-        """Close every tab that holds changes, asking about each; `then` is called when none is left."""
+        """Close every tab that holds changes, asking about each; `then` is called when none is left.
+
+        Saves that are running are finished before.
+        """
+        if self._saves:
+            self._when_written(next(iter(self._saves)), partial(self.close_all, then), "close all")
+            return
         modified = [tab for tab in self._window.tabs() if tab.modified]
         if modified:
             self.close(modified[0], partial(self.close_all, then))
@@ -352,13 +432,22 @@ class Files(QObject):
             then()
 
     def _forget(self, tab: DocumentTab) -> None:
-        if tab.path is not None:
-            self._watcher.removePath(str(tab.path))
         self._window.remove_tab(tab)
+        self._unwatch(tab.path)
 
-    def _tab_of(self, path: Path) -> DocumentTab | None:
+    def _watch(self, path: Path) -> None:
+        """Watch the file that is there now: the old one stays watched while its weights are still read from it."""
+        self._watcher.removePath(str(path))
+        self._watcher.addPath(str(path))
+
+    def _unwatch(self, path: Path | None) -> None:
+        """A document no longer belongs to a file; another one may still do."""
+        if path is not None and not self._tabs_of(path):
+            self._watcher.removePath(str(path))
+
+    def _tabs_of(self, path: Path) -> list[DocumentTab]:
         wanted = path.absolute()
-        return next((tab for tab in self._window.tabs() if tab.path == wanted), None)
+        return [tab for tab in self._window.tabs() if tab.path == wanted]
 
 
 def _tell_about_source(workspace: Workspace) -> None:
