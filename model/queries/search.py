@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from model.attributes import AttributeKind
+from model.attributetext import parse_attribute
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from model.tensors import Tensor
@@ -160,13 +162,16 @@ class _Parser:
 
     def attribute(self, rest: str) -> Test:
         name, equals, wanted = rest.partition("=")
-        wanted = _plain(wanted)
+        wanted, numbers = _plain(wanted), _numbers(wanted)
 
         def test(item: Item) -> bool:
             if not isinstance(item, Node) or name not in item.attributes:
                 return False
             attribute = item.attributes[name]
-            return not equals or _plain(value_text(attribute.reference or attribute.value)) == wanted
+            if not equals or _plain(value_text(attribute.reference or attribute.value)) == wanted:
+                return True
+            held = attribute.value if attribute.kind is AttributeKind.FLOATS else (attribute.value,)
+            return attribute.kind.element is AttributeKind.FLOAT and held == numbers
 
         return test
 
@@ -238,7 +243,7 @@ def _element(kind: TensorType | SparseTensorType) -> str:
 
 
 def _dims(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r"[,×x](?=[^a-z]|$)|×", text.strip("[]()"))] if text else []
+    return [part.strip() for part in re.split(r"[,×]|(?<![a-z])x(?![a-z])", text.strip("[]()"))] if text else []
 
 
 def _fits(shape: Sequence[Dimension], wanted: Sequence[str]) -> bool:
@@ -257,6 +262,15 @@ def value_text(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ",".join(value_text(part) for part in value) + "]"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _numbers(text: str) -> tuple[float, ...] | None:
+    """The floats that a text lists, however they are spelled; None when it lists none."""
+    try:
+        found: tuple[float, ...] = parse_attribute(text, AttributeKind.FLOATS)
+    except ModelError:
+        return None
+    return found
 
 
 def _plain(text: str) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from model.schemas import microsoft, onnx_package
 from model.schemas.schema import Schema
 
-_registered: dict[tuple[str, str], dict[int, Schema]] = {}
+#: By domain and name, then by version. Of several documents that know an operator the last one opened is meant.
+_registered: dict[tuple[str, str], dict[int, tuple[Schema, ...]]] = {}
 
 
 def preload() -> None:
@@ -51,7 +52,7 @@ def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
 def _exact(op_type: str, since: int, domain: str) -> Schema:
     documents = _registered.get((domain, op_type))
     if documents:
-        return documents[since]
+        return documents[since][-1]
     if domain == microsoft.DOMAIN:
         return microsoft.table()[op_type]
     schema: Schema = onnx_package.read(domain, op_type, since)
@@ -71,20 +72,27 @@ def operators(imports: Mapping[str, int], *, deprecated: bool = False) -> list[S
 
 def newest_opset(domain: str = "") -> int:
     """The newest version of a domain known here; 1 for unknown domains."""
-    documents = [since for (d, _), by_version in _registered.items() if d == domain for since in by_version]
+    documents = [since for (d, _), by_version in list(_registered.items()) if d == domain for since in by_version]
     return max([onnx_package.newest_opsets().get(domain, 1), *documents])
 
 
 def register(schemas: Iterable[Schema]) -> None:
     """Make the operators of an operator-set document known. They win over built-in ones of the same name."""
     for schema in schemas:
-        _registered.setdefault((schema.domain, schema.name), {})[schema.since_version] = schema
+        key, since = (schema.domain, schema.name), schema.since_version
+        by_version = _registered.get(key, {})
+        _registered[key] = by_version | {since: (*by_version.get(since, ()), schema)}
 
 
 def forget(schemas: Iterable[Schema]) -> None:
     """Take back `register`, when the document is closed."""
     for schema in schemas:
-        by_version = _registered.get((schema.domain, schema.name), {})
-        by_version.pop(schema.since_version, None)
-        if not by_version:
-            _registered.pop((schema.domain, schema.name), None)
+        key, since = (schema.domain, schema.name), schema.since_version
+        by_version = dict(_registered.get(key, {}))
+        left = tuple(other for other in by_version.pop(since, ()) if other is not schema)
+        if left:
+            by_version[since] = left
+        if by_version:
+            _registered[key] = by_version
+        else:
+            _registered.pop(key, None)

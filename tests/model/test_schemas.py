@@ -73,3 +73,14 @@ def test_a_registered_document_wins_until_forgotten():
         schemas.forget(custom)
     assert schemas.find("Conv", 22).doc != "mine"
     assert schemas.versions("Mine", "my.domain") == ()
+
+
+def test_of_two_documents_with_one_operator_the_other_stays():
+    first, second = [schemas.Schema("Mine", "my.domain", 3, doc="1")], [schemas.Schema("Mine", "my.domain", 3, doc="2")]
+    schemas.register(first)
+    schemas.register(second)
+    assert schemas.find("Mine", 3, "my.domain").doc == "2"
+    schemas.forget(second)
+    assert schemas.find("Mine", 3, "my.domain").doc == "1"
+    schemas.forget(first)
+    assert schemas.find("Mine", 3, "my.domain") is None

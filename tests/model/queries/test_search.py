@@ -104,3 +104,20 @@ def test_a_large_model_lets_the_window_breathe():
     results = list(search(Model(graph), parse("n1999")))
     assert [r.name for r in results if r is not None] == ["n1999"]
     assert results.count(None) > 3
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("attr:alpha=1e-5", ["leaky"]),
+        ("attr:alpha=0.00001", ["leaky"]),
+        ("attr:alpha=1e-05", ["leaky"]),
+        ("attr:alpha=1e-4", []),
+        ("max", ["leaked"]),
+        ("max,2", ["leaked"]),
+    ],
+)
+def test_numbers_however_spelled_and_names_with_an_x(query, names):
+    model = builders.model("""<ir_version: 10, opset_import: ["" : 21]> g (float[1] a) => (float[max, 2] leaked)
+        { [leaky] leaked = LeakyRelu <alpha: float = 0.00001> (a) }""")
+    assert found(model, query) == names
