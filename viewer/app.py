@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtCore import QEvent, QSocketNotifier, Qt, QTimer
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
@@ -120,19 +122,28 @@ def run(names: Sequence[str]) -> int:
     application = Application()
     crash.install()
     application.start(names)
-    heartbeat = _let_signals_through(application)
-    status = application.exec()
-    heartbeat.stop()
+    with signals_heard(application):
+        status = application.exec()
     wait_for_end()
     return status
 
 
-def _let_signals_through(application: QApplication) -> QTimer:
-    """Quit on Ctrl+C and on the end of the session: Python sees signals only while it runs, so let it now and then."""
+@contextmanager
+def signals_heard(application: QApplication) -> Iterator[None]:
+    """Quit on Ctrl+C and on the end of the session. Python sees a signal only while it runs, so each wakes it."""
     signal.signal(signal.SIGINT, lambda *_: application.quit())
     if sys.platform != "win32":
         signal.signal(signal.SIGTERM, lambda *_: application.quit())
-    timer = QTimer(application, interval=500)
-    timer.timeout.connect(lambda: None)
-    timer.start()
-    return timer
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    notifier = QSocketNotifier(ours.fileno(), QSocketNotifier.Type.Read, application)
+    notifier.activated.connect(lambda *_: ours.recv(4096))  # whose call lets Python see to the signal
+    before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        notifier.setEnabled(False)
+        ours.close()
+        theirs.close()

@@ -1,0 +1,72 @@
+"""Starting, being told to stop, and costing nothing while nothing happens."""
+
+import os
+import signal
+import sys
+import threading
+
+import pytest
+from PySide6.QtCore import QEventLoop, QTimer
+from shiboken6 import isValid
+
+from viewer.app import signals_heard
+from viewer.main_window import MainWindow
+from viewer.opening import sample_model
+from viewer.panels import PANELS
+from viewer.settings import Settings
+
+
+class Loop(QEventLoop):
+    """Stands in for the application, which the other tests still need."""
+
+    asked = False
+
+    def quit(self):
+        self.asked = True
+        super().quit()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are not sent this way on Windows")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_quits_though_nothing_else_happens(qapp, name):
+    number = getattr(signal, name)
+    before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
+    loop = Loop()
+    at_last = QTimer(singleShot=True, interval=20_000)
+    at_last.timeout.connect(super(Loop, loop).quit)
+    at_last.start()
+    try:
+        with signals_heard(loop):
+            assert not loop.findChildren(QTimer)
+            threading.Timer(0.2, os.kill, (os.getpid(), number)).start()
+            loop.exec()
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+    assert loop.asked
+    assert at_last.isActive()
+
+
+def test_no_timer_runs_while_nothing_happens(qtbot):
+    window = MainWindow(Settings())
+    window.resize(1200, 800)
+    window.show()
+    qtbot.waitExposed(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open([sample_model()])
+    for panel in PANELS:
+        window.docks.open(panel.id)
+    window.tab.view.setFocus()  # a text cursor blinks
+
+    def running():
+        return {
+            f"{type(timer.parent()).__name__}, every {timer.interval()} ms"
+            for timer in window.findChildren(QTimer)
+            if timer.isActive()
+        }
+
+    qtbot.waitUntil(lambda: not window.tab.workspace.jobs.running and not running(), timeout=30_000)
+    qtbot.wait(100)
+    assert running() == set()
+    window.close()
+    qtbot.waitUntil(lambda: not isValid(window))
