@@ -97,6 +97,15 @@ class Attribute:
         return ()
 
 
+def is_same(value: AttributeValue, other: AttributeValue) -> bool:
+    """Whether two values of one kind are equal; zeros of different sign are not."""
+    return value is other or (value == other and (not _holds_zero(value) or repr(value) == repr(other)))
+
+
+def _holds_zero(value: AttributeValue) -> bool:
+    return isinstance(value, float) or (isinstance(value, tuple) and bool(value) and isinstance(value[0], float))
+
+
 def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> Attribute:
     """An attribute from a Python value, its kind guessed when not given; ValueError when the value does not fit.
 

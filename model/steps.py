@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model.attributes import Attribute
+from model.attributes import Attribute, is_same
 from model.graph import Details, Function, Graph, Model, Node, TrainingInfo, Value
 from model.lookup import Lookup
 from model.tensors import SparseTensor, Tensor
@@ -313,7 +313,7 @@ def changes_nothing(step: Step, inverse: Step) -> bool:
         case SetField(), SetField():
             return bool(step.value == inverse.value)
         case SetAttribute(), SetAttribute():
-            return step.attribute == inverse.attribute and _same_graphs(step.attribute, inverse.attribute)
+            return _same_attribute(step.attribute, inverse.attribute)
         case SetInput(), SetInput():
             return step.value is inverse.value
         case SetInputs(), SetInputs():
@@ -330,8 +330,8 @@ def changes_nothing(step: Step, inverse: Step) -> bool:
             return False
 
 
-def _same_graphs(a: Attribute | None, b: Attribute | None) -> bool:
-    return (a.graphs if a else ()) == (b.graphs if b else ())
+def _same_attribute(a: Attribute | None, b: Attribute | None) -> bool:
+    return a == b and (a is None or b is None or is_same(a.value, b.value))
 
 
 def touched(step: Step) -> Iterator[Target]:

@@ -20,7 +20,7 @@ from model.elements import element_text, parse_element
 from model.errors import ModelError
 from model.io.packing import pack, unpack
 from model.io.place import Placement
-from model.io.protobuf import DecodeError, TensorProto
+from model.io.protobuf import DecodeError, TensorProto, utf8
 from model.io.tensors import ProtoTensor, TensorFiles
 from model.io.write import write_tensor
 from model.tensors import ArrayTensor, Tensor
@@ -288,7 +288,7 @@ def _as_csv(array: NDArray[Any]) -> bytes:
     writer = csv.writer(stream, lineterminator="\n")
     for row in rows:
         writer.writerow([element_text(value) for value in row])
-    return stream.getvalue().encode("utf-8", "surrogateescape")
+    return utf8(stream.getvalue())
 
 
 def _as_png(array: NDArray[Any]) -> bytes:

@@ -25,6 +25,7 @@ from model.io.protobuf import (
     TensorShapeProto,
     TypeProto,
     text,
+    utf8,
 )
 from model.io.wire import LENGTH, encode_tag, encode_varint
 from model.types import (
@@ -70,7 +71,7 @@ def _merge_text(message: Any, field: str, values: Iterable[str]) -> None:
     """Text that came from bytes which are not UTF-8: the runtime takes those only from the wire."""
     tag = encode_tag(message.DESCRIPTOR.fields_by_name[field].number, LENGTH)
     for value in values:
-        data = value.encode("utf-8", "surrogateescape")
+        data = utf8(value)
         message.MergeFromString(tag + encode_varint(len(data)) + data)
 
 

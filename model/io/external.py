@@ -89,7 +89,7 @@ def check_location(location: str) -> str:
 def _location_problem(location: str) -> str:
     if not location:
         return "is empty"
-    if len(location.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
+    if len(location.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
         return f"is longer than {_LONGEST_NAME:,} bytes"
     if "\0" in location or any(ord(c) < 0x20 or ord(c) == 0x7F for c in location):
         return "has a control character"

@@ -13,7 +13,7 @@ from typing import Any, Final
 from model.errors import ModelError
 from model.io.external import Refused
 from model.io.payloads import Payload, PayloadTable, Pieces, total_length
-from model.io.protobuf import TensorProto
+from model.io.protobuf import TensorProto, utf8
 from model.io.source import BytesSource, Identity, identity_of
 from model.io.tensors import ProtoTensor
 from model.tensors import Tensor
@@ -198,7 +198,7 @@ class Placement:
             _set_location(out, "stripped")
             return
         if tensor.element_type == ElementType.STRING:
-            values = [str(value).encode("utf-8", "surrogateescape") for value in tensor.numpy().reshape(-1)]
+            values = [utf8(str(value)) for value in tensor.numpy().reshape(-1)]
             _clear_data(out)
             out.string_data.extend(values)
             return

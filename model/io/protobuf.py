@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError, Message
 
+from model.errors import ModelError
+
 if TYPE_CHECKING:
     from onnx.onnx_ml_pb2 import (
         AttributeProto,
@@ -57,6 +59,7 @@ __all__ = [
     "ValueInfoProto",
     "operator_set_class",
     "text",
+    "utf8",
 ]
 
 _MODULE = "onnx.onnx_ml_pb2"
@@ -95,6 +98,14 @@ def operator_set_class() -> type[Message]:
     from onnx.onnx_operators_ml_pb2 import OperatorSetProto
 
     return OperatorSetProto
+
+
+def utf8(value: str) -> bytes:
+    """The bytes of a text that `text` gave; ModelError where it holds half a character, which no file can."""
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ModelError("A text cannot be written", f"{value[:40]!r} holds half a character.") from error
 
 
 def text(value: str | bytes) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from model.attributes import Attribute, AttributeKind
+from model.attributes import Attribute, AttributeKind, is_same
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.build import normal_domain
 from model.io.decode import MessageDecoder, Origin, read_type, read_value_details
@@ -39,6 +39,7 @@ from model.io.protobuf import (
     TrainingInfoProto,
     ValueInfoProto,
     text,
+    utf8,
 )
 from model.progress import SILENT, Progress
 from model.tensors import SparseTensor, Tensor
@@ -339,7 +340,7 @@ class _Writer:
         elif is_part:
             anew = (attribute.value is None) is not (origin.value is None)
         else:
-            anew = origin.value is not attribute.value and origin.value != attribute.value
+            anew = not is_same(origin.value, attribute.value)
         if anew:
             self._plain_value(attribute, out)
         else:
@@ -362,13 +363,13 @@ class _Writer:
             case AttributeKind.INT:
                 out.i = value
             case AttributeKind.STRING:
-                out.s = value.encode("utf-8", "surrogateescape")
+                out.s = utf8(value)
             case AttributeKind.FLOATS:
                 out.floats.extend(value)
             case AttributeKind.INTS:
                 out.ints.extend(value)
             case AttributeKind.STRINGS:
-                out.strings.extend(item.encode("utf-8", "surrogateescape") for item in value)
+                out.strings.extend(utf8(item) for item in value)
             case AttributeKind.TYPE_PROTO:
                 if value is not None:
                     write_type(out.tp, value)

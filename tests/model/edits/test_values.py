@@ -1,9 +1,13 @@
 import pytest
 
 from model.checks import check_model
+from model.document import Document
 from model.edits import attributes, interface, names, values
 from model.errors import ModelError
+from model.io.read import load
+from model.io.save import to_bytes
 from model.queries.scope import makes_cycle, unique_name
+from model.steps import SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
@@ -128,6 +132,33 @@ def test_attributes_take_the_kind_of_the_signature(chain):
 def test_a_float_beyond_32_bits_is_refused(chain):
     with pytest.raises(ModelError, match="32 bits"), chain.edit("Set") as edit:
         attributes.set_attribute(edit, builders.node(chain, "fourth"), "alpha", 1e39)
+
+
+def test_a_zero_gets_another_sign_also_in_the_file(chain):
+    node = builders.node(chain, "fourth")
+    with chain.edit("Set") as edit:
+        attributes.set_attribute(edit, node, "alpha", 0.0)
+        attributes.set_attribute(edit, node, "alphas", [0.0, 1.0])
+    opened = Document(load(to_bytes(chain.model)))
+    node = builders.node(opened, "fourth")
+    with opened.edit("Set") as edit:
+        attributes.set_attribute(edit, node, "alpha", -0.0)
+        attributes.set_attribute(edit, node, "alphas", [-0.0, 1.0])
+    assert opened.modified
+    again = builders.node(Document(load(to_bytes(opened.model))), "fourth")
+    assert [str(again.attributes[name].value) for name in ("alpha", "alphas")] == ["-0.0", "(-0.0, 1.0)"]
+
+
+@pytest.mark.parametrize("place", ["name", "doc_string", "attribute"])
+def test_half_a_character_is_refused_when_saving(chain, place):
+    node, half = builders.node(chain, "fourth"), "a\ud83d"
+    with chain.edit("Set") as edit:
+        if place == "attribute":
+            attributes.set_attribute(edit, node, "text", half)
+        else:
+            edit.do(SetField(node, place, half))
+    with pytest.raises(ModelError, match="half a character"):
+        to_bytes(chain.model)
 
 
 def test_function_attributes_can_be_referred_to_only_in_functions(branches):
