@@ -16,6 +16,7 @@ from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.text import display, number_text, plural
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
 Place = tuple[Value, tuple[int, ...]]
@@ -51,6 +52,7 @@ class ElementPanel(Panel):
         self.index.setAccessibleName("Index of the element")
         self.index.setPlaceholderText("index, such as 0, 3, 5")
         self.index.setFixedWidth(150)
+        pass_undo(self.index)
         self.value = QLabel()
         self.value.setTextFormat(Qt.TextFormat.PlainText)
         self.hunt = QPushButton("First non-finite value")
@@ -83,6 +85,7 @@ class ElementPanel(Panel):
         workspace.results.element_chosen.connect(self.show_element)
         workspace.results.changed.connect(self._on_results)
         workspace.selection.changed.connect(self._on_selection)
+        workspace.changes.values_changed.connect(self._on_values_changed)
         if workspace.results.element is not None:
             self.show_element(*workspace.results.element)
         else:
@@ -153,6 +156,10 @@ class ElementPanel(Panel):
         if values is None and self.place is not None:
             self._look(*self.place)
 
+    def _on_values_changed(self, values: set[Value]) -> None:
+        if self.place is not None and self.place[0] in values:
+            self.name.setText(name_of(self.place[0]))
+
     def _look(self, value: Value, index: tuple[int, ...]) -> None:
         self.place = value, index
         record = self.workspace.results.current
@@ -181,7 +188,9 @@ class ElementPanel(Panel):
 
     def _show(self, found: Trace) -> None:
         self.trace = found
-        self.value.setText(display(found.problem, 120) if found.problem else f"= {value_text(found.value)}")
+        told = display(found.problem, 120) if found.problem else f"= {value_text(found.value)}"
+        given = not found.problem and self.place is not None and self.place[0].producer is None
+        self.value.setText(f"{told}, as given: no node computes it" if given else told)
         self.table.set_rows([self._row(origin) for origin in found.origins])
         if found.origins:
             self.table.selectRow(0)

@@ -18,6 +18,7 @@ from viewer.panels import Panel
 from viewer.qt_models.outline import graph_title
 from viewer.text import count_text, display, type_text
 from viewer.theme import categories, operator_category, theme
+from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -84,6 +85,7 @@ class FindPanel(Panel):
         self.box.setToolTip(_HELP)
         self.box.setAccessibleName("Find")
         self.box.setClearButtonEnabled(True)
+        pass_undo(self.box)
         self.matches = Matches(self)
         self.list = QListView(self)
         self.list.setModel(self.matches)

@@ -30,6 +30,7 @@ from viewer.panels import Panel
 from viewer.qt_models.node_table import NodeTableModel
 from viewer.text import display, plural
 from viewer.widgets.holding import HoldingDelegate
+from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
 _DELAY_MS = 150
@@ -50,7 +51,9 @@ class NodeTablePanel(Panel):
         self.filter.setPlaceholderText(_HELP)
         self.filter.setAccessibleName("Filter")
         self.filter.setClearButtonEnabled(True)
+        pass_undo(self.filter)
         self.bulk = QLineEdit(self)
+        pass_undo(self.bulk)
         self.bulk.setPlaceholderText("New value for the selected cells")
         self.bulk.setAccessibleName("New value for the selected cells")
         self.set_button = QPushButton("Set", self)

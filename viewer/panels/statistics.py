@@ -40,6 +40,7 @@ from viewer.panels import Panel
 from viewer.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
+from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ class StatisticsPanel(Panel):
         self.bindings.setAccessibleName("Numbers for named dimensions")
         self.bindings.setToolTip("Numbers for named dimensions; others stay in formulas")
         self.bindings.setFixedWidth(150)
+        pass_undo(self.bindings)
         self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.colour = QCheckBox("Colour the graph", self)
         self.colour.setToolTip("Colour nodes by the column the table is sorted by")

@@ -6,6 +6,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QFileDialog
 
 from exec.session import Breakpoint
+from model.steps import SetField
 from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value
 
 
@@ -131,6 +132,16 @@ def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
     qtbot.waitUntil(lambda: element.trace is not None)
     rows = {row.cells[0].text: row.cells[2].number for row in element.table.source.rows}
     assert rows["x"] == 3 * 3 * 3, "the window of the convolution"
+
+
+def test_an_element_follows_a_new_name_and_tells_where_nothing_is_upstream(window, qtbot, workspace):
+    element = window.docks.open("element")
+    workspace.selection.set([value(workspace, "x")])
+    idle(qtbot, workspace)
+    assert element.value.text().endswith("as given: no node computes it")
+    with workspace.document.edit("Rename") as edit:
+        edit.do(SetField(value(workspace, "x"), "name", "image"))
+    assert element.name.text() == "image"
 
 
 def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, workspace):

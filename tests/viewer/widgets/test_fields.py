@@ -5,9 +5,12 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
+from model.document import Document
+from model.graph import Graph, Model
 from viewer.widgets.fields.editors import escaped, needs_escapes, unescaped
 from viewer.widgets.fields.model import RowModel
 from viewer.widgets.fields.rows import LazyRows, Row
+from viewer.widgets.fields.tree import RowTree
 
 keys = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
 trees = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), keys, st.integers(0, 5))), max_size=6)
@@ -80,3 +83,15 @@ def test_escapes_read_back(text):
     shown = escaped(text)
     assert unescaped(shown) == text
     assert not needs_escapes(shown)
+
+
+def test_the_shortest_text_is_seen_beside_a_long_note(qtbot):
+    tree = RowTree(Document(Model(Graph("g"))), lambda error: None)
+    qtbot.addWidget(tree)
+    tree.resize(300, 60)
+    tree.show()
+    seen = []
+    for text in ("", "x"):
+        tree.rows.set_rows([Row("X", "X", text=text, note="float DynamicDimension.0×3×DynamicDimension.1")])
+        seen.append(tree.grab().toImage())
+    assert seen[0] != seen[1]

@@ -33,6 +33,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 ICON = 14
 _GAP = 6
+_NARROWEST = 8  # below this an ellipsis is all that would be seen
 _TEXT_LINES = 7
 _EMPTY = "–"  # where a text may be written
 _ALWAYS = ("add", "go")  # the buttons that show without the pointer, when they are the last
@@ -112,7 +113,7 @@ class RowDelegate(QStyledItemDelegate):
         metrics = QFontMetrics(font)
         if row.note:
             wanted = metrics.horizontalAdvance(row.note) + 2
-            free = area.width() - metrics.horizontalAdvance(row.text) - _GAP
+            free = area.width() - metrics.horizontalAdvance(row.text) - _GAP - 1
             note_width = min(wanted, max(free, area.width() // 3))
             note = QRect(area.right() - note_width + 1, area.top(), note_width, area.height())
             painter.setPen(colors.muted)
@@ -125,8 +126,9 @@ class RowDelegate(QStyledItemDelegate):
         self._draw(painter, area, _EMPTY if empty else row.text, mode)
 
     def _draw(self, painter: QPainter, area: QRect, text: str, mode: Qt.TextElideMode) -> None:
-        if text and area.width() > 8:
-            shown = painter.fontMetrics().elidedText(text, mode, area.width())
+        metrics = painter.fontMetrics()
+        if text and area.width() >= min(_NARROWEST, metrics.horizontalAdvance(text)):
+            shown = metrics.elidedText(text, mode, area.width())
             flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextSingleLine
             painter.drawText(area, int(flags), shown)
 

@@ -1,0 +1,26 @@
+"""Undo and redo in boxes that are not part of the document."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QLineEdit
+
+
+class _UndoPasser(QObject):
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
+            return False
+        if not isinstance(watched, QLineEdit):
+            return False
+        keys = QKeySequence.StandardKey
+        undo = event.matches(keys.Undo) and not watched.isUndoAvailable()
+        redo = event.matches(keys.Redo) and not watched.isRedoAvailable()
+        if undo or redo:
+            event.ignore()
+        return undo or redo
+
+
+def pass_undo(box: QLineEdit) -> None:
+    """Let Undo and Redo mean the document while a box that has the focus has nothing of its own to take back."""
+    box.installEventFilter(_UndoPasser(box))
