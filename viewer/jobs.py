@@ -9,10 +9,10 @@ closure. `done`, `failed` and `finished` run on the GUI thread.
 from __future__ import annotations
 
 import os
-import queue
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, Literal, TypeVar
 
@@ -27,6 +27,7 @@ Work = Callable[[Progress], T]
 
 #: Threads of the lane "read" at least: some only wait, for a file or for the process that runs the model.
 _LEAST_READERS = 4
+_IDLE_SECONDS = 10  # a thread without work ends after this long
 
 
 class Job(Generic[T]):
@@ -130,38 +131,38 @@ class _Lane:
     def __init__(self, name: str, threads: int) -> None:
         self._name = name
         self._limit = threads
-        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._changed = threading.Condition()
         self._threads = 0
         self._idle = 0
 
     def put(self, task: Callable[[], None]) -> None:
         """Run `task` as soon as a thread is free."""
-        with self._lock:
-            self._queue.put(task)
-            if self._idle < self._queue.qsize() and self._threads < self._limit:
+        with self._changed:
+            self._tasks.append(task)
+            if self._idle < len(self._tasks) and self._threads < self._limit:
                 self._threads += 1
                 # daemon: a task that ignores cancellation must not keep the process alive after the last window
                 threading.Thread(target=self._serve, name=f"{self._name} lane", daemon=True).start()
+            else:
+                self._changed.notify()
 
     def _serve(self) -> None:
-        while True:
-            with self._lock:
-                self._idle += 1
-            try:
-                task = self._queue.get(timeout=10)
-            except queue.Empty:
-                with self._lock:
-                    self._idle -= 1
-                    if self._queue.empty():
-                        self._threads -= 1
-                        return
-                continue
-            with self._lock:
-                self._idle -= 1
+        while (task := self._next()) is not None:
             with _busy:
                 task()
             del task
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next task; None when there was none for a while, and the thread is to end."""
+        with self._changed:
+            self._idle += 1
+            found = self._changed.wait_for(lambda: self._tasks, _IDLE_SECONDS)
+            self._idle -= 1
+            if found:
+                return self._tasks.popleft()
+            self._threads -= 1
+            return None
 
 
 _mailbox: _Mailbox | None = None

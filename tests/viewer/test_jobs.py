@@ -1,3 +1,4 @@
+import sys
 import threading
 
 import pytest
@@ -177,3 +178,23 @@ def test_counting_keeps_nobody_waiting_who_wants_to_read(jobs, qtbot):
     assert len(jobs.running) == 6
     gate.set()
     qtbot.waitUntil(lambda: not jobs.running)
+
+
+def test_a_quick_job_never_waits_behind_a_long_one_while_threads_are_free(qapp):
+    """The thread that takes the long one must not count as free any more, at whatever moment the quick one comes."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(1500):
+            jobs, ready, gate, quick = Jobs(), threading.Event(), threading.Event(), threading.Event()
+            jobs.start("", lambda _progress, ready=ready: ready.set())
+            assert ready.wait(20)
+            jobs.start("", lambda _progress, gate=gate: gate.wait(20))
+            jobs.start("", lambda _progress, quick=quick: quick.set())
+            try:
+                assert quick.wait(5)
+            finally:
+                gate.set()
+                jobs.close()
+    finally:
+        sys.setswitchinterval(interval)
