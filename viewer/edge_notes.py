@@ -11,7 +11,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from exec.glimpse import Glimpse, glimpses
 from exec.plan import ValueKey
@@ -42,6 +42,8 @@ _DIGITS = 3
 class EdgeNotes(QObject):
     """The notes of one document; follows the runs. GUI thread only."""
 
+    looked = Signal(object)  # set[Value]: `glimpse_of` knows more of these now
+
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
@@ -66,6 +68,23 @@ class EdgeNotes(QObject):
         note = self._given[value] = self._note(value)
         return note
 
+    def glimpse_of(self, value: Value) -> Glimpse | None:
+        """What is seen of a value of the last run, whatever is written on edges; `looked` tells when there is more."""
+        record = self._results.current
+        key = None if record is None else record.key(value)
+        if record is None or key is None or record.result.info(key) is None:
+            return None
+        known = self._known.setdefault(record, {})
+        if key not in known:
+            self._want(value)
+        return known.get(key)
+
+    def _want(self, value: Value) -> None:
+        self._wanted.pop(value, None)
+        self._wanted[value] = None
+        if not self._is_asking:
+            self._gather.start()
+
     def _note(self, value: Value) -> Note | None:
         """From what is known of the last run; until that is worked out, what was told of the run before."""
         record = self._results.current
@@ -76,10 +95,7 @@ class EdgeNotes(QObject):
             return self._given.get(value)
         known = self._known.setdefault(record, {})
         if key not in known:
-            self._wanted.pop(value, None)
-            self._wanted[value] = None
-            if not self._is_asking:
-                self._gather.start()
+            self._want(value)
             return self._given.get(value)
         found = known[key]
         if found is None:
@@ -158,6 +174,7 @@ class EdgeNotes(QObject):
             self._is_asking = False
             if record is self._results.current:
                 self._tell_differing([value for value in asked.values() if value in self._given])
+                self.looked.emit(set(asked.values()))
             if self._wanted:
                 self._gather.start()
 
@@ -179,7 +196,7 @@ def note_text(
 ) -> Note | None:
     """A glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
     facts = found.statistics
-    alarm = _alarm(facts)
+    alarm = alarm_text(facts)
     if alarm:
         return Note("", (), alarm, type_text, is_stale)
     text = ""
@@ -195,7 +212,13 @@ def outline(counts: tuple[int, ...]) -> tuple[float, ...]:
     return tuple(round(max(sqrt(count / most), 0.12 if count else 0.0), 2) for count in counts) if most else ()
 
 
-def _alarm(facts: Statistics) -> str:
+def range_text(facts: Statistics, element_type: ElementType | None) -> str:
+    """The smallest and the largest finite number in a few characters; empty when there is none."""
+    return "" if facts.minimum is None else _text("range", facts, is_boolean=element_type is ElementType.BOOL)
+
+
+def alarm_text(facts: Statistics) -> str:
+    """How many elements are NaN or infinite; empty when none is."""
     # Small and stretched, the sign of infinity looks like an equals sign.
     parts = (("NaN", facts.nan), ("inf", facts.positive_infinity), ("−inf", facts.negative_infinity))
     return " ".join(f"{count:,} {name}" for name, count in parts if count)

@@ -26,6 +26,7 @@ from viewer.panels.inspector.common import (
     type_note,
 )
 from viewer.panels.inspector.devices import devices_section
+from viewer.panels.inspector.run_rows import run_rows
 from viewer.panels.inspector.tensors import Numbers, tensor_text
 from viewer.panels.inspector.types import value_type_field
 from viewer.text import display, plural, type_text
@@ -365,7 +366,11 @@ def _outputs(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
     count = len(node.outputs)
 
     def rows() -> Sequence[Row]:
-        found = [_output_row(workspace, node, i, schema) for i in range(max(count, formal))]
+        found = []
+        for index in range(max(count, formal)):
+            found.append(_output_row(workspace, node, index, schema))
+            value = node.outputs[index] if index < count else None
+            found += run_rows(workspace, value, f"output {index} computed") if value is not None else []
         if (schema is None or schema.max_outputs > max(count, formal)) and count >= formal:
             adding = Field(
                 f"Add output to {name_of(node)}", str, _output_setter(node, count), hint="name of a new value"

@@ -44,6 +44,7 @@ class InspectorPanel(Panel):
         self._back: list[tuple[Item, ...]] = []
         self._going_back = False
         self._stale = True
+        self._follows_runs = False
         self._problems: list[Problem] = []
         self.numbers = Numbers(workspace.jobs, self.refresh_soon)
         self.head = _Head(self)
@@ -80,8 +81,27 @@ class InspectorPanel(Panel):
         workspace.graph_shown.connect(self._on_selection)
         workspace.changes.changed.connect(self._on_change)
         workspace.types.changed.connect(self.refresh_soon)
+        workspace.run_state_changed.connect(self._follow_runs)
+        self._follow_runs()
         workspace.problems.changed.connect(self._on_problems)
         themes().themeChanged.connect(self._color)
+
+    def _follow_runs(self) -> None:
+        """Once something has asked for a run, show what it gave. Asking for it here would bring the executor."""
+        if self.workspace.has_runs and not self._follows_runs:
+            self._follows_runs = True
+            self.workspace.results.changed.connect(self._on_values)
+            self.workspace.runs.edge_notes.looked.connect(self._on_values)
+
+    def _on_values(self, values: set[Value] | None) -> None:
+        """Values came, or were looked at; None: any."""
+        shown: set[Value | None] = set()
+        for item in self._items[:1]:
+            shown.update([item] if isinstance(item, Value) else item.outputs if isinstance(item, Node) else ())
+        if shown and (values is None or not shown.isdisjoint(values)):
+            self._stale = True
+            if self.isVisible():
+                self.refresh_soon()
 
     def _load_schemas(self) -> None:
         if not schemas.is_loaded():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from model.declaring import declare
 from model.edits import initializers, interface, values
 from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.tensors import Tensor
@@ -18,6 +19,7 @@ from viewer.panels.inspector.common import (
     section,
     text_row,
 )
+from viewer.panels.inspector.run_rows import run_rows
 from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text
 from viewer.panels.inspector.types import denotation_rows, value_type_field
 from viewer.text import display, type_text
@@ -34,6 +36,8 @@ def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row
     known = workspace.types.type_of(value)
     if known is not None and known != value.type:
         rows.append(Row("inferred", "Inferred", type_text(known), mono=True, common=False))
+    if value.initializer is None:
+        rows += run_rows(workspace, value)
     rows += denotation_rows(value)
     rows.append(_origin_row(workspace, value))
     rows.append(_role_row(workspace, value))
@@ -64,7 +68,7 @@ def _type_row(workspace: Workspace, value: Value) -> Row:
         row.actions = (
             RowAction(
                 "Declare what was inferred",
-                act(workspace, f"Set type of {name_of(value)}", lambda edit: values.set_type(edit, value, known)),
+                act(workspace, f"Set type of {name_of(value)}", lambda edit: declare(edit, value, known)),
                 "add",
                 "add",
             ),

@@ -221,7 +221,8 @@ class TensorPane(QWidget):
     def show_targets(self, targets: list[Target]) -> None:
         """Offer these, the first one shown."""
         known = [t.key for t in targets]
-        current = self.subject.target.key if self.subject is not None else None
+        same = known == [t.key for t in self._targets]  # else another thing was selected: its likeliest tensor first
+        current = self.subject.target.key if self.subject is not None and same else None
         self._targets = targets
         with QSignalBlocker(self.target_box):
             self.target_box.clear()

@@ -1,0 +1,32 @@
+"""After a run, without the mouse: walk along the graph and see the numbers of each node."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from tests.viewer.runs.driving import idle, make_finite, node, opened, value
+
+
+def shown(panel):
+    return None if panel.pane.target is None else panel.pane.target.value
+
+
+def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    view = window.tab.view
+    view.setFocus()
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_F6)
+    idle(qtbot, workspace)
+    workspace.reveal(node(workspace, "conv"))
+    panel = window.docks.panel("tensor")
+    for name, output in (("log", "l"), ("relu", "r"), ("mean", "m"), ("fc", "y")):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Down)
+        assert workspace.selection.items == (node(workspace, name),)
+        expected = value(workspace, output)
+        qtbot.waitUntil(lambda expected=expected: shown(panel) is expected, timeout=10_000)
+        idle(qtbot, workspace)
+        assert panel.pane.subject.held is workspace.results.value_of(expected)
+        assert view.hasFocus()
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Up)
+    assert workspace.selection.items == (node(workspace, "mean"),)

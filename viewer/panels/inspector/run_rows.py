@@ -1,0 +1,47 @@
+"""A line about what the last run gave for a value: shape, range, what is not finite; and the way to its numbers."""
+
+from __future__ import annotations
+
+from model.graph import Value
+from model.types import ElementType, Shape, TensorType
+from viewer.canvas.captions import short_type
+from viewer.widgets.fields.rows import Row, RowAction
+from viewer.workspace import Workspace
+
+
+def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[Row]:
+    """One row, or none of a value that no run has come near. The first time, the range comes a moment later."""
+    if not workspace.has_runs:
+        return []
+    text = _text(workspace, value)
+    if not text:
+        return []
+    stale = workspace.results.is_stale(value)
+    row = Row(key, "Computed", text, "out of date" if stale else "", mono=True, common=False, tip=text)
+    row.style = "muted" if stale or workspace.results.is_awaited(value) else "normal"
+    row.actions = (RowAction("Show the numbers", lambda: _open(workspace, value), "forward", "go"),)
+    return [row]
+
+
+def _open(workspace: Workspace, value: Value) -> None:
+    workspace.selection.set([value])
+    workspace.trigger("panel.tensor")
+
+
+def _text(workspace: Workspace, value: Value) -> str:
+    from viewer.edge_notes import alarm_text, range_text  # they bring the executor: not before something has run
+    from viewer.results import info_of
+
+    results = workspace.results
+    found = results.value_of(value)
+    if found is None:
+        return "not yet" if value.initializer is None and results.is_awaited(value) else ""
+    info = info_of(found)
+    if info.kind != "tensor" or not isinstance(info.element_type, ElementType):
+        return str(info)
+    text = short_type(TensorType(info.element_type, Shape(info.shape)))
+    glimpse = workspace.runs.edge_notes.glimpse_of(value)
+    if glimpse is None:
+        return text
+    facts = glimpse.statistics
+    return "  ".join(filter(None, (text, range_text(facts, info.element_type), alarm_text(facts))))
