@@ -49,7 +49,7 @@ class Asked(TypedDict, total=False):
     time_limit: float | None  # seconds
     until: Node | None  # compute only what this node needs, and the node
     path: Path  # of the call of a function that `until` is in
-    breakpoints: Sequence[Breakpoint]
+    breakpoints: Sequence[Breakpoint]  # with any, everything is computed anew: what is kept cannot be stopped at
     fresh: bool  # compute everything anew
 
 
@@ -94,7 +94,7 @@ class Runs:
             seed=asked.get("seed", 0),
             memory_limit=default_memory_limit() if memory_limit is None else memory_limit,
             time_limit=asked.get("time_limit"),
-            fresh=asked.get("fresh", False),
+            fresh=asked.get("fresh", False) or bool(asked.get("breakpoints")),
         )
         given = feeds_by_number(self.snapshots, feeds or {})
         conditions = tuple(compile_breakpoint(b, self.snapshots) for b in asked.get("breakpoints", ()))
@@ -185,7 +185,9 @@ class Stepper:
         self._engine = engine
         self._execution = execution
         self._request = request
-        self._breakpoints = request.breakpoints
+        slots = execution.plan.slots
+        self._stops = [(b, {s for (_, v), s in slots.items() if v == b.value}) for b in request.breakpoints]
+        self._begun = False
         self._number = number
         self._node_of = node_of
         self.reason = ""
@@ -231,28 +233,39 @@ class Stepper:
         if self.done:
             return False
         self.reason = ""
+        self._begun = True
         self._execution.advance(1)
         return True
 
     def go_on(self) -> str:
         """Run to the next breakpoint or the end; why it stopped, empty at the end."""
         self.reason = ""
-        if not self._breakpoints:
+        if not self._stops:
             self._execution.advance()
             return ""
-        first = True
-        while not self.done:
-            step = self._execution.next_step
-            assert step is not None
-            if not first and any(b.before(step) for b in self._breakpoints):
+        run, standing = self._execution.run, self._begun  # where a person has stopped, going on begins
+        if not standing:
+            self._begun = True
+            self.reason = self._given()
+        while not self.reason and (step := self._execution.next_step) is not None and not self.done:
+            previous = run.code[self.position - 1].step if self.position else None
+            if not standing and any(b.before(step, previous) for b, _ in self._stops):
                 self.reason = f"before {step.node.title!r}"
-                return self.reason
-            first = False
+                break
+            standing = False
             self._execution.advance(1)
-            for breakpoint_ in self._breakpoints:
-                self.reason = breakpoint_.after(step, self._execution.run.slots)
-                if self.reason:
-                    return self.reason
+            found = (b.after(step, run.slots, watched) for b, watched in self._stops)
+            self.reason = next(filter(None, found), "")
+        return self.reason
+
+    def _given(self) -> str:
+        """Why to stop before anything is computed: a value that is watched is an input."""
+        slots, plan = self._execution.run.slots, self._execution.plan
+        for breakpoint_, watched in self._stops:
+            for slot in watched.intersection(plan.inputs):
+                reason = "" if slots[slot] is MISSING else breakpoint_.holds(breakpoint_.value, slots[slot])
+                if reason:
+                    return f"before the first node: {reason}"
         return ""
 
     def __iter__(self) -> Iterator[Node]:
@@ -294,23 +307,27 @@ class Condition:
     limit: float
     declared: Mapping[int, Type | None]
 
-    def before(self, step: Step) -> bool:
-        """Whether to stop before a step."""
-        return bool(self.node) and step.node.node == self.node
+    def before(self, step: Step, previous: Step | None) -> bool:
+        """Whether to stop before a step that follows `previous`: that of the node, or the first of its call."""
+        if not self.node or step.node.node == self.node:
+            return bool(self.node)
+        call = _call(step, self.node)
+        return bool(call) and (previous is None or _call(previous, self.node) != call)
 
-    def after(self, step: Step, slots: Sequence[RuntimeValue]) -> str:
-        """Why to stop after a step, or empty."""
+    def after(self, step: Step, slots: Sequence[RuntimeValue], watched: Collection[int]) -> str:
+        """Why to stop after a step, or empty; `watched` are the slots of `value`."""
         if self.node:
             return ""
         for number, slot in zip(step.node.outputs, step.outs, strict=True):
-            if not slot or slots[slot] is MISSING or (self.value and number != self.value):
+            if not slot or slots[slot] is MISSING or (self.value and slot not in watched):
                 continue
-            reason = self._holds(number, slots[slot])
+            reason = self.holds(self.value or number, slots[slot])
             if reason:
                 return f"after {step.node.title!r}: {reason}"
         return ""
 
-    def _holds(self, number: int, value: RuntimeValue) -> str:
+    def holds(self, number: int, value: RuntimeValue) -> str:
+        """How the condition holds for a value, empty when it does not; `number` is of the value that was declared."""
         if not self.condition:
             return "the value is there"
         if not isinstance(value, np.ndarray):
@@ -322,7 +339,15 @@ class Condition:
         numbers = value if value.dtype.kind in "iufc" else value.astype(np.float32)
         if self.condition == "non-finite":
             return "" if numbers.dtype.kind in "iu" or np.isfinite(numbers).all() else "it is not finite everywhere"
-        return f"an element is above {self.limit:g}" if np.abs(numbers).max() > self.limit else ""
+        if numbers.dtype.kind == "c":
+            numbers = np.abs(numbers)
+        above = ((numbers > self.limit) | (numbers < -self.limit)).any()  # not the largest: it may be NaN
+        return f"an element is above {self.limit:g}" if above else ""
+
+
+def _call(step: Step, node: int) -> Path:
+    """The call of a function by a node that a step is part of; empty when it is in none."""
+    return step.path[: step.path.index(node) + 1] if node in step.path else ()
 
 
 def compile_breakpoint(breakpoint_: Breakpoint, snapshots: Snapshots) -> Condition:

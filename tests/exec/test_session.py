@@ -389,6 +389,46 @@ def test_breakpoints(breakpoint_: Any, position: int, reason: str) -> None:
     assert stepper.done
 
 
+def test_breakpoints_at_a_call_of_a_function() -> None:
+    model = parse(
+        """g (float[3] x) => (float[3] y) { a = Neg(x) b = my.F(a) y = Exp(b) }
+        <domain: "my", opset_import: ["": 21]> F (i) => (o) { t = Abs(i) o = Sqrt(t) }""",
+        header='ir_version: 10, opset_import: ["": 21, "my": 1]',
+    )
+    call = node(model, "b")
+    stepper = Session(model).steps({"x": X}, breakpoints=[Breakpoint(node=call), Breakpoint(value=call.outputs[0])])
+    assert "before" in stepper.go_on()
+    assert stepper.position == 1
+    assert "after" in stepper.go_on()
+    assert stepper.position == 3
+    assert not stepper.go_on()
+    assert stepper.done
+
+
+def test_breakpoints_at_what_comes_first_and_in_what_has_run() -> None:
+    model = parse(CHAIN)
+    session = Session(model)
+    session.run({"x": X})
+    at = [Breakpoint(value=model.graph.inputs[0]), Breakpoint(node=node(model, "a"))]
+    for breakpoint_ in at:
+        stepper = session.steps({"x": X}, breakpoints=[breakpoint_])
+        assert "before" in stepper.go_on()
+        assert stepper.position == 0
+        assert not stepper.go_on()
+        assert stepper.done
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [("float", np.array([np.nan, 100], np.float32)), ("float", np.array([-100, np.nan], np.float32)),
+     ("int8", np.array([-128], np.int8)), ("uint8", np.array([200], np.uint8))],
+)  # fmt: skip
+def test_an_element_above_a_limit_is_seen_beside_any_other(kind: str, numbers: Any) -> None:
+    model = parse(f"g ({kind}[n] x) => ({kind}[n] y) {{ y = Identity(x) }}")
+    stepper = Session(model).steps({"x": numbers}, breakpoints=[Breakpoint(condition="above", limit=99)])
+    assert "above 99" in stepper.go_on()
+
+
 def test_a_breakpoint_on_what_is_not_finite() -> None:
     model = parse("g (float[3] x) => (float[3] y) { a = Log(x) y = Exp(a) }")
     result = Session(model).run({"x": X}, breakpoints=[Breakpoint(condition="non-finite")])
