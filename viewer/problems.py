@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.document import Change, Document
-from model.graph import Value
 from viewer.text import type_text
 
 if TYPE_CHECKING:
     from model.checks import Checker, Problem
+    from model.graph import Model
+    from model.passes.inference import Inferred
+    from model.progress import Progress
     from viewer.jobs import Jobs
+    from viewer.slices import Slices
     from viewer.types import Types
 
 _IDLE_MS = 20
@@ -35,6 +40,7 @@ class Problems(QObject):
         self._jobs = jobs
         self._checker: Checker | None = None
         self._typed: list[Problem] = []
+        self._comparing: Slices[list[Problem]] | None = None
         self._listed: list[Problem] = []
         self._seen = -1  # the checker's revision that is listed
         self._started = False
@@ -45,6 +51,7 @@ class Problems(QObject):
     def close(self) -> None:
         """Stop checking."""
         self._idle.stop()
+        self._stop_comparing()
         if self._checker is not None:
             self._checker.close()
             self._checker = None
@@ -79,6 +86,8 @@ class Problems(QObject):
 
     def _on_change(self, _change: Change) -> None:
         self._idle.start()
+        if self._comparing is not None:
+            self._compare_types()
 
     def _work(self) -> None:
         checker = self._checker
@@ -88,27 +97,27 @@ class Problems(QObject):
             self._collect()
 
     def _compare_types(self) -> None:
-        from model.checks.problem import Fix, warning
-        from model.edits.values import set_type
-        from model.passes.inference import disagreements
+        """Hold declared types against the inferred ones, in slices; an edit meanwhile begins it again."""
+        from viewer.slices import Slices
 
-        inferred = self._types.inferred
-        self._typed = []
-        for value, declared, found in disagreements(self._document.model, inferred) if inferred is not None else ():
-
-            def declare(edit: object, value: Value = value, found: object = found) -> None:
-                set_type(edit, value, found)  # type: ignore[arg-type]  # a Fix hands in the transaction, found is a Type
-
-            self._typed.append(
-                warning(
-                    "declared-type",
-                    f"{value.name} is declared {type_text(declared)}",
-                    value,
-                    f"From what feeds it, it will be {type_text(found)}.",
-                    Fix(f"Declare {value.name} as {type_text(found)}", declare),
-                )
+        self._stop_comparing()
+        if (inferred := self._types.inferred) is not None:
+            model = self._document.model
+            self._comparing = Slices(
+                lambda progress: list(_contradictions(model, inferred, progress)), self._set_typed, _raise, self
             )
-        self._collect()
+
+    def _set_typed(self, problems: list[Problem]) -> None:
+        self._stop_comparing()
+        if problems or self._typed:
+            self._typed = problems
+            self._collect()
+
+    def _stop_comparing(self) -> None:
+        if self._comparing is not None:
+            self._comparing.cancel()
+            self._comparing.deleteLater()
+            self._comparing = None
 
     def _collect(self) -> None:
         if self._checker is None:
@@ -127,6 +136,26 @@ class Problems(QObject):
 
         source = self._document.model.source
         return [warning("reading", text, self._document.model) for text in getattr(source, "problems", ())]
+
+
+def _contradictions(model: Model, inferred: Inferred, progress: Progress) -> Iterator[Problem]:
+    """Declared types that cannot be, each with a fix."""
+    from model.checks.problem import Fix, warning
+    from model.declaring import declare
+    from model.passes.inference import disagreements
+
+    for value, declared, found in disagreements(model, inferred, progress):
+        yield warning(
+            "declared-type",
+            f"{value.name} is declared {type_text(declared)}",
+            value,
+            f"From what feeds it, it will be {type_text(found)}.",
+            Fix(f"Declare {value.name} as {type_text(found)}", partial(declare, value=value, found=found)),
+        )
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _load() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from model.attributes import Attribute
 from model.clone import Cloner
+from model.declaring import declarable, size_names
 from model.edits.functions import boundary, in_graph_order
 from model.edits.subgraphs import functions_used, part_of
 from model.errors import ModelError
@@ -115,9 +116,11 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) 
         function.model = result
     used = {n.domain for g in result.graphs() for n in g.nodes} | {f.domain for f in result.functions}
     result.opset_imports = {d: v for d, v in graph.opset_imports.items() if d in used or not d}
+    names = size_names(model)
     for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
         if inner.type is None:
-            inner._type = _constant_type(inner) or type_of(value)
+            known = type_of(value)
+            inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
     result.source = model.source
     return result
 

@@ -180,11 +180,13 @@ def _set_batch(context: Context) -> None:
 
 
 def _set_type(context: Context) -> None:
+    from model.declaring import declarable, size_names
     from model.edits.values import set_type
     from viewer.dialogs.ask_text import AskText, TextField
 
     workspace, values = context.opened, selected_values(context)
     known = workspace.types.type_of(values[-1])
+    known = None if known is None else declarable(known, values[-1].type, size_names(workspace.model))
 
     def declare(texts: list[str]) -> None:
         parsed = parse_type(texts[0]) if texts[0] else None

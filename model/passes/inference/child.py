@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
+from model.declaring import with_sizes
 from model.io.decode import read_type
 from model.io.encode import write_type
 from model.passes.inference.formulas import fill
@@ -18,6 +19,7 @@ from model.passes.inference.shape_values import ShapeValues
 from model.types import Dimension, ElementType, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
 
 _ROUNDS = 6  # onnx's inference and ours take turns; each turn gets past at least one operator the other cannot
+_FORMULA_ROUNDS = 4  # formulas get past what rules cannot, and rules past functions that formulas cannot
 _DEEPEST = 32  # functions within functions
 _BUDGET = 200_000  # nodes looked at one by one, calls of functions counted each time
 
@@ -38,10 +40,11 @@ def run(payload: bytes) -> bytes:
     asked = json.loads(header)
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
     model = onnx.ModelProto.FromString(data)
-    found = Inference(model, {k: r for k, r in rules.items() if r is not None}).run()
-    if asked["formulas"] and any(_is_partly_open(kind) for types in found for kind in types.values()):
-        fill(data, found, lambda size: _weight(size) < 2)
-    return encode(found)
+    inference = Inference(model, {k: r for k, r in rules.items() if r is not None})
+    inference.run()
+    if asked["formulas"]:
+        inference.find_formulas(data)
+    return encode(inference.result())
 
 
 class Inference:
@@ -56,16 +59,19 @@ class Inference:
         self._found: dict[int, dict[str, Type]] = {}  # by id of the graph or function message
         self._formal: dict[tuple[int, str], Type | None] = {}  # what the file says of inputs of bodies
         self._read: dict[bytes, Type | None] = {}  # types by their messages, as many are equal
+        self._given: set[str] = set()  # sizes that the file names where inference begins
+        self._news: dict[int, set[str]] = {}  # by id of the graph, values of which formulas told more
+        self._first_calls: dict[int, Any] = {}  # by id of the function
         self._improved = False  # whether the last sweep found more than was known
         # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
         self._main = list(_walk(model.graph))
 
-    def run(self) -> list[dict[str, Type]]:
-        """Types by value name, for the main graph and its bodies, then functions and their bodies, then training."""
+    def run(self) -> None:
+        """Find out all that onnx's inference and our rules do."""
         for root in self._roots():
             self._forget_declarations(root)
-        _name_open_sizes(self._model.graph)
+        _name_open_sizes(self._model.graph, self._given)
         self._infer_whole()
         for _ in range(_ROUNDS):
             self._collect()
@@ -81,7 +87,36 @@ class Inference:
                     continue
                 graph = getattr(training, field)
                 self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
-        return [self._found.get(id(graph), {}) for graph in self._alive]
+
+    def find_formulas(self, data: bytes) -> None:
+        """Tell open sizes in terms of named ones; `data` is the model. What follows from them may follow by rules."""
+        for _ in range(_FORMULA_ROUNDS):
+            found = [self._types(graph) for graph in self._alive]
+            if not any(_is_partly_open(kind) for types in found for kind in types.values()):
+                return
+            filled = fill(data, found, lambda size: _weight(size) < 2)
+            self._news = {id(graph): names for graph, names in zip(self._alive, filled, strict=True) if names}
+            self._improved = False
+            if id(self._model.graph) in self._news:
+                self._sweep(self._model.graph, {}, self._imports, 0)
+            if not self._improved:
+                return
+
+    def result(self) -> list[dict[str, Type]]:
+        """Types by value name, for the main graph and its bodies, then functions and their bodies, then training.
+
+        A size that nobody named is open: names that onnx's inference made up say nothing, not even that sizes differ.
+        """
+        return [
+            {name: self._without_made_up(kind) for name, kind in self._found.get(id(graph), {}).items()}
+            for graph in self._alive
+        ]
+
+    def _without_made_up(self, kind: Type) -> Type:
+        def size(dim: Dimension) -> Dimension:
+            return None if _weight(dim) == 1 and dim not in self._given else dim
+
+        return with_sizes(kind, size)
 
     def _roots(self) -> Iterator[Any]:
         yield self._model.graph
@@ -104,6 +139,7 @@ class Inference:
         What it says of the inputs of a body counts only where nothing is known of what the body gets.
         """
         for graph in _walk(root):
+            self._given.update(d.dim_param for value in graph.input for d in value.type.tensor_type.shape.dim)
             del graph.value_info[:]
             for output in graph.output:
                 output.ClearField("type")
@@ -165,7 +201,7 @@ class Inference:
         for tensor in constants.values():
             visible.setdefault(tensor.name, TensorType(ElementType(tensor.data_type), Shape(tuple(tensor.dims))))
         values = ShapeValues(constants)
-        improved: set[str] = set()
+        improved = self._news.pop(id(graph), set())
         for node in graph.node:
             self._budget -= 1
             if self._budget < 0:
@@ -176,8 +212,8 @@ class Inference:
                     if name and kind is not None and _is_better(kind, visible.get(name)):
                         types[name] = visible[name] = kind
                         improved.add(name)
+                        self._improved = True
             values.visit(node, visible)
-        self._improved |= bool(improved)
 
     def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
         """Whether more may be found out of a node than onnx's inference over the whole graph did."""
@@ -244,7 +280,7 @@ class Inference:
 
     def _is_first_call(self, node: Any) -> bool:
         function = self._functions.get((node.domain, node.op_type, node.overload))
-        return function is not None and id(function) not in self._found
+        return function is not None and id(function) not in self._first_calls
 
     def _infer_function(
         self, function: Any, node: Any, visible: Mapping[str, Type], depth: int
@@ -253,7 +289,7 @@ class Inference:
         if depth >= _DEEPEST:
             return []
         imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
-        first = id(function) not in self._found
+        first = self._first_calls.setdefault(id(function), node) is node
         kept = dict(self._types(function))
         formal = {f: visible[a] for f, a in zip(function.input, node.input, strict=False) if a in visible}
         self._found[id(function)] = dict(formal)
@@ -410,12 +446,11 @@ def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
             output.CopyFrom(inferred)
 
 
-def _name_open_sizes(graph: Any) -> None:
+def _name_open_sizes(graph: Any, taken: set[str]) -> None:
     """Give sizes that the inputs of a model leave open a name, ``x_d0``, so that what follows from them can be told.
 
     Negative ones, which some exporters write, are open too.
     """
-    taken = {d.dim_param for value in graph.input for d in value.type.tensor_type.shape.dim}
     constants = {tensor.name for tensor in graph.initializer}
     for value in graph.input:
         tensor = value.type.tensor_type if value.type.HasField("tensor_type") else None

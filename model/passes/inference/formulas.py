@@ -11,8 +11,11 @@ from model.passes.simplify.sizes import AnySize, formula
 from model.types import Dimension, Shape, TensorType, Type
 
 
-def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> None:
-    """Put formulas into the types found for the graphs of a serialized model, where sizes are open."""
+def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> list[set[str]]:
+    """Put formulas into the types found for the graphs of a serialized model, where sizes are open.
+
+    Returns the names of values of which more is known now, graph by graph.
+    """
     from model.io.read import load
     from model.passes.simplify.context import Context
 
@@ -25,14 +28,18 @@ def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimen
         if name in named
     }
     facts = Context(model, types).facts
-    for named, known in zip(values, found, strict=True):
+    improved: list[set[str]] = [set() for _ in found]
+    for named, known, names in zip(values, found, improved, strict=True):
         for name, kind in known.items():
             if not isinstance(kind, TensorType) or kind.shape is None or not any(map(is_open, kind.shape.dims)):
                 continue
             dims = facts.dims(named.get(name))
             if dims is not None and len(dims) == kind.shape.rank:
                 sizes = tuple(_told(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True))
-                known[name] = TensorType(kind.element_type, Shape(sizes))
+                if sizes != kind.shape.dims:
+                    known[name] = TensorType(kind.element_type, Shape(sizes))
+                    names.add(name)
+    return improved
 
 
 def _told(size: AnySize) -> Dimension:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from model.declaring import declarable, size_names
 from model.document import Transaction
 from model.edits.values import set_type
 from model.errors import ModelError
@@ -99,10 +100,12 @@ def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progre
     return answer(request(model, rules), progress)
 
 
-def disagreements(model: Model, inferred: Inferred) -> Iterator[tuple[Value, Type, Type]]:
+def disagreements(model: Model, inferred: Inferred, progress: Progress = SILENT) -> Iterator[tuple[Value, Type, Type]]:
     """Values whose declared type cannot be the inferred one: (value, declared, inferred)."""
     for graph in model.graphs():
-        for value in graph.values():
+        for number, value in enumerate(graph.values()):
+            if not number % _BETWEEN_CHECKS:
+                progress.check()
             declared, found = value.type, inferred.types.get(value)
             if declared is not None and found is not None and not compatible(declared, found):
                 yield value, declared, found
@@ -125,23 +128,17 @@ def compatible(a: Type, b: Type) -> bool:
 
 
 def declare_all(edit: Transaction, inferred: Inferred) -> int:
-    """Write inferred types into the model where they say more or otherwise; returns how many values changed."""
+    """Write inferred types into the model where they say more or otherwise; returns how many values changed.
+
+    Sizes are written as numbers and as names that the model has; see `declarable`.
+    """
     changed = 0
+    names = size_names(edit.model)
     for value, kind in inferred.types.items():
-        if value.graph is not None and _says_more(kind, value.type):
-            set_type(edit, value, kind)
+        if value.graph is None or kind == value.type:
+            continue
+        written = declarable(kind, value.type, names)
+        if written != value.type:
+            set_type(edit, value, written)
             changed += 1
     return changed
-
-
-def _says_more(found: Type, declared: Type | None) -> bool:
-    if declared is None or not compatible(declared, found):
-        return True
-    if not isinstance(found, TensorType) or not isinstance(declared, TensorType) or found.shape is None:
-        return False
-    if declared.shape is None:
-        return True
-    return any(
-        (d is None and f is not None) or (isinstance(f, int) and not isinstance(d, int))
-        for d, f in zip(declared.shape.dims, found.shape.dims, strict=True)
-    )

@@ -38,7 +38,7 @@ class Facts:
         self._elements: dict[Value, ElementType] = {}
         self._dims: dict[Value, Dims] = {}
         self.contents: dict[Value, NDArray[Any]] = {}  # object arrays of sizes and bools
-        self.factors: dict[Value, tuple[float, ...]] = {}  # what small floating-point vectors hold
+        self.factors: dict[Value, tuple[float, ...]] = {}  # what floating-point numbers and small vectors hold
         self._fresh = 0
 
     def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:
@@ -56,7 +56,7 @@ class Facts:
         if isinstance(tensor.element_type, ElementType):
             self._elements[value] = tensor.element_type
         self._dims[value] = tuple(tensor.shape)
-        is_factor = tensor.element_type is ElementType.FLOAT and len(tensor.shape) == 1 and tensor.size <= _MOST_FACTORS
+        is_factor = tensor.element_type is ElementType.FLOAT and len(tensor.shape) <= 1 and tensor.size <= _MOST_FACTORS
         is_content = tensor.element_type in (*_INTEGERS, ElementType.BOOL) and 0 <= tensor.size <= LARGEST_CONTENTS
         if not is_factor and not is_content:
             return
@@ -67,7 +67,7 @@ class Facts:
         if array.shape != tuple(tensor.shape):
             return
         if is_factor:
-            self.factors[value] = tuple(array.tolist())
+            self.factors[value] = tuple(array.reshape(-1).tolist())
         else:
             self.contents[value] = _objects(array)
 

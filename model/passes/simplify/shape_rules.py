@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.graph import Node
+from model.graph import Node, Value
 from model.passes.simplify import sizes
 from model.passes.simplify.reading import ints, number
 from model.passes.simplify.sizes import AnySize
@@ -91,6 +91,8 @@ def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
     result: list[AnySize] = []
     for column in zip(*[(1,) * (rank - len(dims)) + dims for dims in known], strict=True):
         larger = {d for d in column if d != 1}
+        # What was cut down to another's size fits it only where nothing, or all but 1, was cut.
+        larger -= {d for d in larger if any(sizes.is_at_most(d, other) for other in larger)}
         numbers = [d for d in larger if isinstance(d, int)]
         if numbers:  # a symbol beside it is that number or 1
             result.append(numbers[0])
@@ -237,7 +239,14 @@ def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
         length = last - first
         if sizes.least(length) is not None:
             return length
+    if isinstance(size, int) and size > 0 and (start, step) == (0, 1) and last is None and _is_size(end):
+        return sizes.at_most(size, end)
     return sizes.undecided("slice", size, start, end, step)
+
+
+def _is_size(size: AnySize) -> bool:
+    lowest = sizes.least(size)
+    return lowest is not None and lowest >= 0
 
 
 def _within(size: AnySize, bound: AnySize) -> AnySize | None:
@@ -246,8 +255,7 @@ def _within(size: AnySize, bound: AnySize) -> AnySize | None:
         return size
     if isinstance(bound, int) and bound < 0:
         bound = size + bound
-    lowest = sizes.least(bound)
-    if lowest is None or lowest < 0 or sizes.is_less(size, bound) is not False:
+    if not _is_size(bound) or sizes.is_less(size, bound) is not False:
         return None
     return bound
 
@@ -260,8 +268,7 @@ def _counted(facts: Facts, node: Node, _opset: int) -> Dims | None:
     if step != 1:
         return None
     count = limit - start
-    lowest = sizes.least(count)
-    return (count,) if lowest is not None and lowest >= 0 else None
+    return (count,) if _is_size(count) else None
 
 
 _REDUCTIONS = (
@@ -341,13 +348,31 @@ def _same(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def _cast(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
-    content, to = _content(facts, node, 0), number(node, "to", 0)
+    return _converted(facts, node, number(node, "to", 0))
+
+
+def _cast_like(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
+    return _converted(facts, node, facts.element_type(node.outputs[0]))
+
+
+def _converted(facts: Facts, node: Node, to: int | None) -> NDArray[Any] | None:
+    content = _content(facts, node, 0)
+    if content is None:
+        content = _whole_numbers(facts, node.inputs[0])
     if content is None or to not in _INT_CASTS:
         return None
     if to == ElementType.BOOL:
         flat = [v != 0 if isinstance(v, int) else None for v in content.reshape(-1)]
         return None if None in flat else _shaped(flat, content.shape)
     return _shaped([int(v) if isinstance(v, bool) else v for v in content.reshape(-1)], content.shape)
+
+
+def _whole_numbers(facts: Facts, value: Value | None) -> NDArray[Any] | None:
+    """The contents of a floating-point constant without fractions: bounds of Range are often written so."""
+    factors, shape = (None, None) if value is None else (facts.factors.get(value), facts.shape(value))
+    if factors is None or shape is None or not all(f.is_integer() for f in factors):
+        return None
+    return _shaped([int(f) for f in factors], shape)
 
 
 def _shaped(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -512,6 +537,7 @@ _CONTENTS: dict[str, Callable[[Facts, Node, int], Any]] = {
     "Size": _size,
     "Identity": _same,
     "Cast": _cast,
+    "CastLike": _cast_like,
     "Gather": _gather,
     "Slice": _slice,
     "Concat": _concat,

@@ -110,6 +110,17 @@ def undecided(operation: str, *operands: AnySize | str) -> Size:
     return symbol(f"{operation}?({', '.join(map(str, operands))})")
 
 
+def at_most(limit: int, size: AnySize) -> Size:
+    """The smaller of a number and a size: what a slice leaves that ends where another dimension ends."""
+    return symbol(f"min({limit}, {size})")
+
+
+def is_at_most(part: AnySize, whole: AnySize) -> bool:
+    """Whether `part` is `whole` or, if that is larger, a number from 1 on."""
+    limit, comma, rest = str(part).removeprefix("min(").partition(", ")
+    return bool(comma) and limit.isdecimal() and int(limit) > 0 and rest == f"{whole})"
+
+
 def formula(size: AnySize) -> str | None:
     """The size in names that a file gives dimensions, such as ``4*batch + 1``; None where it has others."""
     text = str(size).replace("!", "") if not re.search(r"\?|!\d", str(size)) else ""

@@ -287,3 +287,100 @@ def test_sizes_that_inputs_leave_open_are_named_after_them(size):
     types = inferred("a = Relu(x) y = Concat <axis = 0> (a, a)", inputs="float[?, 4] x".replace("?", size))
     assert types("a") == tensor("x_d0", 4)
     assert types("y") == tensor("2*x_d0", 4)
+
+
+def test_what_nobody_named_is_open():
+    types = inferred("n = NonZero(x) a = Transpose(n) y = Relu(x)")
+    assert types("a").shape.dims == (None, 2)
+
+
+def test_names_of_the_file_stay_even_those_that_look_made_up():
+    types = inferred("y = Relu(x)", inputs="float[unk__7, 4] x")
+    assert types("y") == tensor("unk__7", 4)
+
+
+def test_sizes_of_attention_are_told_through_functions_and_ranges(shared_models):
+    model = load(shared_models / "bert_mini_functions" / "model.onnx")
+    found = infer(model).types
+    assert found[builders.value(model, "softmax")].shape.dims == ("batch", 2, "seq", "seq")
+    open_sizes = [
+        value.name
+        for graph in model.graphs()
+        for value in graph.values()
+        if isinstance(kind := found.get(value), TensorType) and (kind.shape is None or None in kind.shape.dims)
+    ]
+    assert open_sizes == []
+
+
+def test_what_is_cut_down_to_the_size_of_another_fits_it():
+    types = inferred(
+        """
+        zero = Constant<value_ints: ints = [0]>() s = Shape(x) n = Gather(s, zero)
+        rows = Constant<value_ints: ints = [512, 4]>() table = ConstantOfShape(rows)
+        part = Slice(table, zero, n, zero) y = Add(x, part)
+        """
+    )
+    assert types("part") == tensor("min(512, N)", 4)
+    assert types("y") == tensor("N", 4)
+
+
+def test_a_range_between_bounds_that_were_converted():
+    types = inferred(
+        """
+        zero = Constant<value_float: float = 0.0>() one = Constant<value_float: float = 1.0>()
+        s = Shape<end = 1>(x) n = Squeeze(s) first = CastLike(zero, n) step = CastLike(one, n)
+        y = Range(first, n, step)
+        """
+    )
+    assert types("y") == tensor("N", kind=ElementType.INT64)
+
+
+def test_a_function_keeps_the_types_of_its_first_call():
+    functions = '<opset_import: ["" : 18], domain: "f"> Twice (a) => (b) { c = Neg(a) b = Neg(c) }'
+    model = builders.model(f"""
+        <ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+        g (float[N, 4] x) => (float[M] y) {{ n = NonZero(x) m = Cast<to = 1>(n) o = f.Twice(m) y = f.Twice(x) }}
+        {functions}
+    """)
+    found = infer(model)
+    assert found.types[builders.value(model, "y")] == tensor("N", 4)
+    inner = next(iter(model.functions)).body.nodes[0].outputs[0]
+    assert found.types[inner] == tensor(2, None)
+
+
+def test_only_numbers_and_names_of_the_model_are_written():
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 4] x, float[?, 4] free) => (float[M] y) {
+            twice = Concat<axis = 0>(x, x) n = NonZero(x) kept = Relu(free) both = Concat<axis = 1>(x, x) y = Neg(both)
+        }
+    """)
+    found = infer(model)
+    assert found.types[builders.value(model, "twice")] == tensor("2*N", 4)
+    document = Document(model)
+    with document.edit("Declare") as edit:
+        declare_all(edit, found)
+    written = {value.name: value.type.shape.dims for value in model.graph.values() if value.type is not None}
+    assert written == {
+        "x": ("N", 4),
+        "free": (None, 4),
+        "twice": (None, 4),
+        "n": (2, None),
+        "kept": (None, 4),
+        "both": ("N", 8),
+        "y": ("N", 8),
+    }
+    with document.edit("Declare again") as edit:
+        assert declare_all(edit, found) == 0
+
+
+def test_what_a_person_declared_stays_where_inference_knows_no_more():
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 4] x) => (int64[2, found] y) <int64[two, found] n> { n = NonZero(x) y = Neg(n) }
+    """)
+    document = Document(model)
+    with document.edit("Declare") as edit:
+        assert declare_all(edit, infer(model)) == 1
+    assert builders.value(model, "n").type.shape.dims == (2, "found")
+    assert builders.value(model, "y").type.shape.dims == (2, "found")
