@@ -63,7 +63,11 @@ class Lookup:
 
     def value(self, name: str) -> Value | None:
         """A value of this name that the tree defines or mentions; None when the name is free."""
-        return next((v for v in _held(self._values, name) if v.name == name and _is_in(v, self._root)), None)
+        return next(self.values(name), None)
+
+    def values(self, name: str) -> Iterator[Value]:
+        """Every value of this name; several only where names are hidden or given twice."""
+        return (v for v in _held(self._values, name) if v.name == name and _is_in(v, self._root))
 
     def node(self, name: str) -> Node | None:
         """A node of this name; None when the name is free."""

@@ -10,7 +10,8 @@ from model.checks.models import check_properties
 from model.checks.nodes import check_node
 from model.checks.problem import Problem
 from model.document import Change, Document
-from model.graph import Graph, Model, Node, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.queries.scope import enclosing
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, Step, touched
 
 
@@ -125,9 +126,13 @@ class Checker:
         if self._running_graph is not None:
             self._pending[self._running_graph] = None
             self._stop_running()
-        affected = {g for step in change.steps for target in touched(step) for g in _graphs_of(target)}
+        # The inverses know the graphs that nodes were taken out of.
+        targets = {target for step in (*change.steps, *change.inverses) for target in touched(step)}
+        affected = {graph for target in targets for graph in _graphs_of(target)}
+        around = {outer for graph in affected for outer in enclosing(graph)}  # which hold what bodies use
+        everything = not affected or any(isinstance(t, (Model, Function, TrainingInfo)) for t in targets)
         for graph in graphs:
-            if graph in affected or graph not in self._by_graph or not affected or _inside(graph, affected):
+            if everything or graph in around or graph not in self._by_graph or _inside(graph, affected):
                 self._pending[graph] = None
         self._pending = {graph: None for graph in self._pending if graph in graphs}
 
@@ -181,9 +186,4 @@ def _graphs_of(target: object) -> Iterator[Graph]:
 
 
 def _inside(graph: Graph, outer: set[Graph]) -> bool:
-    parent = graph.parent
-    while parent is not None:
-        if parent in outer:
-            return True
-        parent = parent.parent
-    return False
+    return any(around in outer for around in enclosing(graph))

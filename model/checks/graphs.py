@@ -10,7 +10,7 @@ from model.document import Transaction
 from model.edits.names import regenerate_node_names
 from model.graph import Function, Graph, Model, Node, Value
 from model.lookup import Lookup
-from model.queries.scope import dependencies, names_taken, node_on_cycle, run_order, unique_name
+from model.queries.scope import dependencies, enclosing, names_taken, node_on_cycle, run_order, unique_name
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetInitializer
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType, Shape, TensorType
@@ -44,7 +44,7 @@ def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
 
 
 def _check_names(graph: Graph) -> Iterator[Problem | None]:
-    outer = _outer_names(graph)
+    outer, known = set(enclosing(graph)) - {graph}, Lookup.of(graph)
     seen: dict[str, Value] = {}
     for count, value in enumerate(graph.values()):
         if not count % _BREATH:
@@ -62,7 +62,7 @@ def _check_names(graph: Graph) -> Iterator[Problem | None]:
                 "Each name must be assigned once in a graph.",
                 _rename(graph, value),
             )
-        elif value.name in outer and value.is_defined:
+        elif outer and value.is_defined and any(v.graph in outer for v in known.values(value.name)):
             yield error(
                 "shadowing",
                 f"{value.name} hides a value of an outer graph",
@@ -91,15 +91,6 @@ def _check_node_names(graph: Graph) -> Iterator[Problem | None]:
 
 def _discard(_: object) -> None:
     return None
-
-
-def _outer_names(graph: Graph) -> set[str]:
-    names: set[str] = set()
-    outer = graph.parent
-    while outer is not None:
-        names.update(value.name for value in outer.values())
-        outer = outer.parent
-    return names
 
 
 def _rename(graph: Graph, value: Value) -> Fix:
@@ -168,11 +159,13 @@ def _check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             )
 
 
-def _check_initializers(graph: Graph, model: Model) -> Iterator[Problem]:
+def _check_initializers(graph: Graph, model: Model) -> Iterator[Problem | None]:
     inputs = set(graph.inputs)
     if isinstance(graph.owner, Function) and graph.initializers:
         yield error("initializer", "A function has initializers", graph, "Only graphs have them; use Constant nodes.")
-    for value in graph.initializers:
+    for count, value in enumerate(graph.initializers):
+        if not count % _BREATH:
+            yield None
         tensor = value.initializer
         if tensor is None:
             continue

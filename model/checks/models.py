@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from model import schemas
 from model.checks.graphs import check_graph
@@ -28,7 +28,10 @@ def steps_of_check(model: Model) -> Iterator[Problem | None]:
 
 
 def check_properties(model: Model) -> Iterator[Problem]:
-    """Rules about versions, imports, functions, devices and training. Cheap."""
+    """Rules about versions, imports, functions, devices and training.
+
+    Cheap, but for models with functions, device configurations or imports that nothing uses: a walk over the nodes.
+    """
     if model.ir_version < 1:
         yield error("ir-version", f"The IR version is {model.ir_version}", model, "It must be 1 or more.")
     elif model.ir_version > NEWEST_IR_VERSION:
@@ -62,17 +65,27 @@ def _check_imports(model: Model) -> Iterator[Problem]:
                 model,
                 f"The newest known is {schemas.newest_opset(domain)}.",
             )
-    used = {node.domain for root in (model.graph,) for graph in root.walk() for node in graph.nodes}
-    for domain in model.opset_imports:
-        if domain not in used and domain and not any(f.domain == domain for f in model.functions):
-            imports = {d: v for d, v in model.opset_imports.items() if d != domain}
-            yield info(
-                "unused-import",
-                f"{domain} is imported but not used",
-                model,
-                "",
-                _import_fix(f"No longer import {domain}", imports),
-            )
+    for domain in _unused_domains(model):
+        imports = {d: v for d, v in model.opset_imports.items() if d != domain}
+        yield info(
+            "unused-import",
+            f"{domain} is imported but not used",
+            model,
+            "",
+            _import_fix(f"No longer import {domain}", imports),
+        )
+
+
+def _unused_domains(model: Model) -> Iterable[str]:
+    """Imported domains that no function has and no node outside of functions, which import their own."""
+    unused = {d: None for d in model.opset_imports if d and not any(f.domain == d for f in model.functions)}
+    for graph in model.graphs() if unused else ():
+        for node in graph.nodes if not isinstance(graph.root.owner, Function) else ():
+            if node.domain in unused:
+                del unused[node.domain]
+                if not unused:
+                    return ()
+    return unused
 
 
 def _import_fix(title: str, imports: dict[str, int]) -> Fix:

@@ -109,7 +109,7 @@ def replace_all(edit: Transaction, replacements: Iterable[Replacement]) -> None:
 
 
 def _refuse_clashes(replacements: list[Replacement]) -> None:
-    renamed = {r.target: r.after for r in replacements if r.field == "name"}
+    renamed = {r.target: r.after for r in replacements if r.where in ("node names", "value names")}
     roots = {t.graph.root for t in renamed if t.graph is not None}
     for root in roots:
         holders: dict[tuple[type, str], Node | Value] = {}

@@ -8,7 +8,7 @@ from model.attributes import make_attribute
 from model.checks import Checker, check_model
 from model.checks.graphs import check_graph
 from model.edits import nodes, values
-from model.graph import Graph, Model, Node, Value
+from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphOutputs, SetInput, SetInputs
 from tests.model import builders
@@ -184,6 +184,71 @@ def test_incremental_checks_agree_with_checking_anew(text):
     while document.undo():
         expected = {(p.rule, p.message) for p in check_model(document.model)}
         assert {(p.rule, p.message) for p in checker.run()} == expected
+
+
+def test_an_import_that_only_a_training_graph_needs_is_used():
+    step = Graph("step")
+    InsertNode(step, Node("Adam", (), (Value("v"),), domain="ai.onnx.preview.training")).apply()
+    model = builders.model()
+    training = TrainingInfo(algorithm=step)
+    SetField(model, "training_info", (training,)).apply()
+    SetField(model, "opset_imports", {"": 21, "ai.onnx.preview.training": 1}).apply()
+    assert "unused-import" not in [p.rule for p in check_model(model)]
+    SetField(model, "opset_imports", {"": 21, "ai.onnx.preview.training": 1, "ai.onnx.ml": 3}).apply()
+    assert "unused-import" in [p.rule for p in check_model(model)]
+
+
+OUTER_AND_BODIES = """
+    <ir_version: 10, opset_import: ["" : 21, "l" : 1]>
+    g (float[2] x, bool c) => (float[2] y) <float[2] w = {1.0, 2.0}>
+    {
+        [kept] a = Relu (x)
+        [outer] b = Neg (a)
+        [choice] y = If (c) <
+            then_branch: graph = yes () => (p) { [inner] p = Add (b, w) },
+            else_branch: graph = no () => (q) { [other] q = l.f (a) }
+        >
+    }
+    <domain: "l", opset_import: ["" : 21]> f (v) => (o) { [within] o = Abs (v) }
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d, edit: edit.do(SetInput(builders.node(d, "inner"), 1, builders.value(d, "b"))),
+        lambda d, edit: (
+            edit.do(SetInput(builders.node(d, "inner"), 0, builders.value(d, "w"))),
+            edit.do(SetField(d.model.functions[0].body.nodes[0], "op_type", "Abbs")),
+        ),
+        lambda d, edit: (
+            edit.do(RemoveNode(builders.node(d, "outer"))),
+            edit.do(SetField(d.model.functions[0].body.nodes[0], "op_type", "Abbs")),
+        ),
+        lambda d, edit: (
+            edit.do(SetField(d.model, "opset_imports", {"": 21})),
+            edit.do(SetField(d.model.functions[0].body.nodes[0], "op_type", "Neg")),
+        ),
+        lambda d, edit: (
+            edit.do(SetField(d.model.functions[0], "opset_imports", {})),
+            edit.do(SetField(builders.node(d, "kept"), "op_type", "Neg")),
+        ),
+        lambda d, edit: edit.do(SetField(builders.node(d, "inner").outputs[0], "name", "a")),
+        lambda d, edit: edit.do(SetField(builders.value(d, "a"), "name", "q")),
+    ],
+    ids=["unused outside", "dead outside", "removed", "imports", "imports of a function", "hidden", "hiding"],
+)
+def test_what_an_edit_makes_wrong_elsewhere_is_found(change):
+    document = builders.document(OUTER_AND_BODIES)
+    checker = Checker(document)
+    assert checker.run() == []
+    with document.edit("Change") as edit:
+        change(document, edit)
+    expected = {(p.rule, p.message) for p in check_model(document.model)}
+    assert expected
+    assert {(p.rule, p.message) for p in checker.run()} == expected
+    document.undo()
+    assert checker.run() == []
 
 
 def test_a_node_named_for_a_cycle_is_on_it():

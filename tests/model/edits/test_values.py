@@ -241,3 +241,13 @@ def test_unique_names_count_on():
     assert unique_name("a", {"a"}) == "a_1"
     assert unique_name("a_9", {"a_9", "a_10"}) == "a_11"
     assert unique_name("", {"value_1"}) == "value_2"
+
+
+def test_an_attribute_called_name_is_not_the_name(chain):
+    with chain.edit("Set") as edit:
+        for node in ("first", "second"):
+            attributes.set_attribute(edit, builders.node(chain, node), "name", "old")
+    found = names.find_replacements(chain.model.graphs(), "old", "new", ["attributes"])
+    with chain.edit("Replace") as edit:
+        names.replace_all(edit, found)
+    assert [builders.node(chain, node).attributes["name"].value for node in ("first", "second")] == ["new", "new"]
