@@ -14,6 +14,7 @@ from exec.arrays import Array, check_size, zeros
 from exec.errors import KernelError
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
+from exec.kernels.microsoft.tensors import restore_padding_1
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import scalar_int
 from exec.kernels.shared.dtypes import narrow, widen
@@ -473,3 +474,28 @@ def relative_position_bias_1(
     far = np.minimum(exact + (ratio * (buckets - exact)).astype(np.int64), buckets - 1)
     bucket = offset + np.where(distance < exact, distance, far)
     return np.ascontiguousarray(bias_table[bucket].transpose(2, 0, 1)[None])
+
+
+@kernel("GatedRelativePositionBias", since=1, domain=MICROSOFT)
+def gated_relative_position_bias_1(
+    query_layer: Array,
+    query_bias: Array,
+    rel_pos: Array,
+    weight: Array,
+    bias: Array,
+    eco_a: Array,
+    token_offset: Array | None = None,
+    *,
+    num_heads: int,
+) -> Array:
+    """A bias by position times a gate that each query decides on, (B, heads, S, S)."""
+    query = query_layer if token_offset is None else restore_padding_1(query_layer, token_offset)
+    q = split_heads(plus(query, query_bias), num_heads, "query_layer")
+    if weight.ndim != 2 or weight.shape[1] % 2 or weight.shape != (q.shape[3], bias.size):
+        msg = f"weight {weight.shape} and bias {bias.shape}; expected ({q.shape[3]}, an even D) and (D,)"
+        raise KernelError(msg)
+    projected = np.matmul(widen(q), widen(weight)) + widen(bias)
+    gates = onnx("Sigmoid", 13, projected.reshape(*projected.shape[:3], 2, -1).sum(-1))
+    factor = gates[..., :1] * (gates[..., 1:] * widen(eco_a) - 1) + 2
+    check_size((*q.shape[:3], rel_pos.shape[-1]), np.float32)
+    return narrow(np.asarray(factor * widen(rel_pos)), query_layer.dtype)

@@ -163,7 +163,7 @@ def matmul_bnb4_1(
     block_size: int,
     quant_type: int,
     training_mode: int = 0,  # noqa: ARG001 - is about what is kept for a backward pass
-    transB: int = 1,  # noqa: N803
+    transB: int = 1,
 ) -> Array:
     """A times a matrix [N, K] in the 4-bit codes of bitsandbytes, transposed by default."""
     if quant_type not in (0, 1) or N < 1 or K < 1 or block_size < 1:

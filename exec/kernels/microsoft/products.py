@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
-from exec.arrays import Array
+from exec.arrays import Array, check_size
 from exec.errors import KernelError
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.standard import MICROSOFT, activate, channels_first, channels_last, onnx
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import integers
 from exec.kernels.shared.dtypes import narrow, widen
+from exec.kernels.shared.windows import padded, window, windows_of
 
 Ints = Sequence[int] | None
 
@@ -38,10 +40,10 @@ def fused_matmul_1(
     b: Array,
     *,
     alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
-    transBatchA: int = 0,  # noqa: N803
-    transBatchB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
 ) -> Array:
     """alpha · A' · B', where the factors may be transposed, or have their rows before the batch."""
     return fused_product(a, b, alpha, (transA, transB, transBatchA, transBatchB))
@@ -58,10 +60,10 @@ def fused_matmul_activation_1(
     activation_beta: float | None = None,
     activation_gamma: float | None = None,
     alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
-    transBatchA: int = 0,  # noqa: N803
-    transBatchB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
 ) -> Array:
     """FusedMatMul and an activation."""
     y = fused_product(a, b, alpha, (transA, transB, transBatchA, transBatchB))
@@ -82,8 +84,8 @@ def fused_gemm_1(
     activation_gamma: float | None = None,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> Array:
     """Gemm and an activation."""
     y = onnx("Gemm", 13, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
@@ -157,6 +159,38 @@ def nhwc_max_pool_1(
         dilations=dilations, kernel_shape=kernel_shape, pads=pads, strides=strides,
     )  # fmt: skip
     return np.ascontiguousarray(channels_last(y[0] if isinstance(y, tuple) else y))
+
+
+@kernel("MaxpoolWithMask", since=1, domain=MICROSOFT)
+def maxpool_with_mask_1(
+    x: Array,
+    m: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    storage_order: int = 0,  # noqa: ARG001 - is about indices, which are not given
+    strides: Ints = None,
+) -> Array:
+    """The largest of each window, of whose last axis nothing counts from the first masked element on."""
+    if x.ndim < 3 or m.ndim != x.ndim or m.shape[2:] != x.shape[2:] or not m.size or not kernel_shape:
+        msg = f"X {x.shape}, mask {m.shape}, kernel_shape {kernel_shape}; expected them to have the same spatial axes"
+        raise KernelError(msg)
+    view = window(x.shape[2:], kernel_shape, strides=strides, pads=pads, auto_pad=auto_pad)
+    planes = x.shape[0] * x.shape[1]
+    check_size((planes, *view.kernel, *view.output), x.dtype)
+    # Which mask a plane has is defined by ONNX Runtime alone, which starts so many elements into all masks. Over
+    # several axes its first element always counts, and so does what is outside.
+    size = prod(x.shape[2:])
+    starts = np.arange(planes) * size % (m.shape[0] * m.shape[1])
+    seen = m.reshape(-1)[starts[:, None] + np.arange(size)] != 0
+    seen[:, 0] |= view.rank > 1
+    seen = seen.reshape(planes, 1, *x.shape[2:])
+    counted = np.logical_and.accumulate(windows_of(padded(seen, view, 1), view), axis=1 + view.rank)
+    lowest = np.finfo(x.dtype).min
+    values = windows_of(padded(x.reshape(planes, 1, *x.shape[2:]), view, lowest), view)
+    largest = np.where(counted, values, lowest).max(tuple(range(2, 2 + view.rank)))
+    return np.asarray(largest.reshape(*x.shape[:2], *view.output), x.dtype)
 
 
 @kernel("ConvTransposeWithDynamicPads", since=1, domain=MICROSOFT)

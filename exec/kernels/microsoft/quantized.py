@@ -10,6 +10,7 @@ from exec.arrays import Array
 from exec.errors import KernelError
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.attention import self_attention, split_projections
+from exec.kernels.microsoft.normalization import embed_layer_normalization_1
 from exec.kernels.microsoft.standard import MICROSOFT, channels_first, channels_last, onnx
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
@@ -328,8 +329,8 @@ def qgemm_1(
     y_zero_point: Array | None = None,
     *,
     alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> Array:
     """alpha · A' · B' + C, whose scale is alpha · a_scale · b_scale; quantized when y_scale is there."""
     left, right = a.T if transA else a, b.T if transB else b
@@ -355,6 +356,47 @@ def reduce_sum_integer_1(data: Array, *, axes: Sequence[int], keepdims: int) -> 
     places = tuple(normal_axis(a, data.ndim) for a in axes) or None
     dtype = np.uint32 if data.dtype.kind == "u" else np.int32
     return np.asarray(data.sum(places, dtype=dtype, keepdims=bool(keepdims)))
+
+
+@kernel("QEmbedLayerNormalization", since=1, domain=MICROSOFT)
+def qembed_layer_normalization_1(
+    input_ids: Array,
+    segment_ids: Array | None,
+    word_embedding_quant: Array,
+    position_embedding_quant: Array,
+    segment_embedding: Array | None,
+    gamma_quant: Array,
+    beta_quant: Array,
+    mask: Array | None,
+    word_embedding_scale: Array,
+    position_embedding_scale: Array,
+    segment_embedding_scale: Array | None,
+    gamma_scale: Array,
+    beta_scale: Array,
+    word_embedding_zero_point: Array,
+    position_embedding_zero_point: Array,
+    segment_embedding_zero_point: Array | None,
+    gamma_zero_point: Array,
+    beta_zero_point: Array,
+    *,
+    epsilon: float = 9.999999960041972e-13,
+) -> tuple[Array, Array]:
+    """EmbedLayerNormalization of tables of 8 bits."""
+    segments = None
+    if segment_embedding is not None and segment_embedding_scale is not None:
+        segments = real(segment_embedding, segment_embedding_scale, segment_embedding_zero_point)
+    y, lengths, _ = embed_layer_normalization_1(
+        input_ids,
+        segment_ids,
+        real(word_embedding_quant, word_embedding_scale, word_embedding_zero_point),
+        real(position_embedding_quant, position_embedding_scale, position_embedding_zero_point),
+        segments,
+        real(gamma_quant, gamma_scale, gamma_zero_point),
+        real(beta_quant, beta_scale, beta_zero_point),
+        mask,
+        epsilon=epsilon,
+    )
+    return y, lengths
 
 
 @kernel("QAttention", since=1, domain=MICROSOFT)

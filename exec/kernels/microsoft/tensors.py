@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty, full
+from exec.arrays import Array, SparseArray, check_size, empty, full
 from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
@@ -288,6 +288,24 @@ def _hash_bytes(data: bytes, seed: int) -> int:
     if rest:
         state = state ^ _mixed(np.array([int.from_bytes(rest, "little")], np.uint32))
     return int(_finished(state, len(data))[0])
+
+
+@kernel("SparseToDenseMatMul", since=1, domain=MICROSOFT)
+def sparse_to_dense_matmul_1(
+    a: SparseArray | Array,
+    b: Array,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Array:
+    """The product of a sparse and a dense matrix, either of them transposed."""
+    left = a.dense() if isinstance(a, SparseArray) else a
+    if left.ndim != 2 or b.ndim < 2:
+        msg = f"matrices of shape {left.shape} and {b.shape}; expected two dimensions"
+        raise KernelError(msg)
+    y = onnx("MatMul", 13, left.T if transA else left, np.swapaxes(b, -1, -2) if transB else b)
+    return y if alpha == 1 else np.asarray(y * y.dtype.type(alpha))
 
 
 @kernel("RemovePadding", since=1, domain=MICROSOFT)

@@ -6,14 +6,36 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import helper
 
+from exec.arrays import SparseArray
 from exec.errors import KernelError
 from exec.kernels import load
 from exec.kernels.registry import all_kernels
 from model.types import ElementType
 from tests.exec.kernels.harness import assert_same
-from tests.exec.kernels.test_microsoft import MS, RNG, F, X, f, i32, label, onnxruntime, ours, s
+from tests.exec.kernels.test_microsoft import (
+    I32,
+    I64,
+    IDS,
+    MS,
+    ONES,
+    RNG,
+    F,
+    X,
+    f,
+    i8,
+    i32,
+    label,
+    onnxruntime,
+    ours,
+    s,
+    u8,
+    z,
+    zi,
+)
 
 load()
 
@@ -117,6 +139,41 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any]]] = [
          RNG.integers(0, 2, (1, 2, 6)).astype(np.int32)],
         [F, F, F],
         {"num_heads": 2, "past_present_share_buffer": 1},
+    ),
+]  # fmt: skip
+
+
+def masks(*shape: int) -> list[Any]:
+    """Masks of MaxpoolWithMask for every plane, for those of one entry, for one, with a few zeros."""
+    lead = ((shape[0], shape[1]), (1, shape[1]), (shape[0], 1), (1, 1))
+    return [(RNG.random((*two, *shape[2:])) < 0.8).astype(np.int32) for two in lead]
+
+
+CASES += [
+    *[
+        ("MaxpoolWithMask", [f(*shape), mask], [F], {"kernel_shape": kernel, **more})
+        for shape, kernel, more in (
+            ((2, 3, 9), [3], {}),
+            ((2, 3, 9), [3], {"strides": [2], "pads": [1, 1]}),
+            ((2, 3, 6, 7), [3, 2], {"strides": [1, 2], "pads": [1, 0, 1, 1]}),
+            ((1, 2, 4, 5, 6), [2, 2, 3], {}),
+        )
+        for mask in masks(*shape)
+    ],
+    *[("DynamicTimeWarping", [f(*n)], [I32], {}) for n in ((4, 7), (7, 4), (1, 5), (5, 1), (1, 6, 6), (30, 90))],
+    (
+        "QEmbedLayerNormalization",
+        [IDS, IDS % 2, u8(5, 8), u8(6, 8), u8(2, 8), u8(8), u8(8), ONES,
+         s(0.1), s(0.2), s(0.1), s(0.1), s(0.2), z(3), z(100), z(90), z(120), z(4)],
+        [F, I32],
+        {},
+    ),
+    (
+        "QEmbedLayerNormalization",
+        [IDS, None, i8(5, 8), i8(6, 8), None, i8(8), i8(8), None,
+         s(0.1), s(0.2), None, s(0.1), s(0.2), zi(3), zi(10), None, zi(12), zi(4)],
+        [F, I32],
+        {},
     ),
 ]  # fmt: skip
 
@@ -290,9 +347,139 @@ def test_angles_of_gemma_are_rounded_first() -> None:
     assert_same(found[1], k * cos + k_rot * sin)
 
 
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_predicted_tokens_are_taken_up_to_the_first_that_differs(data: st.DataObject) -> None:
+    token = st.integers(0, 3)
+    source = np.array(data.draw(st.lists(token, min_size=1, max_size=9)))
+    now = np.array(data.draw(st.lists(token, min_size=1, max_size=6)))
+    start = data.draw(st.integers(0, len(source)))
+    predicted = np.append(source[start:], 1)
+    predicted[data.draw(st.integers(0, len(predicted) - 1))] = data.draw(token)
+    inputs = [source, now, np.array([start]), predicted if data.draw(st.booleans()) else None]
+    for one, other in zip(
+        ours("BifurcationDetector", inputs, 2),
+        onnxruntime("BifurcationDetector", inputs, [I64, I64], MS, {}),
+        strict=True,
+    ):
+        assert_same(one, other)
+
+
+def test_a_long_path_is_the_cheapest() -> None:
+    costs = np.abs(f(20, 33))
+    path = ours("DynamicTimeWarping", [costs])[0]
+    steps = np.diff(path, axis=1)
+    assert path[:, 0].tolist() == [0, 0]
+    assert path[:, -1].tolist() == [19, 32]
+    assert set(map(tuple, steps.T.tolist())) <= {(0, 1), (1, 0), (1, 1)}
+    totals = np.full((21, 34), np.inf)
+    totals[0, 0] = 0
+    for row, column in np.ndindex(20, 33):
+        before = min(totals[row, column], totals[row, column + 1], totals[row + 1, column])
+        totals[row + 1, column + 1] = costs[row, column] + before
+    np.testing.assert_allclose(costs[tuple(path)].sum(), totals[-1, -1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_bias_by_position_is_gated_by_each_query(packed: bool) -> None:
+    query, bias, rel_pos, weight, own, eco = f(2, 3, 8), f(8), f(1, 2, 3, 3), f(4, 6), f(6), f(1, 2, 1, 1)
+    gate = ((query + bias).reshape(2, 3, 2, 4).transpose(0, 2, 1, 3) @ weight + own).reshape(2, 2, 3, 2, 3).sum(-1)
+    u, r = np.split(1 / (1 + np.exp(-gate)), 2, axis=-1)
+    expected = (u * (r * eco - 1) + 2) * rel_pos
+    given_query, offsets = query, None
+    if packed:
+        given_query, offsets = query.reshape(6, 8), np.arange(6, dtype=np.int32).reshape(2, 3)
+    found = ours("GatedRelativePositionBias", [given_query, bias, rel_pos, weight, own, eco, offsets], num_heads=2)[0]
+    assert_same(found, expected.astype(np.float32), rtol=1e-4, atol=1e-5)
+
+
+def test_a_sparse_matrix_is_multiplied_as_the_dense_one() -> None:
+    dense = np.zeros((3, 4), np.float32)
+    places = np.array([[0, 1], [2, 0], [2, 3]])
+    dense[tuple(places.T)] = [2, 3, 4]
+    sparse = SparseArray(np.array([2, 3, 4], np.float32), places, (3, 4))
+    b = f(3, 5)
+    assert_same(ours("SparseToDenseMatMul", [sparse, b], transA=1, alpha=0.5)[0], (dense.T @ b) / 2, rtol=1e-5)
+    other = f(5, 4)
+    assert_same(ours("SparseToDenseMatMul", [sparse, other], transB=1)[0], dense @ other.T, rtol=1e-5)
+
+
+ORDERS = {"columns": 0, "rows": 1, "32 columns": 2}
+
+
+def laid(x: Any, order: int) -> Any:
+    """An array whose memory has its matrices in an order, element by element."""
+    rows, columns = x.shape[-2:]
+    result = np.empty_like(x).reshape(-1, rows * columns)
+    for row, column in np.ndindex(rows, columns):
+        place = {
+            0: column * rows + row,
+            1: row * columns + column,
+            2: column // 32 * 32 * rows + row * 32 + column % 32,
+        }
+        result[:, place[order]] = x.reshape(-1, rows, columns)[:, row, column]
+    return result.reshape(x.shape)
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
+def test_quantized_matrices_are_laid_out_in_their_order(order: int) -> None:
+    x = f(2, 3, 64)
+    codes = np.clip(np.rint(x / np.float32(0.02)), -128, 127).astype(np.int8)
+    found = ours("QuantizeWithOrder", [x, s(0.02)], order_input=1, order_output=order)[0]
+    assert_same(found, laid(codes, order))
+    back = ours("DequantizeWithOrder", [found, s(0.02)], order_input=order, order_output=1, to=1)[0]
+    assert_same(back, codes * np.float32(0.02))
+    half = ours("DequantizeWithOrder", [found, s(0.02)], order_input=order, order_output=order, to=10)[0]
+    assert_same(half, laid((codes * np.float32(0.02)).astype(np.float16), order))
+
+
+@pytest.mark.parametrize("per_column", [False, True])
+def test_a_quantized_product_is_that_of_the_real_numbers(per_column: bool) -> None:
+    a, b, c = i8(2, 3, 64), i8(64, 5), i8(2, 3, 5)
+    scale, bias = np.abs(f(5)) if per_column else s(0.01), f(5)
+    real = (a.astype(np.float64) * 0.02) @ (b * scale.astype(np.float64)) + bias + c * 0.5
+    found = ours(
+        "QOrderedMatMul", [a, s(0.02), laid(b, 0), scale, s(1.5), bias, c, s(0.5)], order_A=1, order_B=0, order_Y=1
+    )[0]
+    assert found.dtype == np.int8
+    assert np.abs(found - np.clip(real / 1.5, -128, 127)).max() < 0.502
+
+
+def test_quantized_layers_are_those_of_the_real_numbers() -> None:
+    x, gamma, beta = i8(2, 3, 64), f(64), f(64)
+    real = x * np.float32(0.05)
+    found = ours("QOrderedGelu", [x, s(0.05), s(0.03)], order_X=2, order_Y=2)[0]
+    assert np.abs(found - np.clip(ours("Gelu", [real])[0] / 0.03, -128, 127)).max() < 0.502
+    wanted = (real - real.mean(-1, keepdims=True)) / real.std(-1, keepdims=True) * gamma + beta
+    found = ours("QOrderedLayerNormalization", [laid(x, 2), s(0.05), gamma, beta, s(0.03)], order_X=2, order_Y=2)[0]
+    assert np.abs(found - laid(np.clip(wanted / 0.03, -128, 127), 2)).max() < 0.51
+
+
+@pytest.mark.parametrize("more", [{}, {"unidirectional": 1}])
+def test_quantized_attention_is_near_that_of_the_real_numbers(more: dict[str, int]) -> None:
+    x, weights, biases = i8(2, 3, 8), [i8(8, 8) for _ in range(3)], [f(8) for _ in range(3)]
+    step, own = 0.01, np.float32(0.002)
+    real = (x * np.float32(step), np.concatenate([w * own for w in weights], 1), np.concatenate(biases))
+    wanted = ours("Attention", list(real), num_heads=2, **more)[0]
+    scales = [s(0.03)] * 3
+    ordered = [laid(w, 0) for w in weights]
+    mine = [x, s(step), *scales, *ordered, *[s(0.002)] * 3, *biases, s(0.05), s(1 / 127), s(0.03)]
+    found = ours("QOrderedAttention", mine, num_heads=2, order_input=1, order_weight=0, order_output=1, **more)[0]
+    assert found.dtype == np.int8
+    np.testing.assert_allclose(found * 0.03, wanted, atol=0.1)
+
+
 @pytest.mark.parametrize(
     ("op_type", "inputs", "attributes"),
     [
+        ("MaxpoolWithMask", [f(1, 2, 5), np.ones((1, 2, 4), np.int32)], {"kernel_shape": (2,)}),
+        ("DynamicTimeWarping", [f(2, 3, 4)], {}),
+        ("BifurcationDetector", [i32(1, 2), i32(1), i32(5), i32(1)], {}),
+        ("GatedRelativePositionBias", [X, f(8), f(1, 2, 3, 3), f(4, 5), f(5), f(1, 2, 1, 1)], {"num_heads": 2}),
+        ("SparseToDenseMatMul", [f(3), f(3, 3)], {}),
+        ("QuantizeWithOrder", [X, s(1)], {"order_input": 1, "order_output": 3}),
+        ("QuantizeWithOrder", [X, s(1)], {"order_input": 1, "order_output": 2}),
+        ("QuantizeWithOrder", [X, f(2)], {"order_input": 1, "order_output": 1}),
         ("BranchwiseRMSNorm", [f(2, 3, 31)], {"num_branches": 4}),
         ("GatedRMSNorm", [f(2, 9), f(8), f(2, 9)], {}),
         ("GatedRMSNorm", [f(2, 8), f(8), f(2, 8)], {"activation": "boom"}),

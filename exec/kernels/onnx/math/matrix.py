@@ -159,8 +159,8 @@ def gemm_11(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803 - the specification's name
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> Array:
     """alpha·A·B + beta·C with A and B optionally transposed and C broadcast to the product."""
     if a.ndim != 2 or b.ndim != 2:
@@ -204,8 +204,8 @@ def gemm_7(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> Array:
     """C is required."""
     return gemm_11(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
@@ -220,8 +220,8 @@ def gemm_1(
     alpha: float = 1.0,
     beta: float = 1.0,
     broadcast: int = 0,  # noqa: ARG001 - what fits without it needs no permission
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> Array:
     """C is broadcast where `broadcast` says so; one that fits is never refused."""
     return gemm_11(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
