@@ -137,6 +137,7 @@ class _Sums:
         self.at = 0
         self.total = self.aa = self.bb = self.ab = self.dd = 0.0
         self.unequal = 0
+        self.lost = 0
         self.size = 0
 
     def add(self, start: int, a: Array, b: Array) -> None:
@@ -156,6 +157,7 @@ class _Sums:
         self.unequal += int(a.size - np.count_nonzero(same))
         self.size += a.size
         usable = np.isfinite(a) & np.isfinite(b)
+        self.lost += int(a.size - np.count_nonzero(usable | same))
         x, y = a[usable], b[usable]
         self.total += float(far[usable].sum())
         self.aa += float(np.vdot(x, x).real)
@@ -169,6 +171,8 @@ class _Sums:
         norms = sqrt(self.aa * self.bb)
         cosine = self.ab / norms if norms else (1.0 if self.aa == self.bb else 0.0)
         snr = inf if not self.dd else 10 * log10(self.bb / self.dd) if self.bb else -inf
+        if self.lost:  # elements that are infinitely far: the others say nothing about the whole
+            cosine, snr, self.total = nan, -inf, inf
         return Difference(
             self.max_abs,
             self.max_rel,

@@ -61,7 +61,10 @@ def test_equal_values_differ_in_nothing(a: Any, b: Any) -> None:
 @pytest.mark.parametrize(("a", "b"), [([np.nan], [1.0]), ([np.inf], [1.0]), ([-np.inf], [np.inf]), (["a"], ["b"])])
 def test_what_is_not_finite_is_infinitely_far(a: Any, b: Any) -> None:
     kind = object if isinstance(a[0], str) else None
-    assert c.compare_values(np.array(a, kind), np.array(b, kind)).max_abs == np.inf
+    found = c.compare_values(np.array(a, kind), np.array(b, kind))
+    assert found.max_abs == np.inf
+    assert np.isnan(found.cosine)
+    assert found.snr == -np.inf
     assert not c.is_close(np.array(a, kind), np.array(b, kind), 1, 1)
 
 

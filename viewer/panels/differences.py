@@ -54,7 +54,7 @@ class DifferenceModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.rows: list[Difference] = []
-        self.titles = ("Before", "After")
+        self.titles = ("", "")
 
     def set(self, rows: list[Difference], titles: tuple[str, str]) -> None:
         """Show these; the titles name the two documents."""
@@ -72,8 +72,15 @@ class DifferenceModel(QAbstractTableModel):
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column titles."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return ("Kind", "Where", "What", *(display(t, 60) for t in self.titles))[section]
+        shown = role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
+        if shown and orientation == Qt.Orientation.Horizontal:
+            sides = zip(("Before", "After"), self.titles, strict=True)
+            return (
+                "Kind",
+                "Where",
+                "What",
+                *(f"{side}: {display(title, 60)}" if title else side for side, title in sides),
+            )[section]
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -136,6 +143,7 @@ class DifferencesPanel(Panel):
         table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 6)
         header = table.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
         for column, width in enumerate((90, 210, 130, 130)):
@@ -185,7 +193,7 @@ class DifferencesPanel(Panel):
             button.setText(f"{SIGNS[kind]} {count_text(count)}")
             button.setVisible(bool(count))
         shown = comparing.shown if comparing is not None else []
-        titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("Before", "After")
+        titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("", "")
         self.model.set(shown, titles)
         self.summary.setText(self._summary(differences))
         self.end_button.setVisible(comparing is not None)

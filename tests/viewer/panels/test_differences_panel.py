@@ -47,7 +47,7 @@ def test_lists_what_differs(pair):
     _, _, panel = pair
     assert [row[0] for row in cells(panel)] == ["+ added", "~ changed", "~ changed"]
     assert ["~ changed", "node Softmax fourth", "attribute axis", "1", "0"] in cells(panel)
-    assert panel.model.headerData(3, Qt.Orientation.Horizontal) == "old.onnx"
+    assert panel.model.headerData(3, Qt.Orientation.Horizontal) == "Before: old.onnx"
     assert panel.summary.text() == "3 differences from old.onnx"
     panel.filters["changed"].setChecked(False)
     assert [row[0] for row in cells(panel)] == ["+ added"]
