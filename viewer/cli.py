@@ -6,6 +6,7 @@ Exit status: 0 fine, 1 a problem or a difference was found, 2 it could not be do
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -41,6 +42,7 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command, or open windows for the files named; returns the exit status."""
+    _write_whatever_comes()
     if arguments and arguments[0] in COMMANDS:
         return _run_command(arguments[0], arguments[1:])
     parser = _window_parser()
@@ -51,6 +53,13 @@ def main(arguments: Sequence[str]) -> int:
         print(f"onnx-workbench {version()}")
         return EXIT_OK
     return _open_windows(options.models, sample=options.sample, alone=options.new_instance)
+
+
+def _write_whatever_comes() -> None:
+    """Not every output has every character, a pipe on Windows least of all: write escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a windowed program has none
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _window_parser() -> argparse.ArgumentParser:
@@ -114,7 +123,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
             # The reader (head, less) has gone; nothing more can be said, not even at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_FAILED
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(ModelError(error.strerror or str(error), str(error.filename or "")), as_json=options.json)
         return EXIT_FAILED
     except (KeyboardInterrupt, Cancelled):
         print("stopped", file=sys.stderr)

@@ -16,8 +16,12 @@ REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
 
 
-def workbench(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def workbench(
+    *arguments: object, cwd: Path | None = None, stdin: bytes = b"", encoding: str = ""
+) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "packaging" / "launcher")}
+    if encoding:
+        environment["PYTHONIOENCODING"] = encoding
     return subprocess.run(
         [sys.executable, "-m", "onnx_workbench", *map(str, arguments)],
         capture_output=True, cwd=cwd, input=stdin, env=environment, timeout=120, check=False,
@@ -69,6 +73,22 @@ def test_texts_from_a_file_cannot_steer_the_terminal(tmp_path):
     text = workbench("info", path).stdout.decode()
     assert "\x1b" not in text
     assert "\\x1b[2Jgone\\u202e" in text
+
+
+def test_what_the_output_cannot_say_is_escaped(tmp_path):
+    import onnx
+
+    text = workbench("info", SAMPLE, encoding="ascii")
+    assert text.returncode == 0
+    assert "uint8 batch\\xd71\\xd728" in text.stdout.decode("ascii")
+    proto = onnx.load(SAMPLE)
+    proto.doc_string = "é!!"
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(proto.SerializeToString().replace("é!!".encode(), b"\xff\xfe!!"))
+    for encoding in ("utf-8:strict", "ascii:strict"):
+        as_json = workbench("info", path, "--json", encoding=encoding)
+        assert as_json.returncode == 0
+        assert json.loads(as_json.stdout)["doc_string"] == "\udcff\udcfe!!"
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<"), ("pdf", b"%PDF")])

@@ -6,13 +6,13 @@ What changed is printed, and what a person should look at; when something cannot
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from model.document import Document, Transaction
 from model.edits.names import regenerate_initializer_names, regenerate_node_names, regenerate_value_names
-from model.errors import ModelError
 from model.graph import Model, Value
+from viewer.commands.arguments import sizes
 from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.text import display, number_text, plural
@@ -173,17 +173,3 @@ def _precision(document: Document, options: argparse.Namespace, converting: Prog
             with document.edit("Convert precision") as edit:
                 reports.append(convert_precision(edit, wish, types.type_of, converting))
     return reports
-
-
-def sizes(given: Sequence[str]) -> dict[str, int]:
-    """What ``name=size`` texts say."""
-    found = {}
-    for text in given:
-        name, _, size = text.rpartition("=")
-        if not name or not size.isdecimal() or len(size) > _MOST_DIGITS:
-            raise ModelError(f"{text!r} gives no dimension a number", "Write it as name=number, such as batch=1.")
-        found[name] = int(size)
-    return found
-
-
-_MOST_DIGITS = 18  # what surely fits 64 bits

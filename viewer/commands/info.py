@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
+from viewer.commands.arguments import sizes
 from viewer.commands.terminal import EXIT_OK, print_json, print_table, progress, read_model
 from viewer.text import bytes_text, display, number_text, plural, type_text
 
@@ -92,19 +92,9 @@ def costs(model: Model, bindings: Sequence[str] = ()) -> dict[str, Any]:
 
     with progress("Inferring types") as inferring:
         inferred = infer(model, progress=inferring)
-    found = statistics(model, inferred.type_of, _bindings(bindings))
+    found = statistics(model, inferred.type_of, sizes(bindings))
     groups = sorted(found.by(operator_of).items(), key=lambda item: -(item[1].macs.constant or 0))
     return {"model": _total(found.total()), "operators": {name: _total(total) for name, total in groups}}
-
-
-def _bindings(given: Sequence[str]) -> dict[str, int]:
-    bound = {}
-    for text in given:
-        name, _, size = text.rpartition("=")
-        if not name or not size.isdecimal() or len(size) > 18:
-            raise ModelError(f"{text!r} binds no dimension", "Write it as name=number, such as batch=1.")
-        bound[name] = int(size)
-    return bound
 
 
 def _total(total: Total) -> dict[str, Any]:
@@ -211,7 +201,7 @@ def _print(facts: dict[str, Any]) -> None:
             shape,
             bytes_text(initializer["bytes"]),
         )
-        print(("  " + "  ".join(cells) + f"  {initializer['problem']}").rstrip())
+        print(("  " + "  ".join(cells) + f"  {display(initializer['problem'], 300)}").rstrip())
     for problem in facts["problems"]:
         print(f"\nwarning: {display(problem, 500, elide='end')}")
 

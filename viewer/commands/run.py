@@ -5,12 +5,14 @@ Inputs that no --inputs file gives are random with a seed. Keys of the .npz file
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.errors import ModelError
+from viewer.commands.arguments import natural, seconds, sizes
 from viewer.commands.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.text import display
 
@@ -27,23 +29,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``."""
     parser.add_argument("model", metavar="MODEL", help="the model; - reads standard input")
     parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="values of inputs by name")
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs and random operators (0)")
-    parser.add_argument("--size", action="append", default=[], metavar="SYMBOL=N", help="size of a symbolic dimension")
+    parser.add_argument("--seed", type=natural, default=0, help="of random inputs and random operators (0)")
+    parser.add_argument("--size", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension")
     parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="what to print and save (outputs)")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT.npz", help="write the values to a file")
     parser.add_argument("--stats", action="store_true", help="minimum, maximum, mean, deviation and what is not finite")
     parser.add_argument("--profile", action="store_true", help="time and memory by node and operator")
     parser.add_argument("--memory-limit", type=size, metavar="4G", help="the largest value there may be, in bytes")
-    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds the run may take")
+    parser.add_argument("--time-limit", type=seconds, metavar="S", help="seconds the run may take")
 
 
 def size(text: str) -> int:
     """Bytes in ``512M`` or ``4G``; ValueError for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
-    if match is None:
+    amount = float(match[1]) * _UNITS[match[2].upper()] if match is not None else math.inf
+    if amount >= 1 << 63:
         msg = f"{text!r} is no size such as 4G"
         raise ValueError(msg)
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    return int(amount)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,9 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     names = _names(result, arguments.values)
     if arguments.output is not None:
-        from exec.archive import write_npz
-
-        write_npz(arguments.output, ((n, result.values[n]) for n in names))
+        _write(arguments.output, result, names)
     if arguments.json:
         print_json(_facts(result, names, arguments))
     else:
@@ -79,6 +80,15 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_OK if result.ok else EXIT_FOUND
 
 
+def _write(output: Path, result: RunResult, names: list[str]) -> None:
+    from exec.archive import write_npz
+
+    try:
+        write_npz(output, ((n, result.values[n]) for n in names))
+    except OSError as error:
+        raise ModelError(f"{output} cannot be written", error.strerror or str(error)) from error
+
+
 def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     from exec.inputs import make_feeds, read_npz, required_inputs
 
@@ -88,15 +98,10 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     if unknown:
         have = ", ".join(v.name for v in required_inputs(model.graph))
         raise ModelError("No such input", f"{arguments.inputs} has {', '.join(unknown)}; the model takes {have}")
-    sizes = {}
-    for text in arguments.size:
-        symbol, _, number = text.partition("=")
-        if not number.isdigit():
-            raise ModelError("No such size", f"{text!r}; expected SYMBOL=N")
-        sizes[symbol] = int(number)
+    named = sizes(arguments.size)
     if all(v.name in given for v in required_inputs(model.graph)):
         return given
-    return make_feeds(model, sizes=sizes, seed=arguments.seed) | given
+    return make_feeds(model, sizes=named, seed=arguments.seed) | given
 
 
 def _wanted(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from model.progress import Progress
+from viewer.text import display
 
 if TYPE_CHECKING:
     from model.graph import Model
@@ -33,7 +35,9 @@ def progress(title: str) -> Iterator[Progress]:
         nonlocal drawn
         if time.monotonic() - started >= _PATIENCE:
             percent = f" {100 * done / total:3.0f} %" if total > 0 else ""
-            sys.stderr.write(f"\r\x1b[K{title}{percent} {text}"[:200])
+            columns = shutil.get_terminal_size().columns - 1  # a line that wraps could not be taken back
+            line = display(f"{title}{percent} {text}".rstrip(), 1000)[:columns]
+            sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()
             drawn = True
 
@@ -54,8 +58,13 @@ def read_model(name: str) -> Model:
 
 
 def print_json(facts: Any) -> None:
-    """Facts for another program: one JSON object."""
-    print(json.dumps(facts, indent=2, ensure_ascii=False))
+    """Facts for another program: one JSON text. What the output's encoding cannot say is escaped as JSON does it."""
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # bytes that were not UTF-8 in the file, or an output that is not
+        text = json.dumps(facts, indent=2)
+    print(text)
 
 
 def print_table(rows: list[tuple[str, ...]], indent: str = "") -> None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from viewer.commands.arguments import natural
 from viewer.commands.terminal import progress
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--external", choices=_LAYOUTS, default="keep", help="where the values of tensors go")
     parser.add_argument(
-        "--threshold", type=int, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
+        "--threshold", type=natural, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
     )
 
 

@@ -34,7 +34,7 @@ from model.progress import Progress
 from model.queries.polynomial import Polynomial
 from model.queries.statistics import NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
 from model.types import Type
-from viewer.commands.convert import sizes
+from viewer.commands.arguments import sizes
 from viewer.dialogs.files import ask_save
 from viewer.panels import Panel
 from viewer.rehearsing import Rehearsing

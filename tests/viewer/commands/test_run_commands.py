@@ -88,7 +88,9 @@ def test_the_profile_goes_into_bodies(tmp_path: Path, capsys: pytest.CaptureFixt
     ("arguments", "status", "message"),
     [
         (["--values", "nothing"], 2, "nothing"),
-        (["--size", "n"], 2, "SYMBOL=N"),
+        (["--size", "n"], 2, "NAME=SIZE"),
+        (["--size", "n=²"], 2, "NAME=SIZE"),
+        (["-o", "missing/folder.npz"], 2, "missing/folder.npz"),
         (["--inputs", "missing.npz"], 2, "missing.npz"),
     ],
 )
@@ -112,12 +114,22 @@ def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: py
     assert "over the limit of 1,048,576" in captured.err
 
 
+@pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--time-limit", "nan"], ["--time-limit", "0"]])
+def test_numbers_that_cannot_be_are_refused(
+    model: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", model, *arguments])
+    assert ended.value.code == 2
+    assert f"{arguments[1]!r} is not a" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("text", "expected"), [("4G", 4 << 30), ("512M", 512 << 20), ("1.5k", 1536), ("7", 7)])
 def test_sizes(text: str, expected: int) -> None:
     assert size(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "G", "4X", "-1"])
+@pytest.mark.parametrize("text", ["", "G", "4X", "-1", "9" * 400, "9999999999G"])
 def test_no_sizes(text: str) -> None:
     with pytest.raises(ValueError, match="size"):
         size(text)
