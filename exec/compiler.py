@@ -302,8 +302,6 @@ class Compiler:
             for index, slot in enumerate(outs):
                 if slot:
                     tokens[slot] = step.token if not index else token((step.token, "output", index))
-        if operation.notes:
-            plan.notes.extend(f"{node.title}: {note}" for note in operation.notes)
 
     def _define(self, scope: Scope, value: int) -> int:
         if value == ABSENT:

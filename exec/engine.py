@@ -250,6 +250,9 @@ class Engine:
     ) -> tuple[list[Step], dict[int, _Entry | _Outline | None]]:
         """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
         wanted = bytearray(len(plan.steps))  # its values, where a summary is not enough
+        for slot in plan.outputs if targets is None else ():  # of an output, a summary is not enough
+            if slot in plan.producers:
+                wanted[plan.producers[slot].index] = 1
         for index in targets or ():
             wanted[index] = 1
         needed: list[Step] = []
@@ -427,7 +430,7 @@ class Execution:
             seconds=time.perf_counter() - self._begun,
             peak_bytes=max(run.peak, run.held),
             stopped=run.stopped,
-            notes=tuple(plan.notes),
+            notes=plan.told(),
             bodies=run.body_values(),
             inner=run.inner_nodes(),
         )

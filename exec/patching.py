@@ -26,12 +26,15 @@ def patched(plan: Plan, old: ModelSnapshot, new: ModelSnapshot, library: Library
     steps, producers = list(plan.steps), dict(plan.producers)
     result = replace(
         plan, steps=steps, producers=producers, names=new.names, notes=list(plan.notes), finders=list(plan.finders),
-        code=[], everything=None, _layout=None, base=plan, changed=frozenset(changed),
+        code=[], everything=None, _layout=None, _told=None, base=plan, changed=frozenset(changed),
     )  # fmt: skip
     for index in changed:
         step = _step(result, new, new.graph.nodes[index], index, library, seed)
         if step is None:
             return None
+        gone = steps[index].context
+        if gone is not None:  # a long session edits one node thousands of times
+            result.finders[:] = [f for f in result.finders if f is not gone.body_runner]
         steps[index] = step
         producers.update({slot: step for slot in step.outs if slot})
     layout = plan.layout()
@@ -88,6 +91,6 @@ def _step(plan: Plan, new: ModelSnapshot, node: NodeSnapshot, index: int, librar
     (step,) = compiler.plan.steps
     assert len(plan.tokens) == tokens
     step.index = index
-    plan.notes.extend(compiler.plan.notes)
+    plan.notes.extend(note for note in compiler.plan.notes if note not in plan.notes)
     plan.finders.extend(compiler.plan.finders)
     return None if step.operation.expands else step

@@ -114,7 +114,7 @@ class Plan:
     undefined: dict[int, int]  # slot → number of a value that nothing defines
     slots: dict[ValueKey, int]
     names: Mapping[int, str]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # those of operations are with them
     template: list[RuntimeValue] = field(default_factory=list)
     code: list[Code] = field(default_factory=list)
     producers: dict[int, Step] = field(default_factory=dict)  # slot → step
@@ -128,6 +128,18 @@ class Plan:
     base: Plan | None = None  # the plan this one was patched from, until its values are numbered
     changed: frozenset[int] = frozenset()  # which steps are others than there
     _layout: Layout | None = None
+    _told: tuple[str, ...] | None = None
+
+    def told(self) -> tuple[str, ...]:
+        """What a person should know of the plan, of the operations in it and of those in bodies."""
+        if self._told is None:
+            notes = list(self.notes)
+            for step in self.steps:
+                notes += [f"{step.node.title}: {note}" for note in step.operation.notes]
+                for body in step.bodies:
+                    notes += body.plan.told()
+            self._told = tuple(dict.fromkeys(notes))
+        return self._told
 
     def step_of(self, node: int, path: Path = ()) -> Step | None:
         """The step of a node; for a call of a function, its last step."""

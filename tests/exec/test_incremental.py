@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from exec import Session
+from exec.plan import MISSING
 from model import Document
-from model.steps import SetAttribute
+from model.attributes import make_attribute
+from model.steps import SetAttribute, SetGraphOutputs
 from tests.exec.texts import node, parse
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -24,3 +26,40 @@ def test_zero_of_the_other_sign_is_another_attribute() -> None:
     assert np.signbit(session.run({"x": X}).outputs["y"]).tolist() == [True, False, True]
     document.undo()
     assert np.signbit(session.run({"x": X}).outputs["y"]).tolist() == [False, True, False]
+
+
+def test_a_value_that_was_not_kept_is_computed_when_it_becomes_an_output() -> None:
+    document = Document(parse("g (float[n] x) => (float[n] y) { a = Neg(x) b = Abs(a) c = Relu(b) y = Exp(c) }"))
+    session = Session(document, budget=900)
+    x = np.linspace(-1, 1, 100, dtype=np.float32)
+    before = session.run({"x": x})
+    hidden = node(document.model, "a").outputs[0]
+    assert hidden is not None
+    assert before.find(hidden) is MISSING
+    graph = document.model.graph
+    with document.edit("Make a an output") as edit:
+        edit.do(SetGraphOutputs(graph, (*graph.outputs, hidden)))
+    after = session.run({"x": x})
+    assert list(after.outputs) == ["y", "a"]
+    np.testing.assert_array_equal(after.outputs["a"], -x)
+
+
+def test_notes_are_those_of_the_model_as_it_is() -> None:
+    text = "g (float[3] x) => (float[3] y) { a = Neg <odd = 1> (x) y = LeakyRelu <odd = 1, alpha = 0.5> (a) }"
+    document = Document(parse(text))
+    session = Session(document)
+    both = session.run({"x": X}).notes
+    assert len(both) == 2
+    last = node(document.model, "y")
+    for name, value, expected in (("alpha", 0.25, both), ("alpha", 0.125, both), ("odd", None, both[:1])):
+        with document.edit("Change") as edit:
+            edit.do(SetAttribute(last, name, None if value is None else make_attribute(name, value)))
+        assert session.run({"x": X}).notes == expected
+
+
+def test_notes_tell_of_bodies() -> None:
+    model = parse("""g (bool c, float[3] x) => (float[3] y) {
+      y = If (c) < then_branch = t () => (float[3] a) { a = Neg <odd = 1> (x) },
+                   else_branch = e () => (float[3] b) { b = Abs(x) } >
+    }""")
+    assert any("odd" in note for note in Session(model).run({"c": True, "x": X}).notes)
