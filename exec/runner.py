@@ -257,8 +257,12 @@ class Run:
         return size
 
     def _make_room(self) -> None:
-        """Past the budget: let go of values nobody reads any more, largest first, and keep a summary of each."""
-        self.held = distinct_bytes(self.slots)
+        """Past the budget: let go of values nobody reads any more, largest first, and keep a summary of each.
+
+        Weights and inputs do not count, nor what is a view of them: letting go of values would not free them.
+        """
+        plan, slots = self.plan, self.slots
+        self.held = distinct_bytes(slots) - distinct_bytes(slots[s] for s in plan.given.union(plan.inputs))
         if self.held <= self.ceiling:
             return
         last = self._last_reads

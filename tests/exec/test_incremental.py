@@ -10,7 +10,8 @@ from exec import Session
 from exec.plan import MISSING
 from model import Document
 from model.attributes import make_attribute
-from model.steps import SetAttribute, SetGraphOutputs
+from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
+from model.tensors import ArrayTensor
 from tests.exec.texts import node, parse
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -63,3 +64,17 @@ def test_notes_tell_of_bodies() -> None:
                    else_branch = e () => (float[3] b) { b = Abs(x) } >
     }""")
     assert any("odd" in note for note in Session(model).run({"c": True, "x": X}).notes)
+
+
+def test_weights_do_not_count_against_the_budget() -> None:
+    model = parse("g (float[1] x, float[n] w) => (float y) { a = Mul(x, w) b = Neg(a) c = Abs(b) y = ReduceSum(c) }")
+    value = next(v for v in model.graph.inputs if v.name == "w")
+    document = Document(model)
+    size = 1000
+    with document.edit("Give w a value") as edit:
+        edit.do(SetInitializer(model.graph, value, ArrayTensor(np.ones(size, np.float32))))
+        edit.do(SetGraphInputs(model.graph, model.graph.inputs[:1]))
+    result = Session(document, budget=size * 4 * 5 // 2).run({"x": np.ones(1, np.float32)})
+    kept = [name for name in ("a", "b", "c") if result.find(name) is not MISSING]
+    assert len(kept) == 2, "three values of 4,000 bytes, and room for two and a half"
+    assert result.peak_bytes == 3 * 4 * size
