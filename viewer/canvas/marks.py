@@ -5,7 +5,7 @@ Marks are sets of model objects; here they become boxes and edges of the scene t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,8 @@ _BADGE = 8.0
 _NOTHING = np.zeros(0, np.intp)
 #: Kinds of marks that are a sign on a corner of the box: how it differs from the one in another model.
 SIGNS = ("+", "−", "~", "→", "=")
+#: Kinds whose edges are drawn anew, over what the picture has.
+_PATHS = ("selected", "taken", "given", "hovered")
 _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 
 
@@ -54,8 +56,13 @@ class SceneMarks:
         self.boxes[kind] = np.array(sorted(boxes), np.intp)
         self.edges[kind] = edges
 
-    def paint(self, painter: QPainter, theme: Theme, area: Area, scale: float) -> None:
-        """Draw all marks in an area; the painter is in scene coordinates, `scale` in device px per scene px."""
+    def paint(
+        self, painter: QPainter, theme: Theme, area: Area, scale: float, write: Callable[[Ids], object] = lambda _: None
+    ) -> None:
+        """Draw all marks in an area; the painter is in scene coordinates, `scale` in device px per scene px.
+
+        `write` gets the pieces of edges that were drawn over, to write anew what stands on them.
+        """
         if self._has("traced"):
             in_view = self.scene.box_grid.in_rect(*area)
             plain = in_view[self.scene.kinds[in_view] != Kind.CONTAINER]
@@ -69,11 +76,19 @@ class SceneMarks:
             self._outline(painter, self._in(area, kind), color, 3.0, scale)
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
+        write(self._drawn_over(area))
         self._stops(painter, area, theme, scale)
         self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
         self._dots(painter, self._in(area, "changed"), theme, scale)
         for sign in SIGNS if scale >= BLOCKS_BELOW else ():
             self._signs(painter, self._in(area, sign), sign, theme, scale)
+
+    def _drawn_over(self, area: Area) -> Ids:
+        edges = list({edge for kind in _PATHS for edge in self.edges.get(kind, ())})
+        if not edges:
+            return _NOTHING
+        pieces = self.scene.piece_grid.in_rect(*area)
+        return pieces[np.isin(self.scene.piece_edges[pieces], edges)]
 
     def _has(self, kind: str) -> bool:
         return bool(len(self.boxes.get(kind, ())))

@@ -21,7 +21,7 @@ from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.grid import Ids
 from viewer.canvas.labels import HEIGHT as LABEL_HEIGHT
-from viewer.canvas.labels import PADDING, Labels
+from viewer.canvas.labels import PADDING, Label, Labels
 from viewer.canvas.notes import Note
 from viewer.canvas.scene import Real, Scene
 from viewer.theme import Theme
@@ -390,23 +390,39 @@ class ScenePainter:
             self._text(painter, column, y, row.text, Style.ROW, color)
             y += ROW
 
+    def paint_labels_on(self, painter: QPainter, pieces: Ids, area: Area, scale: float) -> None:
+        """Write labels of an area again where something was drawn along pieces of edges, at most their width aside."""
+        if scale < ROWS_FROM or self._labels is None or not len(pieces):
+            return
+        points = self.scene.pieces[pieces]
+        low, high = points.min(1), points.max(1)
+        left, top = np.maximum(low.min(0), area[:2]).tolist()
+        right, bottom = np.minimum(high.max(0), area[2:]).tolist()
+        for label in self._labels.in_rect(left, top, right, bottom):
+            x, y, width, height = label.rect
+            if ((low <= (x + width, y + height)) & (high >= (x, y))).all(1).any():
+                self._paint_label(painter, label)
+
     def _paint_labels(self, painter: QPainter, area: Area) -> None:
         assert self._labels is not None
+        for label in self._labels.in_rect(*area):
+            self._paint_label(painter, label)
+
+    def _paint_label(self, painter: QPainter, label: Label) -> None:
         theme, fonts = self._theme, self._fonts
         inset = (LABEL_HEIGHT - fonts.height(Style.LABEL)) / 2
-        for label in self._labels.in_rect(*area):
-            left, top, width, height = label.rect
-            source = int(self.scene.drawing.edges[label.edge, 0])
-            painter.fillRect(QRectF(left, top, width, height), self._ground(self.scene.boxes[source].parent))
-            x = left + PADDING
-            if label.text:
-                self._text(painter, x, top + inset, label.text, Style.LABEL, theme.muted)
-            if label.stacked:
-                top += LABEL_HEIGHT
-            elif label.text:
-                x += fonts.width(label.text, Style.LABEL) + notes.SPACE
-            if label.note is not None:
-                self._paint_note(painter, label.note, x, top, top + inset)
+        left, top, width, height = label.rect
+        source = int(self.scene.drawing.edges[label.edge, 0])
+        painter.fillRect(QRectF(left, top, width, height), self._ground(self.scene.boxes[source].parent))
+        x = left + PADDING
+        if label.text:
+            self._text(painter, x, top + inset, label.text, Style.LABEL, theme.muted)
+        if label.stacked:
+            top += LABEL_HEIGHT
+        elif label.text:
+            x += fonts.width(label.text, Style.LABEL) + notes.SPACE
+        if label.note is not None:
+            self._paint_note(painter, label.note, x, top, top + inset)
 
     def _paint_note(self, painter: QPainter, note: Note, x: float, top: float, line: float) -> None:
         """What a run says of a value: what is wrong, an outline, words; left to right from x."""

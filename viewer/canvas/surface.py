@@ -19,6 +19,7 @@ from model.types import Type
 from viewer.canvas import walking
 from viewer.canvas.colouring import Colouring
 from viewer.canvas.fonts import canvas_fonts
+from viewer.canvas.grid import Ids
 from viewer.canvas.labels import MARGIN, Labels
 from viewer.canvas.marks import SceneMarks
 from viewer.canvas.notes import Note
@@ -328,7 +329,7 @@ class Surface(QWidget):
             painter.save()
             painter.translate(-viewport.x / viewport.ratio, -viewport.y / viewport.ratio)
             painter.scale(viewport.scale, viewport.scale)
-            self.marks.paint(painter, colors, viewport.area, viewport.scale)
+            self.marks.paint(painter, colors, viewport.area, viewport.scale, lambda p: self._write_on(painter, p))
             painter.restore()
         paint_group_names(painter, self.scene, viewport, self.fonts, colors)
         if self._colouring is not None and self._colouring.legend is not None:
@@ -337,6 +338,11 @@ class Surface(QWidget):
             painter.setPen(QPen(colors.accent, 2.0))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+
+    def _write_on(self, painter: QPainter, pieces: Ids) -> None:
+        """No mark strikes through what is written beside an edge."""
+        if self._painter is not None:
+            self._painter.paint_labels_on(painter, pieces, self.viewport.area, self.viewport.device_scale)
 
     def paint_notice(self, painter: QPainter, text: str) -> None:
         """One line in the middle."""

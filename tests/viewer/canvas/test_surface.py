@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from tests.viewer.canvas.graphs import long_chain, settle
+from model.types import ElementType, Shape, TensorType
+from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from viewer.canvas import surface
 from viewer.canvas.build import build
 from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
@@ -209,3 +210,35 @@ def test_text_can_be_read_on_every_colour_of_the_heat_map(show, small):
     for color, text in zip(shades.palette, shades.text, strict=True):
         low, high = sorted((luminance(color), luminance(text)))
         assert (high + 0.05) / (low + 0.05) >= 4.3
+
+
+@pytest.mark.parametrize("mark", ["selected", "hovered"])
+def test_highlighted_edges_strike_through_no_label(show, mark):
+    """Of a value with many uses: its label stands where its edges part."""
+    g = Graphs()
+    g.input("x", 1, 12, 28, 28)
+    g.node("Relu", ["x"], ["r"])
+    for index in range(7):
+        g.node("Neg", ["r"], [f"c{index}"])
+    g.outputs(*(f"c{index}" for index in range(7)))
+    value = g.value("r")
+    value._type = TensorType(ElementType.FLOAT, Shape((1, 12, 28, 28)))
+    view = show(g.model())
+    view.zoom_to(1.0)
+    view.centre_on(view.scene.width / 2, view.scene.height / 2)
+    view.finish_painting()
+    plain = image(view)
+    if mark == "selected":
+        view.workspace.selection.set([value])
+    else:
+        view.mark_hovered(value)
+    view.finish_painting()
+    marked = image(view)
+    assert difference(plain, marked) > 100
+    labels = Labels(view.scene, view.fonts, view.type_of).in_rect(*view.viewport.area)
+    (label,) = [one for one in labels if view.scene.drawing.values[one.edge] is value]
+    left, top, width, height = label.rect
+    (x0, y0), (x1, y1) = view.viewport.to_widget(left, top), view.viewport.to_widget(left + width, top + height)
+    place = QRect(QPoint(int(x0) + 1, int(y0) + 1), QPoint(int(x1) - 2, int(y1) - 2))
+    assert place.width() > 40
+    assert difference(plain.copy(place), marked.copy(place)) == 0
