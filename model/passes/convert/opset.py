@@ -57,6 +57,7 @@ def convert_opset(
             progress.check()
             _convert_node(Hands(edit, node, names, type_of, report), current, version)
         edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
+        report.changed(f"operator set {current} became {version}", owner)
     return report
 
 

@@ -214,9 +214,11 @@ class _Conversion:
             wide = values.astype(np.float64)
             beyond = np.isfinite(wide) & (np.abs(wide) > largest)
             if beyond.any():
+                count = int(beyond.sum())
+                told = "1 value" if count == 1 else f"{count:,} values"
                 self._report.warn(
-                    f"{int(beyond.sum()):,} values of {name} are beyond {self._wish.target.text} "
-                    f"(up to {float(np.abs(wide[beyond]).max()):.3g}); they became {largest:.6g}",
+                    f"{told} of {name} beyond {self._wish.target.text} "
+                    f"(up to {float(np.abs(wide[beyond]).max()):.3g}) became {largest:.6g}",
                     place,
                 )
                 wide = np.where(beyond, np.copysign(largest, wide), wide)
@@ -224,7 +226,8 @@ class _Conversion:
             result: NDArray[Any] = values.astype(dtype)
             lost = int(((wide != 0) & (result.astype(np.float64) == 0)).sum())
         if lost:
-            self._report.warn(f"{lost:,} small values of {name} became 0", place)
+            told = "1 small value" if lost == 1 else f"{lost:,} small values"
+            self._report.warn(f"{told} of {name} became 0", place)
         self._report.changed(f"weights became {self._wish.target.text}", place)
         return result
 

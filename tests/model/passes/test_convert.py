@@ -472,3 +472,10 @@ def test_texts_and_types_go():
     assert builders.value(document, "x").type is not None
     with pytest.raises(ModelError, match="no part 'nodes'"), document.edit("Strip") as edit:
         strip(edit, ["nodes"])
+
+
+def test_a_version_that_changes_no_node_is_reported_all_the_same():
+    document = made(20, "g (float[2] x) => (float[2] y) { y = Relu(x) }", 10)
+    with document.edit("Convert") as edit:
+        report = convert_opset(edit, 21, lambda value: value.type)
+    assert report.summary() == [("operator set 20 became 21", 1)]
