@@ -118,11 +118,17 @@ class Cloner:
             kept: Attribute | None = attribute
             if attribute.reference and self._substitute is not None:
                 kept = self._substitute(attribute)
+                if kept is not None and kept.graphs:
+                    kept = replace(kept, value=self._for_one_place()._bodies(kept))
             elif attribute.graphs:
                 kept = replace(attribute, value=self._bodies(attribute))
             if kept is not None:
                 copies[name] = kept
         return copies
+
+    def _for_one_place(self) -> Cloner:
+        """Copies a body that comes from elsewhere and may take several places, so none shares values with another."""
+        return Cloner(dict(self.values), rename=self._rename, rename_node=self._rename_node, progress=self._progress)
 
     def _bodies(self, attribute: Attribute) -> Any:
         graphs = tuple(self.graph(body) for body in attribute.graphs)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from model import schemas
-from model.attributes import Attribute
+from model.attributes import Attribute, AttributeKind
 from model.clone import Cloner
 from model.document import Transaction
 from model.edits.nodes import fresh_names
@@ -96,9 +96,16 @@ def call_instead(
         edit.do(RemoveNode(node))
         edit.do(SetOutputs(node, tuple(None if v in outputs else v for v in node.outputs)))
     name = unique_name(function.name, node_names(graph))
-    call = Node(function.name, tuple(inputs), tuple(outputs), name=name, domain=function.domain)
+    passed = {name: Attribute(name, kind, None, reference=name) for name, kind in _references(function.body).items()}
+    call = Node(function.name, tuple(inputs), tuple(outputs), name=name, domain=function.domain, attributes=passed)
     edit.do(InsertNode(graph, call, after))
     return call
+
+
+def _references(body: Graph) -> dict[str, AttributeKind]:
+    """The attributes of the function around it that a graph takes values from."""
+    attributes = (a for graph in body.walk() for node in graph.nodes for a in node.attributes.values())
+    return {a.reference: a.kind for a in attributes if a.reference}
 
 
 def function_of(
@@ -111,6 +118,7 @@ def function_of(
 ) -> Function:
     """A new function, in no model yet, that does what nodes of a graph do; `key` is its domain and name.
 
+    Attributes of a function around the nodes that they refer to are its own attributes under the same names.
     `wires` says which formal input an input of a node takes, where one value stands for several formal inputs.
     """
     domain, name = key
@@ -135,6 +143,7 @@ def function_of(
     results = tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)
     SetGraphOutputs(body, results).apply()
     function = Function(name, domain, body=body)
+    function.attributes = tuple(_references(body))
     imports = graph.opset_imports
     used = {node.domain for g in body.walk() for node in g.nodes}
     function.opset_imports = {d: imports.get(d, schemas.newest_opset(d)) for d in used}

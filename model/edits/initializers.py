@@ -127,29 +127,6 @@ def _report(old: NDArray[Any], new: NDArray[Any]) -> ConversionReport:
     )
 
 
-def reshape(edit: Transaction, value: Value, shape: tuple[int, ...]) -> None:
-    """Give an initializer another shape of the same number of elements."""
-    graph = _graph_of(value)
-    tensor = value.initializer
-    if not isinstance(tensor, Tensor):
-        raise ModelError(f"{value.name} is sparse", "Make it dense to change its shape.", value)
-    array = tensor.numpy()
-    try:
-        array = array.reshape(shape)
-    except ValueError:
-        raise ModelError(
-            f"{value.name} cannot have the shape {list(shape)}",
-            f"It has {tensor.size} elements in the shape {list(tensor.shape)}.",
-            value,
-        ) from None
-    kind = tensor.element_type
-    assert isinstance(kind, ElementType)
-    copy = ArrayTensor(array, kind, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata))
-    edit.do(SetInitializer(graph, value, copy))
-    if value.type is not None:
-        edit.do(SetField(value, "type", TensorType(kind, Shape(copy.shape))))
-
-
 def constant_to_initializer(edit: Transaction, node: Node) -> Value:
     """Turn a Constant node into an initializer of the same name."""
     tensor = constant_tensor(node)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
-from model.attributetext import convert_value
+from model.attributetext import convert_value, parse_float
 from model.document import Transaction
 from model.edits import properties
 from model.edits.attributes import rename_attribute, set_attribute
@@ -27,7 +27,6 @@ from model.edits.rawparts import (
     function_setter,
     import_setter,
     integer,
-    number,
     swapped,
     type_change,
 )
@@ -340,4 +339,4 @@ def _set_opset(edit: Transaction, target: Model | Function, index: int, version:
     properties.set_opset(edit, target, domains[index], version)
 
 
-_PARSERS: dict[str, Callable[[str], Any]] = {"i": integer, "f": number, "s": str}
+_PARSERS: dict[str, Callable[[str], Any]] = {"i": integer, "f": parse_float, "s": str}

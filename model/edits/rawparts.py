@@ -45,20 +45,15 @@ Path = tuple[tuple[str, int], ...]
 Change = Callable[[str], Any]  # from a text to what takes the place of the part
 
 
-def integer(text: str) -> int:
-    """A 64-bit whole number, in any notation of Python."""
+def integer(text: str, bits: int = 64) -> int:
+    """A whole number of so many bits, in any notation of Python."""
     try:
-        return int(text.strip(), 0)
+        found = int(text.strip(), 0)
     except ValueError:
-        raise ModelError(f"{text!r} is not a whole number", "This field holds a 64-bit integer.") from None
-
-
-def number(text: str) -> float:
-    """A number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ModelError(f"{text!r} is not a number", "This field holds a 32-bit float.") from None
+        raise ModelError(f"{text[:40]!r} is not a whole number", f"This field holds a {bits}-bit integer.") from None
+    if not -(1 << bits - 1) <= found < 1 << bits - 1:
+        raise ModelError(f"{text[:40]!r} is too large", f"This field holds a {bits}-bit integer.")
+    return found
 
 
 def swapped(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
@@ -84,7 +79,7 @@ def type_change(kind: Type, path: Path) -> Callable[[str], Type] | None:
         case OptionalType(), ("optional_type", "elem_type", *_):
             return _inner_change(kind, "element", kind.element, path[2:])
         case MapType(), ("map_type", "key_type"):
-            return lambda text: replace(kind, key_type=element_type(integer(text)))
+            return lambda text: replace(kind, key_type=element_type(integer(text, 32)))
         case MapType(), ("map_type", "value_type", *_):
             return _inner_change(kind, "value", kind.value, path[2:])
         case OpaqueType(), ("opaque_type", "domain" | "name" as field):
@@ -100,7 +95,7 @@ def _inner_change(kind: Any, field: str, inner: Type | None, path: Path) -> Call
 def _tensor_change(kind: TensorType | SparseTensorType, path: Path) -> Callable[[str], Type] | None:
     names = tuple(name for name, _ in path)
     if names == ("elem_type",):
-        return lambda text: replace(kind, element_type=element_type(integer(text)))
+        return lambda text: replace(kind, element_type=element_type(integer(text, 32)))
     shape = kind.shape
     if shape is None or names[:2] != ("shape", "dim") or len(names) != 3 or path[1][1] >= shape.rank:
         return None
@@ -125,7 +120,7 @@ def device_setter(node: Node, path: Path) -> Setter | None:
         case ("configuration_id",):
             return lambda edit, text: _put(edit, node, index, replace(configuration, configuration_id=text))
         case ("pipeline_stage",):
-            return lambda edit, text: _put(edit, node, index, replace(configuration, pipeline_stage=integer(text)))
+            return lambda edit, text: _put(edit, node, index, replace(configuration, pipeline_stage=integer(text, 32)))
         case ("sharding_spec", *_) if inner[0][1] < len(configuration.sharding):
             place = inner[0][1]
             change = _spec_change(configuration.sharding[place], inner[1:])
@@ -211,7 +206,7 @@ def configuration_setter(model: Model, path: Path) -> Setter | None:
         case ("name",):
             return lambda edit, text: devices.rename_configuration(edit, configuration, text)
         case ("num_devices",):
-            return lambda edit, text: put(edit, replace(configuration, num_devices=integer(text)))
+            return lambda edit, text: put(edit, replace(configuration, num_devices=integer(text, 32)))
         case ("device",):
             place = path[1][1]
             return lambda edit, text: put(

@@ -186,8 +186,9 @@ def prepare(
         moved=_is_moved(target, source),
         beside=copies.beside(target.absolute()) if layout is Layout.KEEP else None,
     )
-    message, proto = _lone_or_model(model, source, placement, progress)
-    data = _serialized(proto)
+    with _misfits_told():
+        message, proto = _lone_or_model(model, source, placement, progress)
+        data = _serialized(proto)
     saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout, placement.kept)
     if source is not None and not placement.data_files and _is_unmodified(source, Format(chosen, message), data):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
@@ -211,7 +212,8 @@ def to_bytes(
     Reads the weights that stay in it: `Layout.STRIPPED` leaves out those of `threshold` bytes and more.
     """
     placement = Placement(layout, threshold)
-    data = _serialized(write_model(model, placement, progress))
+    with _misfits_told():
+        data = _serialized(write_model(model, placement, progress))
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
         raise ModelError("The model is too large", "One message can hold at most 2 GiB.")
@@ -255,11 +257,19 @@ def _is_unmodified(source: ModelSource, found: Format, data: bytes) -> bool:
 
 
 def _serialized(proto: Any) -> bytes:
-    try:
-        data: bytes = proto.SerializeToString()
-    except (EncodeError, ValueError) as error:
-        raise ModelError("The model cannot be written", str(error)) from error
+    data: bytes = proto.SerializeToString()
     return data
+
+
+@contextmanager
+def _misfits_told() -> Iterator[None]:
+    """What no file can hold, such as a number of more bits than its field, as a script may set it."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except (EncodeError, TypeError, ValueError) as error:
+        raise ModelError("The model cannot be written", str(error)) from error
 
 
 def _check_size(pieces: Pieces, layout: Layout, source: ModelSource | None) -> None:

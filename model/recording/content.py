@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from model.attributes import Attribute, AttributeKind
+from model.attributes import Attribute, AttributeKind, make_attribute
 from model.errors import ModelError
 from model.graph import (
     Details,
@@ -295,8 +295,8 @@ class Decoder:
         decode = _DECODE.get(kind.element)
         if value is not None and decode is not None:
             value = tuple(decode(self, part) for part in value) if kind.is_list else decode(self, value)
-        elif kind.is_list and value is not None:
-            value = tuple(value)
+        if value is not None:
+            value = make_attribute(entry["name"], value, kind).value
         return Attribute(entry["name"], kind, value, entry.get("doc_string", ""), entry.get("reference", ""))
 
     def number(self, number: Any) -> float:
@@ -334,10 +334,12 @@ class Decoder:
             return None
         return self.sparse_tensor(entry["sparse"]) if "sparse" in entry else self.tensor(entry)
 
-    def type(self, entry: Mapping[str, Any] | None) -> Type | None:
+    def type(self, entry: Mapping[str, Any] | None, depth: int = 0) -> Type | None:
         """A type."""
         if entry is None:
             return None
+        if depth > _DEEPEST:
+            raise ModelError("The recording is damaged", f"Types are nested more than {_DEEPEST} deep.")
         denotation = entry.get("denotation", "")
         shape = None
         if "shape" in entry:
@@ -347,13 +349,13 @@ class Decoder:
         if "sparse" in entry:
             return SparseTensorType(element_type(entry["sparse"]), shape, denotation)
         if "map" in entry:
-            return MapType(element_type(entry["map"][0]), self.type(entry["map"][1]), denotation)
+            return MapType(element_type(entry["map"][0]), self.type(entry["map"][1], depth + 1), denotation)
         if "opaque" in entry:
             domain, name = entry["opaque"]
             return OpaqueType(domain, name, denotation)
         if "sequence" in entry:
-            return SequenceType(self.type(entry["sequence"]), denotation)
-        return OptionalType(self.type(entry["optional"]), denotation)
+            return SequenceType(self.type(entry["sequence"], depth + 1), denotation)
+        return OptionalType(self.type(entry["optional"], depth + 1), denotation)
 
     def value(self, entry: Any) -> Value:
         """A value that is there, or a new one."""

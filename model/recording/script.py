@@ -110,7 +110,7 @@ def _replay_one(document: Document, names: Names, number: int, entry: dict[str, 
                 edit.do(decode(step, names))
             except ModelError as error:
                 raise ModelError(f"Line {number} does not apply: {error.title}", error.detail, error.place) from error
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
                 said = f"{type(error).__name__}: {error}"[:300]
                 raise ModelError(f"Line {number} of the script is damaged", said) from error
     names.settled()

@@ -173,7 +173,9 @@ def _plain(field: str, content: Any) -> Any:
         wanted = dict
     elif field == "attributes":
         wanted = list
-    if not isinstance(content, wanted):
+    entries = list(content.values()) if isinstance(content, dict) else content if isinstance(content, list) else []
+    of = int if field == "opset_imports" else str
+    if not isinstance(content, wanted) or not all(isinstance(entry, of) for entry in entries):
         msg = f"{field} is {content!r}, not a {wanted.__name__}"
         raise TypeError(msg)
     return tuple(content) if isinstance(content, list) else content

@@ -74,15 +74,6 @@ def test_replacing_values_keeps_the_declared_type_true(chain):
     assert w.type is None or w.type.shape.dims == (1,)
 
 
-def test_reshaping_needs_the_same_number_of_elements(chain):
-    w = builders.value(chain, "w")
-    with chain.edit("Reshape") as edit:
-        initializers.reshape(edit, w, (2, 2))
-    assert w.initializer.numpy().tolist() == [[1, 2], [3, 4]]
-    with pytest.raises(ModelError, match="4 elements"), chain.edit("Reshape") as edit:
-        initializers.reshape(edit, w, (3,))
-
-
 def test_conversion_reports_what_is_lost():
     tensor = ArrayTensor(np.array([0.1, 1.0, 1e10, np.nan], np.float32))
     copy, report = initializers.convert(tensor, ElementType.FLOAT16, lambda a, t: a.astype(t.numpy_dtype))
@@ -131,6 +122,36 @@ def test_inlining_fills_in_attributes(branches):
     assert not constant.attributes["value_float"].reference
     assert mul.outputs[0] is branches.model.graph.outputs[0]
     assert legal(branches.model)
+
+
+def test_a_part_of_a_function_still_gets_its_attributes(branches):
+    body = branches.model.functions[0].body
+    with branches.edit("Extract") as edit:
+        call = functions.extract_function(edit, list(body.nodes), "inner")
+    assert [(a.name, a.reference) for a in call.attributes.values()] == [("factor", "factor")]
+    assert legal(branches.model)
+    with branches.edit("Inline") as edit:
+        functions.inline_all(edit)
+    assert legal(branches.model)
+    constant = next(n for n in branches.model.graph.nodes if n.op_type == "Constant")
+    assert constant.attributes["value_float"].value == 2.0
+
+
+def test_a_body_given_to_a_function_is_copied_to_each_place():
+    document = builders.document("""
+        <ir_version: 10, opset_import: ["" : 21, "l" : 1]>
+        g (bool c, float[2] x) => (float[2] y) { y = l.f <b: graph = body () => (float[2] z) { z = Neg (x) }> (c) }
+        <domain: "l", opset_import: ["" : 21]>
+        f <b> (k) => (o) { o = If <then_branch: graph = @b, else_branch: graph = @b> (k) }
+    """)
+    with document.edit("Inline") as edit:
+        (choice,) = functions.inline_call(edit, document.model.graph.nodes[0])
+    first, second = choice.bodies
+    assert first is not second
+    assert {body.owner for body in choice.bodies} == {choice}
+    assert first.nodes[0].inputs == second.nodes[0].inputs == (builders.value(document, "x"),)
+    assert first.outputs[0].name != second.outputs[0].name
+    assert_linked(document.model)
 
 
 def test_recursive_functions_are_refused(branches):

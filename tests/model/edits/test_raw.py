@@ -148,3 +148,19 @@ def test_dense_and_sparse_initializers_are_told_apart(document):
     graph = document.model.graph
     for value, field in zip(graph.initializers, ("initializer", "sparse_initializer"), strict=True):
         assert path_of(value) == (("graph", 0), (field, 0))
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("graph.input[0].type.tensor_type.shape.dim[0].dim_value", str(1 << 63)),
+        ("graph.input[0].type.tensor_type.elem_type", str(1 << 31)),
+        ("graph.node[0].device_configurations[0].pipeline_stage", str(1 << 31)),
+        ("configuration[0].num_devices", str(1 << 31)),
+        ("functions[0].attribute_proto[0].f", "1e39"),
+    ],
+)
+def test_numbers_that_are_too_large_for_their_field_are_refused(document, field, text):
+    with pytest.raises(ModelError, match="too large"), document.edit("Set") as edit:
+        set_field(edit, path(field), text)
+    assert to_bytes(document.model) == to_bytes(load(proto().SerializeToString()))

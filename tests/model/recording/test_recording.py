@@ -42,6 +42,18 @@ from tests.model.snapshots import assert_linked, snapshot
 HEADER = '{"format": "onnx-workbench edit script", "version": 1}\n'
 
 
+def line(do, **step):
+    """One line of a script with one step."""
+    return json.dumps({"edit": "x", "steps": [{"do": do, **step}]})
+
+
+def nested(depth):
+    kind = None
+    for _ in range(depth):
+        kind = {"sequence": kind}
+    return kind
+
+
 def work(document):
     """A few edits of every kind."""
     with document.edit("Insert") as edit:
@@ -120,7 +132,11 @@ def test_a_script_that_does_not_fit_changes_nothing():
         HEADER + "[]",
         HEADER + '{"edit": "x", "steps": [{"do": "explode"}]}',
         HEADER + '{"edit": "x", "steps": [{"do": "set attribute"}]}',
-        HEADER + '{"edit": "x", "steps": [{"do": "set __class__", "model": "model", "to": 1}]}',
+        HEADER + line("set attribute", node="fourth", name="a", to={"name": "a", "kind": "INT", "value": "one"}),
+        HEADER + line("set attribute", node="fourth", name="a", to={"name": "a", "kind": "INTS", "value": [1 << 65]}),
+        HEADER + line("set metadata", model="model", to={"key": 1}),
+        HEADER + line("set opset_imports", model="model", to={"": "new"}),
+        HEADER + line("set type", value="x", to=nested(900)),
         HEADER + "[" * 100000,
     ],
 )  # fmt: skip
