@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import Any
 
@@ -9,14 +10,20 @@ import numpy as np
 
 from model.attributes import AttributeKind
 from model.attributetext import parse_any
+from model.document import Transaction
+from model.edits.initializers import add_initializer
 from model.edits.tensors import fill, paste
 from model.errors import ModelError
+from model.graph import Graph, Value
+from model.queries.scope import names_taken
 from model.tensors import ArrayTensor
 from model.types import ElementType, TensorType
 from model.typetext import parse_type
 
 _MOST = 1 << 30  # bytes that are made from a few letters
 _HOW = "Write name = 1, 2, 3 or name: float[2,3], or both: name: float[2,3] = 0.5."
+
+_WRITTEN = re.compile(r"\s*[^\s=:][^=]*?(=\s*\S|:\s*[a-z])")
 
 _KINDS = {
     AttributeKind.INT: ElementType.INT64,
@@ -32,6 +39,19 @@ def parse_constant(text: str) -> tuple[str, ArrayTensor]:
     if not name or not (equals or colon):
         raise ModelError("A constant needs a name and a type or values", _HOW)
     return name, _typed(kind, values.strip(), given=bool(equals)) if colon else _untyped(values)
+
+
+def reads_as_constant(text: str) -> bool:
+    """Whether a text seems to write a constant, rather than to name a value such as ``conv:0``; costs nothing."""
+    return _WRITTEN.match(text) is not None
+
+
+def add_constant(edit: Transaction, graph: Graph, text: str) -> Value:
+    """Make what a text writes a constant of a graph; ModelError when it writes none or its name is taken."""
+    name, tensor = parse_constant(text)
+    if name in names_taken(graph):
+        raise ModelError(f"There is a value named {name} already", "Choose another name.", graph)
+    return add_initializer(edit, graph, tensor, name)
 
 
 def _untyped(text: str) -> ArrayTensor:

@@ -84,6 +84,7 @@ def choose_input(window: QWidget, workspace: Workspace, node: Node) -> ChoicePop
                 detail=display(parameter.doc, 160, elide="end") if parameter is not None else "",
                 note="" if value is None else type_text(workspace.types.type_of(value)),
                 run=partial(_then_value, window, workspace, node, index),
+                rank=0 if value is None and parameter is not None and parameter.option == "single" else 1,
             )
         )
     popup = ChoicePopup(window, "Input", workspace.report)
@@ -120,9 +121,9 @@ def choose_value(window: QWidget, workspace: Workspace, node: Node, index: int) 
     popup.open(
         choices,
         caption=f"What feeds {display(input_name(node, index), 40)} of {display(node.title, 60)}?",
-        placeholder="Value",
+        placeholder="Value, or a new constant such as w: float[3,3] = 0.5",
         nothing="No value of that name can be seen from there.",
-        others=source.named,
+        others=source.typed,
     )
     return popup
 
@@ -148,6 +149,15 @@ class _Values:
     @cached_property
     def _after(self) -> set[Node]:
         return downstream([self._node])
+
+    def typed(self, text: str) -> list[Choice]:
+        """What is not listed: values of that name, and the constant that is written."""
+        from model.edits.constants import reads_as_constant  # not before it is needed: it loads numpy
+
+        if not reads_as_constant(text) or text in self._visible:
+            return self.named(text)
+        run = partial(_connect_new, self._workspace, self._node, self._index, text)
+        return [*self.named(text), Choice(display(text, 100), run, detail="New constant")]
 
     def named(self, text: str) -> list[Choice]:
         """Values that are not listed and have the text in their name, a few dozen at most."""
@@ -206,6 +216,14 @@ def _origin(value: Value) -> str:
 def _connect(workspace: Workspace, node: Node, index: int, value: Value, _shift: bool) -> None:
     with workspace.document.edit(f"Connect {display(value.name, 40)} to {display(node.title, 40)}") as edit:
         connect(edit, node, index, value)
+
+
+def _connect_new(workspace: Workspace, node: Node, index: int, text: str, _shift: bool) -> None:
+    from model.edits.constants import add_constant
+
+    assert node.graph is not None
+    with workspace.document.edit(f"Connect a new constant to {display(node.title, 40)}") as edit:
+        connect(edit, node, index, add_constant(edit, node.graph, text))
 
 
 def _disconnect(workspace: Workspace, node: Node, index: int, _shift: bool) -> None:

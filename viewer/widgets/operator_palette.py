@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from viewer.widgets.choice_popup import Choice, ChoicePopup
 
 _FIRST_OTHERS = 20  # operators of domains that are not imported yet stand this much behind
 _DOC = 160
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ def _parameter(parameter: Parameter) -> str:
 
 
 def first_sentence(doc: str) -> str:
-    """What a text says first, on one line."""
-    line = " ".join(doc.split())
+    """What a text says first, on one line; of its links the words."""
+    line = _LINK.sub(r"\1", " ".join(doc.split()))
     end = line.find(". ")
     return display(line if end < 0 else line[: end + 1], _DOC, elide="end")
 

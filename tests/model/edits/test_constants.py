@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.edits.constants import parse_constant
+from model.edits.constants import parse_constant, reads_as_constant
 from model.errors import ModelError
 from model.types import ElementType as E
 
@@ -46,3 +46,13 @@ def test_what_is_refused(text, said):
     with pytest.raises(ModelError) as refused:
         parse_constant(text)
     assert said in refused.value.title
+
+
+@pytest.mark.parametrize("text", ["w: float[3,3]", "w:float[3] = 1", "axes=1", "a/b:0 = 2", "x : int8[2]"])
+def test_what_reads_as_a_constant(text):
+    assert reads_as_constant(text)
+
+
+@pytest.mark.parametrize("text", ["", "x", "conv:0", "a/b.weight", "= 3", "name =", ":float"])
+def test_what_reads_as_a_name(text):
+    assert not reads_as_constant(text)

@@ -6,7 +6,7 @@ from model.graph import Graph, Model, Node, Value
 from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
 from model.types import ElementType, Shape, TensorType
 from viewer.widgets.choice_popup import Choice
-from viewer.widgets.connect import choose_value
+from viewer.widgets.connect import choose_input, choose_value
 
 
 def chain(count):
@@ -48,4 +48,27 @@ def test_far_ones_that_would_be_a_cycle_say_so(desk):
     desk.qtbot.keyClicks(popup.field, "v2400")
     (found,) = [choice for choice in popup.shown() if choice.title == "v2400"]
     assert "cycle" in found.reason
+    popup.close()
+
+
+def test_a_new_constant_is_written_where_a_value_is_chosen(desk):
+    desk.open(chain(2))
+    node = desk.node("n1")
+    popup = choose_value(desk.window, desk.workspace, node, 0)
+    desk.qtbot.keyClicks(popup.field, "w: float[2] = 0.5")
+    assert popup.shown()[-1].detail == "New constant"
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert (node.inputs[0].name, node.inputs[0].initializer.numpy().tolist()) == ("w", [0.5, 0.5])
+    desk.run("edit.undo")
+    assert node.inputs[0].name == "v0"
+    assert not desk.workspace.graph.initializers
+
+
+def test_inputs_that_are_missing_stand_first(desk):
+    desk.open(chain(1))
+    node = Node("MatMul", (desk.value("x"), None), (Value("y"),), name="product")
+    with desk.document.edit("Add") as edit:
+        edit.do(InsertNode(desk.workspace.graph, node))
+    popup = choose_input(desk.window, desk.workspace, node)
+    assert titles(popup.shown()) == ["B", "A"]
     popup.close()

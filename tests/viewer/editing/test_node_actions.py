@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 from tests.model import builders
 from viewer import clipboard
 from viewer.widgets.choice_popup import ChoicePopup
-from viewer.widgets.operator_palette import OperatorPalette
+from viewer.widgets.operator_palette import OperatorPalette, first_sentence
 from viewer.widgets.rename_field import RenameField
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -308,3 +308,8 @@ def test_outputs_come_and_go(desk, times):
     for _ in range(times + 1):
         desk.run("node.remove_output")
     assert desk.messages() == ["Output r is used"]
+
+
+def test_the_first_sentence_of_an_operator_shows_no_markup():
+    doc = "Product as of [numpy.matmul](https://numpy.org/doc/matmul.html).\nMore [of it](x)."
+    assert first_sentence(doc) == "Product as of numpy.matmul."

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from model.document import Transaction
 from model.edits import initializers
-from model.errors import ModelError
 from model.graph import Function, Graph
-from model.queries.scope import names_taken
 from viewer.panels.inspector.common import act, add_row, go, many, name_of, rename_field, section
 from viewer.panels.inspector.tensors import tensor_text
 from viewer.text import display, plural
@@ -47,12 +45,9 @@ def _row(workspace: Workspace, graph: Graph, index: int) -> Row:
 
 def _add(graph: Graph) -> Row:
     def add(edit: Transaction, text: str) -> None:
-        from model.edits.constants import parse_constant
+        from model.edits.constants import add_constant
 
-        name, tensor = parse_constant(text)
-        if name in names_taken(graph):
-            raise ModelError(f"There is a value named {display(name, 60)} already", "Choose another name.")
-        initializers.add_initializer(edit, graph, tensor, name)
+        add_constant(edit, graph, text)
 
     title = "Add Constant node" if isinstance(graph.owner, Function) else "Add initializer"
     return add_row(title, Field(f"{title} to {name_of(graph)}", str, add, hint="name = 1, 2 or name: float[3]"))

@@ -9,7 +9,7 @@ from model import schemas
 from model.document import Transaction
 from model.edits import nodes, values
 from model.errors import ModelError
-from model.graph import Function, Node, Value
+from model.graph import Function, Graph, Node, Value
 from model.queries.scope import downstream
 from model.schemas import AttributeSchema, Parameter, Schema
 from viewer.panels.inspector.attributes import OpenList, attributes_section
@@ -245,7 +245,7 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Fie
 
     def apply(edit: Transaction, text: str) -> None:
         if text:
-            values.connect(edit, node, index, find_value(graph, text))
+            values.connect(edit, node, index, _named_or_new(edit, graph, text))
         elif index < len(node.inputs):
             values.disconnect(edit, node, index)
 
@@ -255,8 +255,20 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Fie
         lambda: "" if value is None else value.name,
         apply,
         suggest=visible.suggest,
-        hint="name of a value; empty leaves it out",
+        hint="a value, or w: float[3] = 1",
     )
+
+
+def _named_or_new(edit: Transaction, graph: Graph, text: str) -> Value:
+    """The value of a name, else the constant that the text writes."""
+    from model.edits.constants import add_constant, reads_as_constant
+
+    try:
+        return find_value(graph, text)
+    except ModelError:
+        if not reads_as_constant(text):
+            raise
+        return add_constant(edit, graph, text)
 
 
 def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | None) -> Row:

@@ -57,6 +57,14 @@ def test_inputs_are_connected_and_disconnected(qtbot, net):
     assert "no value named nothing" in panel.tree.fields.error_text
 
 
+def test_a_constant_is_written_straight_into_an_input(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    workspace.selection.set([conv])
+    write(qtbot, panel, "inputs", "input 2", text="bias: float[4] = 0.5")
+    made = conv.inputs[2]
+    assert (made.name, made.initializer.numpy().tolist()) == ("bias", [0.5] * 4)
+
+
 def test_variadic_inputs_grow_and_shrink(qtbot, net):
     panel, workspace, _, _, concat = net
     workspace.selection.set([concat])
