@@ -6,7 +6,8 @@ Also the first value of a run that is not finite, with the elements it came from
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import inf, log10, nan, sqrt
 from typing import Any
 
@@ -18,8 +19,12 @@ from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
 from exec.statistics import describe
 
-#: Elements compared in one go.
-_BLOCK = 1 << 18
+#: Elements compared in one go, and of those looked at to find the few that decide.
+_BLOCK, _SAMPLE = 1 << 18, 1 << 10
+
+
+#: |b| and |a − b| of some elements.
+_Points = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class Difference:
 
     `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem` says why there are no numbers: other
     shapes or kinds. Elements that are not finite count as equal when both are the same, else as infinitely far.
+    `frontier` holds |b| and |a − b| of the few elements that decide for any two tolerances.
     """
 
     max_abs: float = 0.0
@@ -41,10 +47,11 @@ class Difference:
     unequal: int = 0
     size: int = 0
     problem: str = ""
+    frontier: _Points = ()
 
     def within(self, rtol: float, atol: float) -> bool:
-        """Whether the difference is acceptable: a quick bound, exact when rtol equals atol."""
-        return not self.problem and (self.tolerance <= min(rtol, atol) or self.max_abs <= atol or self.max_rel <= rtol)
+        """Whether |a − b| ≤ atol + rtol·|b| everywhere."""
+        return not self.problem and all(far <= atol + rtol * size for size, far in self.frontier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: flo
             is_close(a, b, rtol, atol) for a, b in zip(ours, reference, strict=True)
         )
     if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
-        return compare_values(ours, reference).tolerance <= min(rtol, atol)
+        return compare_values(ours, reference).within(rtol, atol)
     if ours.shape != reference.shape or (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
         return False
     if ours.dtype.kind in "OUS":
@@ -97,7 +104,9 @@ def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: flo
 
 
 def _worst(differences: Iterable[Difference]) -> Difference:
-    return max(differences, key=lambda d: (bool(d.problem), d.max_abs), default=Difference())
+    found = list(differences)
+    worst = max(found, key=lambda d: (bool(d.problem), d.max_abs), default=Difference())
+    return replace(worst, frontier=_hull(point for d in found for point in d.frontier))
 
 
 def _compare_arrays(ours: Array, reference: Array) -> Difference:
@@ -111,7 +120,7 @@ def _compare_arrays(ours: Array, reference: Array) -> Difference:
     a, b = ours.reshape(-1), reference.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, a.size, _BLOCK):
-            sums.add(start, _numbers(a[start : start + _BLOCK]), _numbers(b[start : start + _BLOCK]))
+            sums.add(start, a[start : start + _BLOCK], b[start : start + _BLOCK])
     return sums.difference(ours, reference)
 
 
@@ -120,13 +129,75 @@ def _compare_texts(ours: Array, reference: Array) -> Difference:
     if not unequal.size:
         return Difference(size=ours.size)
     at = tuple(int(i) for i in np.unravel_index(int(unequal[0]), ours.shape))
-    return Difference(inf, inf, nan, nan, -inf, inf, at, (ours[at], reference[at]), int(unequal.size), ours.size)
+    pair, count = (ours[at], reference[at]), int(unequal.size)
+    return Difference(inf, inf, nan, nan, -inf, inf, at, pair, count, ours.size, frontier=((0.0, inf),))
 
 
 def _numbers(block: Array) -> Array:
     if block.dtype.kind == "c":
         return block.astype(np.complex128)
     return block.astype(np.float64)
+
+
+def _distances(ours: Array, reference: Array) -> Array:
+    """How far elements are apart; infinitely where one of the two is not a number."""
+    if ours.dtype == reference.dtype and ours.dtype.kind in "iu":  # exact: large ones are rounded as float64
+        high, low = np.maximum(ours, reference), np.minimum(ours, reference)
+        return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
+    a, b = _numbers(ours), _numbers(reference)
+    far: Array = np.abs(a - b)
+    far[np.isnan(far)] = inf
+    far[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
+    return far
+
+
+def _frontier(known: _Points, size: Array, far: Array) -> _Points:
+    """The known points and, of elements of a size and a distance, those that matter beside them."""
+    if not known:
+        sample = slice(None, None, max(1, size.size // _SAMPLE))
+        known = _points(size[sample], far[sample])
+    above = far > (known[-1][1] if known else 0)
+    if known:
+        above |= size < known[0][0]
+    for (size_a, far_a), (size_b, far_b) in pairwise(known):  # few lines, below one of which hardly any element is not
+        slope = (far_b - far_a) / (size_b - size_a)
+        above |= far > far_a + slope * (size - size_a)
+    left = np.flatnonzero(above & (far > 0))
+    return _hull([*known, *_points(size[left], far[left])]) if left.size else known
+
+
+def _points(size: Array, far: Array) -> _Points:
+    left = _records(np.where(np.isfinite(size), size, 0), far)
+    return _hull([p for p in zip(size[left].tolist(), far[left].tolist(), strict=True) if p[1]])
+
+
+def _records(size: Array, far: Array) -> Array:
+    """Positions, by growing size, of elements that are farther than all before."""
+    order = np.lexsort((-far, size))
+    sorted_far = far[order]
+    highest = np.maximum.accumulate(sorted_far)
+    return order[np.flatnonzero(np.concatenate([[True], sorted_far[1:] > highest[:-1]]))]
+
+
+def _hull(points: Iterable[tuple[float, float]]) -> _Points:
+    """The points on which far − r · size can be largest for an r of zero or more."""
+    found: list[tuple[float, float]] = []
+    for size, far in sorted(points):
+        if found and far <= found[-1][1]:
+            continue
+        if found and found[-1][0] == size:
+            found.pop()
+        while len(found) > 1 and _is_below(found[-2], found[-1], (size, far)):
+            found.pop()
+        found.append((size, far))
+        if far == inf:
+            break
+    return tuple(found)
+
+
+def _is_below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether b is not above the line from a to c."""
+    return c[1] != inf and (b[1] - a[1]) * (c[0] - a[0]) < (c[1] - a[1]) * (b[0] - a[0])
 
 
 class _Sums:
@@ -139,14 +210,14 @@ class _Sums:
         self.unequal = 0
         self.lost = 0
         self.size = 0
+        self.frontier: _Points = ()
 
-    def add(self, start: int, a: Array, b: Array) -> None:
+    def add(self, start: int, ours: Array, reference: Array) -> None:
         """Take in one block, whose first element has this flat index."""
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        far = np.abs(a - b)
-        far[same] = 0
-        far[np.isnan(far)] = inf  # one of the two is not a number
-        size = np.abs(b)
+        far = _distances(ours, reference)
+        a, b = _numbers(ours), _numbers(reference)
+        same, size = far == 0, np.abs(b)
+        self.frontier = _frontier(self.frontier, size, far)
         relative = np.where(same, 0, far / size)
         needed = np.where(np.isfinite(far), far / (1 + np.where(np.isfinite(size), size, 0)), inf)
         worst = int(far.argmax())
@@ -184,6 +255,7 @@ class _Sums:
             (ours[at].item(), reference[at].item()),
             self.unequal,
             self.size,
+            frontier=self.frontier,
         )
 
 

@@ -48,6 +48,53 @@ def test_differences_against_numpy(pair: tuple[Any, Any]) -> None:
         assert c.is_close(a, b, tolerance, tolerance) == np.allclose(x, y, tolerance, tolerance)
 
 
+@given(PAIRS)
+def test_tolerances_are_held_as_numpy_holds_them(pair: tuple[Any, Any]) -> None:
+    a, b = pair
+    found = c.compare_values(a, b)
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    for rtol, atol in ((0.5, 1e-3), (0, 0.25), (0.125, 0), (1e-3, 0.5), (2, 30)):
+        assert found.within(rtol, atol) == np.allclose(x, y, rtol, atol)
+
+
+def test_the_elements_that_decide_are_found_among_many() -> None:
+    generator = np.random.default_rng(3)
+    b = generator.normal(size=700_000) * 10.0 ** generator.integers(-6, 6, 700_000)
+    a = b * (1 + 1e-4 * generator.normal(size=b.size)) + 1e-5 * generator.normal(size=b.size)
+    found = c.compare_values(a, b)
+    assert len(found.frontier) < 100
+    for rtol in (0, 1e-5, 1e-4, 1e-3, 1e-2):
+        least = (np.abs(a - b) - rtol * np.abs(b)).max()
+        assert found.within(rtol, least * 1.0001)
+        assert not found.within(rtol, least * 0.9999)
+
+
+def test_one_element_among_many_is_enough() -> None:
+    a, b = np.zeros(600_000), np.zeros(600_000)
+    a[500_001] = 1
+    assert c.compare_values(a, b).frontier == ((0, 1),)
+    assert c.compare_values(b, b).frontier == ()
+
+
+def test_of_a_sequence_every_element_counts() -> None:
+    found = c.compare_values([np.array([1001.0]), np.array([0.5])], [np.array([1000.0]), np.array([0.0])])
+    assert found.max_abs == 1
+    assert not found.within(1e-2, 1e-3)
+    assert found.within(1e-2, 0.5)
+
+
+@pytest.mark.parametrize("ours", [None, [np.ones(2)], {1: 2.0}])
+def test_what_is_of_another_kind_is_not_close(ours: Any) -> None:
+    assert not c.is_close(ours, np.ones(2), 1, 1)
+    assert not c.is_close(np.ones(2), ours, 1, 1)
+
+
+def test_large_whole_numbers_are_compared_exactly() -> None:
+    a = np.array([1 << 60, -(1 << 63), 5])
+    found = c.compare_values(a, np.array([(1 << 60) + 1, (1 << 63) - 1, 5]))
+    assert (found.unequal, found.max_abs, found.worst) == (2, 2.0**64, (1,))
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [([np.nan, 1], [np.nan, 1]), ([np.inf], [np.inf]), (["a"], ["a"]), ([], []), ([True], [True])],
