@@ -367,13 +367,13 @@ def group_query_attention_1(
         places = before[:, None] + np.arange(steps) if position_ids is None else position_ids.reshape(batch, steps)
         q, k = (rotate(x, places, cos_cache, sin_cache, bool(rotary_interleaved)) for x in (q, k))
     keys, values = (cached(p, x, before, total) for p, x in ((past_key, k), (past_value, v)))
-    bias = _window_bias(before, steps, keys.shape[2], local_window_size, causal)
+    bias = window_bias(before, steps, keys.shape[2], local_window_size, causal)
     if attention_bias is not None:
         wide = widen(attention_bias)
         bias = bias[..., : wide.shape[-1]] + wide
     seen = bias.shape[-1]
     sinks = head_sink if head_sink is not None else np.zeros(num_heads, np.float32) if smooth_softmax == 1 else None
-    y = _sunk(q, keys[:, :, :seen], values[:, :, :seen], bias, scale, softcap or 0.0, sinks)
+    y = attend_with_sinks(q, keys[:, :, :seen], values[:, :, :seen], bias, scale, softcap or 0.0, sinks)
     return merge_heads(y), keys, values
 
 
@@ -416,8 +416,8 @@ def cached(past: Array | None, now: Array, before: Array, total: int) -> Array:
     return result
 
 
-def _window_bias(before: Array, steps: int, keys: int, window: int, causal: int) -> Array:
-    """0 for the keys each query sees, the lowest number for others, (B, 1, S, T)."""
+def window_bias(before: Array, steps: int, keys: int, window: int, causal: int) -> Array:
+    """0 for the keys each query after so many others sees, the lowest number for others, (B, 1, S, T)."""
     check_size((len(before), steps, keys), np.float32)
     place = before[:, None, None] + np.arange(steps)[:, None]
     key = np.arange(keys)
@@ -427,7 +427,9 @@ def _window_bias(before: Array, steps: int, keys: int, window: int, causal: int)
     return np.where(seen, np.float32(0), np.finfo(np.float32).min)[:, None]
 
 
-def _sunk(q: Array, k: Array, v: Array, bias: Array, scale: float | None, softcap: float, sinks: Array | None) -> Array:
+def attend_with_sinks(
+    q: Array, k: Array, v: Array, bias: Array, scale: float | None, softcap: float, sinks: Array | None
+) -> Array:
     """Attention where each head may have a sink: a score that takes its share and gives nothing."""
     if sinks is None:
         return attend(q, k, v, bias, scale, softcap)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -201,3 +202,123 @@ def causal_conv_with_state_1(
         y = np.moveaxis(y, 1, 2).reshape(x.shape)
     present = narrow(np.stack(slots), x.dtype)
     return narrow(np.ascontiguousarray(y), x.dtype), present if state_window else present[0]
+
+
+@kernel("GatedDeltaNet", since=1, domain=MICROSOFT)
+def gated_delta_net_1(
+    query: Array,
+    key: Array | None = None,
+    value: Array | None = None,
+    cu_seqlens: Array | None = None,
+    decay: Array | None = None,
+    beta: Array | None = None,
+    initial_state: Array | None = None,
+    a_log: Array | None = None,
+    dt_bias: Array | None = None,
+    capture_count: Array | None = None,  # noqa: ARG001 - belongs to the state updates refused below
+    state_update_active: Array | None = None,  # noqa: ARG001
+    *,
+    beta_activation: str = "none",
+    chunk_size: int = 64,  # noqa: ARG001 - a hint for devices
+    gate_activation: str = "none",
+    qk_l2_norm: int = 0,
+    scale: float = 0.0,
+    state_update_capacity: int = 0,
+    update_rule: str = "gated_delta",
+) -> tuple[Array, Array]:
+    """Linear attention of tokens in one table, each sequence with its own state, (B, heads, d_v, d_k)."""
+    if state_update_capacity or update_rule not in _RULES:
+        msg = f"state_update_capacity {state_update_capacity}, update_rule {update_rule!r}; expected 0 and a known rule"
+        raise KernelError(msg)
+    q, k, v, lead = _net_heads(query, key, value, initial_state)
+    count, heads, size = len(q), v.shape[1], q.shape[2]
+    if qk_l2_norm:
+        q, k = (x / np.sqrt(np.square(x).sum(-1, keepdims=True) + np.float32(1e-6)) for x in (q, k))
+    q, k = (_repeated(x[None], heads, "query and key")[0] for x in (q, k))
+    factor = rate = None
+    if update_rule.startswith("gated"):
+        factor = _net_decay(_net_gate(decay, "decay", (count, heads)), a_log, dt_bias, gate_activation)
+    if update_rule.endswith("delta"):
+        rate = _net_gate(beta, "beta", (count, heads))
+        rate = sigmoid(rate) if beta_activation == "sigmoid" else rate
+    bounds = _net_bounds(cu_seqlens, lead, initial_state)
+    expected = (len(bounds) - 1, heads, v.shape[2], size)
+    if initial_state is not None and initial_state.shape != expected:
+        msg = f"initial_state has shape {initial_state.shape}; expected {expected}"
+        raise KernelError(msg)
+    final: Array = zeros(expected, np.float32)
+    if initial_state is not None:
+        final[:] = initial_state
+    y = empty((count, heads, v.shape[2]), np.float32)
+    for state, (begin, end) in zip(final, pairwise(bounds), strict=True):
+        part = slice(begin, end)
+        factors, rates = (None if g is None else g[part, None] for g in (factor, rate))
+        before = state.swapaxes(-1, -2)[None].copy()
+        steps = states(k[part, None], v[part, None], factors, rates, before, delta=rate is not None)
+        for t, now in enumerate(steps, begin):
+            y[t] = np.matmul(q[t][:, None, :], now[0])[:, 0]
+            state[:] = now[0].swapaxes(-1, -2)
+    y *= np.float32(scale or 1 / np.sqrt(size))
+    return narrow(y.reshape(*lead, heads, -1), query.dtype), final
+
+
+def _net_heads(
+    query: Array, key: Array | None, value: Array | None, state: Array | None
+) -> tuple[Array, Array, Array, tuple[int, ...]]:
+    """Queries, keys and values as float32 (tokens, heads, size), and the axes of the tokens."""
+    if key is not None and value is not None:
+        if query.ndim not in (3, 4) or key.shape != query.shape or value.shape[:-2] != query.shape[:-2]:
+            msg = f"query {query.shape}, key {key.shape}, value {value.shape}; expected (tokens, heads, size) of each"
+            raise KernelError(msg)
+        q, k, v = (widen(x).reshape(-1, *x.shape[-2:]) for x in (query, key, value))
+        return q, k, v, query.shape[:-2]
+    if state is None or state.ndim != 4 or query.ndim not in (2, 3):
+        msg = f"packed query of shape {query.shape}; expected (tokens, width) and an initial_state of 4 dimensions"
+        raise KernelError(msg)
+    _, heads, depth, size = state.shape
+    width, rest = divmod(query.shape[-1] - heads * depth, 2 * size or 1)
+    if rest or width < 1:
+        msg = f"{query.shape[-1]} columns cannot be queries, keys and values of a state of shape {state.shape}"
+        raise KernelError(msg)
+    flat = widen(query).reshape(-1, query.shape[-1])
+    q, k, v = np.split(flat, [width * size, 2 * width * size], 1)
+    tokens = len(flat)
+    return (
+        q.reshape(tokens, width, size),
+        k.reshape(tokens, width, size),
+        v.reshape(tokens, heads, depth),
+        (query.shape[:-1]),
+    )
+
+
+def _net_gate(gate: Array | None, name: str, lead: tuple[int, int]) -> Array:
+    """A gate as (tokens, heads, size or 1)."""
+    if gate is None or gate.size % (lead[0] * lead[1] or 1):
+        msg = f"{name} is {None if gate is None else gate.shape}; expected a number per token and {lead[1]} heads"
+        raise KernelError(msg)
+    return widen(gate).reshape(*lead, -1) if gate.size else np.zeros((*lead, 1), np.float32)
+
+
+def _net_decay(decay: Array, a_log: Array | None, dt_bias: Array | None, activation: str) -> Array:
+    """The factor of the state, (tokens, heads, size or 1)."""
+    if activation == "none":
+        return np.exp(decay)
+    if activation != "qwen" or a_log is None or dt_bias is None:
+        msg = f"gate_activation is {activation!r}; expected none, or qwen with a_log and dt_bias"
+        raise KernelError(msg)
+    fall = np.exp(widen(a_log))[:, None] * onnx("Softplus", 22, decay + widen(dt_bias)[:, None])
+    return np.asarray(np.exp(-fall))
+
+
+def _net_bounds(ends: Array | None, lead: tuple[int, ...], state: Array | None) -> list[int]:
+    """Where each sequence begins and ends in the table of tokens."""
+    count = int(np.prod(lead))
+    if ends is not None:
+        bounds = [int(e) for e in ends.reshape(-1)]
+    else:
+        batch = lead[0] if len(lead) == 2 else len(state) if state is not None else 0
+        bounds = list(range(0, count + 1, count // batch)) if batch and count >= batch and not count % batch else []
+    if len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != count or bounds != sorted(bounds):
+        msg = f"{count} tokens in sequences that end at {bounds[:20]}; expected cu_seqlens or sequences of one length"
+        raise KernelError(msg)
+    return bounds

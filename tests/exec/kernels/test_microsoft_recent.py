@@ -469,9 +469,61 @@ def test_quantized_attention_is_near_that_of_the_real_numbers(more: dict[str, in
     np.testing.assert_allclose(found * 0.03, wanted, atol=0.1)
 
 
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+def test_a_net_of_tokens_is_linear_attention(rule: str) -> None:
+    query, key, value, state, decay, beta = linear(rule, 2, 2)
+    expected = ours("LinearAttention", [query, key, value, state, decay, beta], 2,
+                    q_num_heads=2, kv_num_heads=2, update_rule=rule)  # fmt: skip
+    tables = [query.reshape(2, 5, 2, 4), key.reshape(2, 5, 2, 4), value.reshape(2, 5, 2, 3)]
+    turned = state.swapaxes(2, 3).copy()
+    y, final = ours("GatedDeltaNet", [*tables, None, decay, beta, turned], 2, update_rule=rule)
+    assert_same(y.reshape(2, 5, 6), expected[0], rtol=1e-4, atol=1e-5)
+    assert_same(final.swapaxes(2, 3), expected[1], rtol=1e-4, atol=1e-5)
+    flat = [t.reshape(10, *t.shape[2:]) for t in tables]
+    gates = [None if g is None else g.reshape(10, 2) for g in (decay, beta)]
+    again = ours("GatedDeltaNet", [*flat, i32(0, 5, 10), *gates, turned], 2, update_rule=rule)
+    assert_same(again[0].reshape(y.shape), y)
+    packed = np.concatenate([t.reshape(10, -1) for t in tables], 1)
+    whole = ours("GatedDeltaNet", [packed, None, None, None, *gates, turned], 2, update_rule=rule)
+    assert_same(whole[0].reshape(y.shape), y)
+    ragged = ours("GatedDeltaNet", [*flat, i32(0, 3, 10), *gates, turned], 2, update_rule=rule)
+    alone = [t[:3] for t in flat]
+    first = ours("GatedDeltaNet", [*alone, i32(0, 3), *[None if g is None else g[:3] for g in gates], turned[:1]], 2,
+                 update_rule=rule)  # fmt: skip
+    assert_same(ragged[0][:3], first[0])
+    assert_same(ragged[1][:1], first[1])
+
+
+def test_a_net_of_tokens_makes_its_gates_itself() -> None:
+    q, k, v, a, b = f(1, 5, 2, 4), f(1, 5, 2, 4), f(1, 5, 2, 3), f(1, 5, 2), f(1, 5, 2)
+    a_log, shift = f(2), f(2)
+    decay, beta = ours("LinearAttentionGate", [a, shift, -np.exp(a_log), b], 2)
+    unit = [x / np.sqrt(np.square(x).sum(-1, keepdims=True) + np.float32(1e-6)) for x in (q, k)]
+    expected = ours("GatedDeltaNet", [*unit, v, None, decay, beta], 2)
+    found = ours(
+        "GatedDeltaNet", [q, k, v, None, a, b, None, a_log, shift], 2, gate_activation="qwen",
+        beta_activation="sigmoid", qk_l2_norm=1,
+    )  # fmt: skip
+    assert_same(found[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("op_type", "inputs", "attributes"),
     [
+        ("LongformerAttention", [X, f(8, 24), f(24), f(2, 4), f(8, 24), f(24), ONES], {"num_heads": 2, "window": 1}),
+        ("GatedDeltaNet", [f(9, 2, 4), f(9, 2, 4), f(9, 2, 3)], {"update_rule": "linear"}),
+        ("GatedDeltaNet", [f(9, 2, 4), f(9, 2, 4), f(9, 2, 3), i32(0, 9)], {}),
+        ("GatedDeltaNet", [f(9, 2, 4), f(9, 2, 4), f(9, 2, 3), i32(0, 99)], {"update_rule": "linear"}),
+        (
+            "PagedAttention",
+            [f(1, 8), f(1, 8), f(1, 8), f(2, 4, 1, 8), f(2, 4, 1, 8), i32(0, 1), i32(3), np.array([[7]], np.int32)],
+            {"num_heads": 1, "kv_num_heads": 1},
+        ),
+        (
+            "PagedAttention",
+            [f(1, 8), f(1, 8), f(1, 8), f(2, 4, 1, 8), f(2, 4, 1, 8), i32(0, 1), i32(9), np.array([[1]], np.int32)],
+            {"num_heads": 1, "kv_num_heads": 1},
+        ),
         ("MaxpoolWithMask", [f(1, 2, 5), np.ones((1, 2, 4), np.int32)], {"kernel_shape": (2,)}),
         ("DynamicTimeWarping", [f(2, 3, 4)], {}),
         ("BifurcationDetector", [i32(1, 2), i32(1), i32(5), i32(1)], {}),
