@@ -25,6 +25,11 @@ class Outcome:
     agreement: Agreement
     entries: list[tuple[str, list[Step]]] = field(default_factory=list)
 
+    @property
+    def steps(self) -> int:
+        """How many steps there are in all entries."""
+        return sum(len(steps) for _, steps in self.entries)
+
     def apply(self, document: Document) -> None:
         """Carry it over: an undo entry for each run of a pass. On the document's thread, the model unchanged since."""
         for title, steps in self.entries:

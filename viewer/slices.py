@@ -7,6 +7,7 @@ on, and the next turn of the event loop lets it continue. An edit in between mus
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -24,8 +25,33 @@ _LOOK_SECONDS = 1.0  # how long to be paused before looking whether anybody will
 _PAUSE_MS = 4  # between slices, for what the person does
 
 
+class _Collection:
+    """Collection of cyclic garbage, paused while anybody wants it to be."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pauses = 0
+
+    def pause(self) -> None:
+        with self._lock:
+            self._pauses += 1
+            gc.disable()
+
+    def resume(self) -> None:
+        with self._lock:
+            self._pauses -= 1
+            if not self._pauses:
+                gc.enable()
+
+
+_COLLECTION = _Collection()
+
+
 class Slices(QObject, Generic[T]):
-    """Runs `work(progress)` in slices, then calls `done` with its result, or `failed` with what it raised."""
+    """Runs `work(progress)` in slices, then calls `done` with its result, or `failed` with what it raised.
+
+    Meanwhile cyclic garbage is not collected: where much is made, going through all of it takes longer than a slice.
+    """
 
     def __init__(
         self,
@@ -46,6 +72,7 @@ class Slices(QObject, Generic[T]):
         self._thread = threading.Thread(target=self._run, name="slices", daemon=True)
         self._timer = QTimer(self, interval=_PAUSE_MS)
         self._timer.timeout.connect(self._go_on)
+        _COLLECTION.pause()
         self._thread.start()
         self._timer.start()
 
@@ -84,6 +111,8 @@ class Slices(QObject, Generic[T]):
             return
         except Exception as error:  # noqa: BLE001 - handed to the GUI thread
             self._error = error
+        finally:
+            _COLLECTION.resume()
         self._paused.release()
 
 

@@ -213,7 +213,10 @@ def to_bytes(
     """
     placement = Placement(layout, threshold)
     with _misfits_told():
-        data = _serialized(write_model(model, placement, progress))
+        message = write_model(model, placement, progress)
+        progress.check()
+        data = _serialized(message)
+    progress.check()
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
         raise ModelError("The model is too large", "One message can hold at most 2 GiB.")

@@ -88,17 +88,22 @@ def _copy(out: _AnyMessage, source: Any) -> _AnyMessage:
     return out
 
 
-def _listed(out: Any, field: str, original: Any, sources: Sequence[Any]) -> Sequence[Any]:
+def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progress: Progress = SILENT) -> Sequence[Any]:
     """The messages of a repeated field for objects read from `sources`: those in place, or copies made anew.
 
     `out` is a copy of `original`, so where the objects are still the same in the same order it stays untouched.
     """
     messages: Any = getattr(out, field)
     originals = getattr(original, field) if original is not None else ()
+    progress.check()
     if len(messages) == len(originals) == len(sources) and all(map(_is, originals, sources)):
+        progress.check()
         return messages  # type: ignore[no-any-return]
+    progress.check()
     del messages[:]  # ClearField would cut this list off from the message
-    for source in sources:
+    for number, source in enumerate(sources):
+        if number % _BETWEEN_CHECKS == 0:
+            progress.check()
         message = messages.add()
         if source is not None:
             message.CopyFrom(source)
@@ -119,6 +124,7 @@ class _Writer:
 
     def model(self, model: Model, out: ModelProto) -> None:
         """Set what differs in a copy of the model's message."""
+        self._progress.check()  # the copy took a while
         original = model._source
         if model.source is not None:
             self._placement.use(model.source.files.table)
@@ -289,7 +295,9 @@ class _Writer:
 
     def _nodes(self, graph: Graph, out: Any, original: Any) -> None:
         nodes = list(graph.nodes)
-        messages = _listed(out, "node", original, [node._source for node in nodes])
+        self._progress.check()
+        sources = [node._source for node in nodes]
+        messages = _listed(out, "node", original, sources, self._progress)
         for number, (node, message) in enumerate(zip(nodes, messages, strict=True)):
             if number % _BETWEEN_CHECKS == 0:
                 self._progress.report(number, len(nodes), "Writing nodes")

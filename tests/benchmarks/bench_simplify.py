@@ -12,6 +12,7 @@ of the whole process with its imports and children, as someone has it who runs t
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -75,9 +76,13 @@ def count_nodes(graph: Any) -> int:
 
 def simplified(tool: str, source: Path, target: Path) -> Outcome:
     """Run a tool in a process of its own."""
-    command = [sys.executable, "-c", _SCRIPTS[tool], str(source), str(target)]
+    command = [sys.executable, "-c", _SCRIPTS[tool], str(source.resolve()), str(target.resolve())]
+    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
     try:
-        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        with tempfile.TemporaryDirectory() as folder:  # some leave files where they run
+            ended = subprocess.run(
+                command, cwd=folder, env=paths, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
     except subprocess.TimeoutExpired:
         return Outcome(problem=f"no result in {_SECONDS} s")
     if ended.returncode or not target.exists():

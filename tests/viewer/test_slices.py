@@ -1,5 +1,6 @@
 """Work in slices has the model for itself, and lets the window go on in between."""
 
+import gc
 import threading
 
 import pytest
@@ -76,3 +77,19 @@ def test_work_whose_owner_goes_away_ends_too(qtbot):
     thread.join(5)
     assert not thread.is_alive()
     assert done == []
+
+
+def test_garbage_is_collected_again_after_the_last_of_them(qtbot):
+    seen, done, collecting = [], [], []
+
+    def work(progress):
+        collecting.append(gc.isenabled())
+        return count_to(30, seen)(progress)
+
+    Slices(work, done.append, pytest.fail)
+    cancelled = Slices(work, done.append, pytest.fail)
+    qtbot.waitUntil(lambda: len(collecting) == 2, timeout=10_000)
+    cancelled.cancel()
+    qtbot.waitUntil(lambda: bool(done), timeout=10_000)
+    assert collecting == [False, False]
+    assert gc.isenabled()

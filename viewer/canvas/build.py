@@ -348,8 +348,10 @@ def initial_expansion(graph: Graph, most: int = 24) -> set[Hashable]:
     while pending:
         scope = max(pending, key=lambda s: s.count)
         pending.remove(scope)
+        if scope.count * 2 < tree.root.count:
+            break  # so is every other: there may be ten thousands
         inner = len(scope.children) + len(scope.nodes)
-        if not scope.children or scope.count * 2 < tree.root.count or shown + inner - 1 > most:
+        if not scope.children or shown + inner - 1 > most:
             continue
         opened.add(((), scope.path))
         shown += inner - 1

@@ -9,14 +9,23 @@ import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from model.declaring import with_sizes
 from model.io.decode import read_type
 from model.io.encode import write_type
 from model.passes.inference.formulas import fill
 from model.passes.inference.reply import encode
 from model.passes.inference.rules import RULES, Call, Rule, user_rule
 from model.passes.inference.shape_values import ShapeValues
-from model.types import Dimension, ElementType, OptionalType, SequenceType, Shape, SparseTensorType, TensorType, Type
+from model.types import (
+    Dimension,
+    ElementType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+    Type,
+    with_sizes,
+)
 
 _ROUNDS = 6  # onnx's inference and ours take turns; each turn gets past at least one operator the other cannot
 _FORMULA_ROUNDS = 4  # formulas get past what rules cannot, and rules past functions that formulas cannot

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from model.declaring import declarable, size_names
 from model.document import Transaction
@@ -67,12 +68,25 @@ def request(
 
 
 def _by_name(graph: Graph, progress: Progress) -> dict[str, Value]:
-    found: dict[str, Value] = {}
-    for number, value in enumerate(graph.values()):
+    return {value.name: value for value in _values(graph, progress)}
+
+
+def _values(graph: Graph, progress: Progress) -> Iterator[Value]:
+    """The values of a graph, each once, as `Graph.values` has them, but with a check now and then on the way."""
+    seen: set[Value] = set()
+    for value in chain(graph.inputs, graph.initializers, _wired(graph, progress), graph.outputs, graph.declared):
+        if value not in seen and value.graph is graph:
+            seen.add(value)
+            yield value
+
+
+def _wired(graph: Graph, progress: Progress) -> Iterator[Value]:
+    for number, node in enumerate(graph.nodes):
         if not number % _BETWEEN_CHECKS:
             progress.check()
-        found[value.name] = value
-    return found
+        for value in chain(node.outputs, node.inputs):
+            if value is not None:
+                yield value
 
 
 def answer(asked: Request, progress: Progress = SILENT, *, seconds: int = 120) -> Inferred:
@@ -103,9 +117,7 @@ def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progre
 def disagreements(model: Model, inferred: Inferred, progress: Progress = SILENT) -> Iterator[tuple[Value, Type, Type]]:
     """Values whose declared type cannot be the inferred one: (value, declared, inferred)."""
     for graph in model.graphs():
-        for number, value in enumerate(graph.values()):
-            if not number % _BETWEEN_CHECKS:
-                progress.check()
+        for value in _values(graph, progress):
             declared, found = value.type, inferred.types.get(value)
             if declared is not None and found is not None and not compatible(declared, found):
                 yield value, declared, found
