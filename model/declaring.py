@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 
 from model.document import Transaction
 from model.edits.values import set_type
 from model.graph import Model, Value
-from model.types import (
-    Dimension,
-    MapType,
-    OptionalType,
-    SequenceType,
-    Shape,
-    SparseTensorType,
-    TensorType,
-    Type,
-)
-
-
-def with_sizes(kind: Type, size: Callable[[Dimension], Dimension]) -> Type:
-    """A type with each dimension replaced, those of elements of sequences, maps and optionals too."""
-    if isinstance(kind, (TensorType, SparseTensorType)):
-        if kind.shape is None:
-            return kind
-        dims = tuple(map(size, kind.shape.dims))
-        return kind if dims == kind.shape.dims else replace(kind, shape=Shape(dims, kind.shape.denotations))
-    if isinstance(kind, (SequenceType, OptionalType)) and kind.element is not None:
-        return replace(kind, element=with_sizes(kind.element, size))
-    if isinstance(kind, MapType) and kind.value is not None:
-        return replace(kind, value=with_sizes(kind.value, size))
-    return kind
+from model.types import Dimension, Shape, TensorType, Type, with_sizes
 
 
 def size_names(model: Model) -> set[str]:

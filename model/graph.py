@@ -406,12 +406,15 @@ class Graph:
 
     @property
     def opset_imports(self) -> Mapping[str, int]:
-        """Operator sets in force here: those of the function it belongs to, else of the model."""
+        """Operator sets in force here."""
+        importer = self.importer
+        return importer.opset_imports if importer is not None else {}
+
+    @property
+    def importer(self) -> Model | Function | None:
+        """Whose operator-set imports are in force here: those of the function it belongs to, else of the model."""
         owner = self.root.owner
-        if isinstance(owner, Function):
-            return owner.opset_imports
-        model = self.model
-        return model.opset_imports if model is not None else {}
+        return owner if isinstance(owner, Function) else self.model
 
     def values(self) -> Iterator[Value]:
         """Inputs, initializers, node outputs, then names that are used or declared but undefined; each once."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
 
@@ -159,11 +161,6 @@ class Shape:
         """Number of dimensions."""
         return len(self.dims)
 
-    @property
-    def is_static(self) -> bool:
-        """Whether every dimension is a number."""
-        return all(isinstance(d, int) for d in self.dims)
-
     def __str__(self) -> str:
         return "[" + ",".join("?" if d is None else str(d) for d in self.dims) + "]"
 
@@ -239,6 +236,20 @@ class OpaqueType:
 
 
 Type = TensorType | SparseTensorType | SequenceType | MapType | OptionalType | OpaqueType
+
+
+def with_sizes(kind: Type, size: Callable[[Dimension], Dimension]) -> Type:
+    """A type with each dimension replaced, those of elements of sequences, maps and optionals too."""
+    if isinstance(kind, (TensorType, SparseTensorType)):
+        if kind.shape is None:
+            return kind
+        dims = tuple(map(size, kind.shape.dims))
+        return kind if dims == kind.shape.dims else replace(kind, shape=Shape(dims, kind.shape.denotations))
+    if isinstance(kind, (SequenceType, OptionalType)) and kind.element is not None:
+        return replace(kind, element=with_sizes(kind.element, size))
+    if isinstance(kind, MapType) and kind.value is not None:
+        return replace(kind, value=with_sizes(kind.value, size))
+    return kind
 
 
 def _element_text(element_type: ElementType | int) -> str:

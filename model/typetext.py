@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 from model.errors import ModelError
 from model.types import (
@@ -18,6 +17,7 @@ from model.types import (
     SparseTensorType,
     TensorType,
     Type,
+    with_sizes,
 )
 
 _ALIASES = {"float32": "float", "float64": "double", "half": "float16", "str": "string", "boolean": "bool"}
@@ -30,22 +30,11 @@ _DEEPEST = 20
 
 def type_source(type: Type) -> str:
     """A type in the form `parse_type` reads back; denotations are left out."""
-    return str(_with_quotes(type))
-
-
-def _with_quotes(type: Type) -> Type:
-    """The type with quotes around the names of dimensions that would be misread."""
-    match type:
-        case TensorType(shape=Shape(dims=dims)) | SparseTensorType(shape=Shape(dims=dims)):
-            return replace(type, shape=Shape(tuple(map(_dimension_source, dims))))
-        case SequenceType() | OptionalType() if type.element is not None:
-            return replace(type, element=_with_quotes(type.element))
-        case MapType() if type.value is not None:
-            return replace(type, value=_with_quotes(type.value))
-    return type
+    return str(with_sizes(type, _dimension_source))
 
 
 def _dimension_source(dimension: Dimension) -> Dimension:
+    """The dimension, a name that would be misread in quotes."""
     if not isinstance(dimension, str):
         return dimension
     try:

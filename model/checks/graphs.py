@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from model.checks.nodes import check_node
 from model.checks.problem import Fix, Problem, error, info, warning
@@ -11,7 +12,7 @@ from model.edits.names import regenerate_node_names
 from model.graph import Function, Graph, Model, Node, Value
 from model.lookup import Lookup
 from model.queries.scope import dependencies, enclosing, names_taken, node_on_cycle, run_order, unique_name
-from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetInitializer
+from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetInitializer, Step
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType, Shape, TensorType
 
@@ -178,7 +179,7 @@ def _check_initializers(graph: Graph, model: Model) -> Iterator[Problem | None]:
                 f"Initializer {value.name} is not an input",
                 value,
                 f"IR version {model.ir_version} wants every initializer among the inputs; from 4 on it need not be.",
-                Fix(f"List {value.name} as an input", lambda edit, v=value: _list_as_input(edit, graph, v)),  # type: ignore[misc]
+                Fix(f"List {value.name} as an input", partial(_list_as_input, graph=graph, value=value)),
             )
         if value.producer is not None:
             yield error("duplicate-value", f"{value.name} is an initializer and a node's output", value)
@@ -189,7 +190,7 @@ def _check_initializers(graph: Graph, model: Model) -> Iterator[Problem | None]:
                 f"{value.name} is declared {declared}",
                 value,
                 f"Its values are {TensorType(tensor.element_type, Shape(tuple(tensor.shape)))}.",
-                Fix(f"Declare {value.name} as it is", lambda edit, v=value, t=tensor: _declare(edit, v, t)),  # type: ignore[misc]
+                Fix(f"Declare {value.name} as it is", partial(_declare, value=value, tensor=tensor)),
             )
         if not value.uses and value not in inputs:
             yield info(
@@ -197,8 +198,12 @@ def _check_initializers(graph: Graph, model: Model) -> Iterator[Problem | None]:
                 f"Initializer {value.name} is not used",
                 value,
                 f"{tensor.nbytes:,} bytes.",
-                Fix(f"Remove {value.name}", lambda edit, v=value: edit.do(SetInitializer(graph, v, None))),  # type: ignore[misc]
+                Fix(f"Remove {value.name}", partial(_do, step=SetInitializer(graph, value, None))),
             )
+
+
+def _do(edit: Transaction, step: Step) -> None:
+    edit.do(step)
 
 
 def _list_as_input(edit: Transaction, graph: Graph, value: Value) -> None:
@@ -256,5 +261,5 @@ def _check_dead(graph: Graph) -> Iterator[Problem | None]:
                 f"{node.title} computes nothing that is used",
                 node,
                 "None of its outputs reaches an output of the graph.",
-                Fix(f"Remove {node.title}", lambda edit, n=node: edit.do(RemoveNode(n))),  # type: ignore[misc]
+                Fix(f"Remove {node.title}", partial(_do, step=RemoveNode(node))),
             )

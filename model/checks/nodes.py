@@ -43,8 +43,7 @@ def _missing_import(node: Node) -> Problem:
     version = schemas.newest_opset(domain)
 
     def apply(edit: Transaction) -> None:
-        owner = node.graph.root.owner if node.graph is not None else None
-        target = owner if isinstance(owner, Function) else edit.model
+        target = (node.graph.importer if node.graph is not None else None) or edit.model
         edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: version}))
 
     return error(

@@ -151,8 +151,7 @@ def function_of(
 
 
 def _import(edit: Transaction, graph: Graph, domain: str) -> None:
-    owner = graph.root.owner
-    target = owner if isinstance(owner, Function) else edit.model
+    target = graph.importer or edit.model
     if domain not in target.opset_imports:
         edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: 1}))
 
@@ -320,8 +319,7 @@ def _substitution(function: Function, call: Node) -> Callable[[Attribute], Attri
 
 def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call: Node) -> None:
     """Import what the function imports; refuse where an operator means something else at the graph's version."""
-    owner = graph.root.owner
-    target = owner if isinstance(owner, Function) else edit.model
+    target = graph.importer or edit.model
     used = {(n.domain, n.op_type) for g in function.body.walk() for n in g.nodes}
     for domain, version in function.opset_imports.items():
         here = target.opset_imports.get(domain)

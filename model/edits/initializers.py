@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from model.attributes import Attribute, AttributeKind
 from model.document import Transaction
 from model.edits.nodes import replace_uses
-from model.edits.values import rename_value
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.queries.scope import names_taken, node_names, unique_name
@@ -68,12 +67,6 @@ def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -
         )
         if declared.element_type != tensor.element_type or not fits:
             edit.do(SetField(value, "type", TensorType(tensor.element_type, Shape(tensor.shape), declared.denotation)))
-
-
-def rename_initializer(edit: Transaction, value: Value, name: str) -> None:
-    """Rename a constant; as any value, every use follows."""
-    _graph_of(value)
-    rename_value(edit, value, name)
 
 
 @dataclass(frozen=True, slots=True)

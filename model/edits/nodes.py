@@ -19,7 +19,6 @@ from model.steps import (
     RemoveNode,
     SetAttribute,
     SetField,
-    SetGraphInputs,
     SetGraphOutputs,
     SetInitializer,
     SetInput,
@@ -81,10 +80,8 @@ def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> sc
     """The operator's signature under the graph's imports, importing its domain first when nobody did."""
     imports = graph.opset_imports
     if domain not in imports and edit.model.function(domain, op_type) is None:
-        owner = graph.root.owner
-        target = owner if hasattr(owner, "opset_imports") else edit.model
         version = schemas.newest_opset(domain)
-        edit.do(SetField(target, "opset_imports", {**imports, domain: version}))  # type: ignore[arg-type]
+        edit.do(SetField(graph.importer or edit.model, "opset_imports", {**imports, domain: version}))
         imports = graph.opset_imports
     return schemas.find(op_type, imports.get(domain, 1), domain)
 
@@ -331,10 +328,3 @@ def move_before(edit: Transaction, node: Node, before: Node | None) -> None:
     if before is not node and before is not node.next:
         edit.do(RemoveNode(node))
         edit.do(InsertNode(graph, node, before))
-
-
-def remove_graph_input_if_unused(edit: Transaction, value: Value) -> None:
-    """Drop a graph input nobody uses any more."""
-    graph = value.graph
-    if graph is not None and value.is_input and not value.uses:
-        edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not value)))

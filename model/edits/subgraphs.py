@@ -128,8 +128,7 @@ def _bring_functions(edit: Transaction, fragment: Fragment) -> None:
 
 
 def _bring_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
-    owner = graph.root.owner
-    target = owner if isinstance(owner, Function) else edit.model
+    target = graph.importer or edit.model
     missing = {
         node.domain: imports.get(node.domain, schemas.newest_opset(node.domain))
         for level in part.walk()

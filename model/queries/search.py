@@ -189,8 +189,9 @@ class _Parser:
 
         def fits(value: Value | None) -> bool:
             kind = None if value is None else self._type_of(value)
-            known = isinstance(kind, (TensorType, SparseTensorType)) and kind.shape is not None
-            return known and _fits(kind.shape.dims, dims)  # type: ignore[union-attr]  # known says it has one
+            if not isinstance(kind, (TensorType, SparseTensorType)) or kind.shape is None:
+                return False
+            return _fits(kind.shape.dims, dims)
 
         return self._about_values(fits)
 

@@ -61,10 +61,6 @@ class Comparison:
         """The object of the other model that an object of either is."""
         return self.matching.partner(item)
 
-    def of_kind(self, kind: Kind) -> list[Difference]:
-        """The differences of one kind."""
-        return [d for d in self.differences if d.kind == kind]
-
 
 def compare(old: Model, new: Model, progress: Progress = SILENT, *, weights: bool = True) -> Comparison:
     """Everything in which `new` is not like `old`; nothing for equal models, whatever files they came from.
