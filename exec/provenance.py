@@ -9,7 +9,7 @@ product, the slice a reduction runs over. Nothing is computed; values are looked
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -126,16 +126,25 @@ def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> Reac
     return _at(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
 
 
-#: Operators whose one input keeps its shape although elements meet each other.
-_MIXING = frozenset({
-    "Attention", "CausalConvWithState", "Compress", "Einsum", "FlexAttention", "If", "Loop", "MultiHeadAttention",
-    "NonMaxSuppression", "RotaryEmbedding", "Scan", "Unique",
+#: Operators of which an element is made of those that are broadcast to it. Shapes do not tell: a normalisation, a
+#: product of square matrices or a scatter keeps them although elements meet each other.
+_ELEMENTWISE = frozenset({
+    # one input
+    "Abs", "Acos", "Acosh", "Affine", "Asin", "Asinh", "Atan", "Atanh", "Binarizer", "BitwiseNot", "Cast", "Ceil",
+    "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "Imputer",
+    "IsInf", "IsNaN", "LabelEncoder", "LeakyRelu", "Log", "Mish", "Neg", "Not", "ParametricSoftplus", "QuickGelu",
+    "Reciprocal", "Relu", "Round", "Scaler", "ScaledTanh", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
+    "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+    # several, broadcast
+    "Add", "And", "BiasAdd", "BiasGelu", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Clip", "Div", "Dropout",
+    "Equal", "FastGelu", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or",
+    "PRelu", "Pow", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "Sub", "Sum", "Xor",
 })  # fmt: skip
 
 
 def _is_elementwise(node: Called, shape: tuple[int, ...]) -> bool:
     shapes = [s for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
-    if not shapes or node.op_type in _MIXING:
+    if not shapes or node.op_type not in _ELEMENTWISE:
         return False
     try:
         return np.broadcast_shapes(*shapes) == shape
@@ -201,7 +210,21 @@ def _conv(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Re
     ]
     if node.op_type != "ConvInteger" and node.shape(b_at) is not None:
         found.append(_at(b_at, at[1:2]))
+    if node.op_type in _FUSED and node.shape(3) is not None:
+        found.append(_at(3, at))
     return found
+
+
+#: Convolutions that add a fourth input to their result.
+_FUSED = frozenset({"FusedConv", "NhwcFusedConv"})
+
+
+def _channels_last(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    """A convolution of (N, H, W, C); the weights are laid out as in Conv."""
+    inputs = [np.moveaxis(a, -1, 1) if a is not None and i in (0, 3) else a for i, a in enumerate(node.inputs)]
+    moved = replace(node, inputs=inputs, outputs=[(s[0], s[-1], *s[1:-1]) for s in node.outputs])
+    found = _conv(moved, (at[0], at[-1], *at[1:-1]), ())
+    return found and [replace(r, axes=(r.axes[0], *r.axes[2:], r.axes[1])) if r.input in (0, 3) else r for r in found]
 
 
 def _conv_transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -329,6 +352,28 @@ def _channel_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> 
         return None
     first = _at(0, at) if node.op_type == "BatchNormalization" else _along(0, shape, at, range(2, len(shape)))
     return [first, *(_at(i, at[1:2]) for i in range(1, 5) if node.shape(i) is not None)]
+
+
+def _quantize(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """The element, and its scale and zero point: of the tensor, of its place along the axis, or of its block."""
+    found = [_at(0, at)]
+    for i in (1, 2):
+        given = node.shape(i)
+        if given is None:
+            continue
+        if not given or given == (1,):
+            found.append(_at(i, [0] * len(given)))
+            continue
+        axis = _axis(node, "axis", 1, len(shape))
+        block = int(node.attributes.get("block_size", 0)) or 1
+        found.append(
+            _at(i, [at[axis]] if len(given) == 1 else [p // block if d == axis else p for d, p in enumerate(at)])
+        )
+    return found
+
+
+def _first(_node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    return [_at(0, at)]
 
 
 def _top_k(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -507,7 +552,8 @@ def _shape_of(_node: Called, _at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 Rule = Callable[[Called, tuple[int, ...], tuple[int, ...]], "list[Reach] | None"]
 
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv", "NhwcConv"), _conv),
+    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), _conv),
+    **dict.fromkeys(("NhwcConv", "NhwcFusedConv"), _channels_last),
     "ConvTranspose": _conv_transpose,
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
     **dict.fromkeys(("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"), _global_pool),
@@ -520,6 +566,8 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _softmax),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), _layer_norm),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channel_norm),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantize),
+    "CastLike": _first,
     "TopK": _top_k,
     "CumSum": _cum_sum,
     **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
@@ -536,5 +584,7 @@ _RULES: Mapping[str, Rule] = {
     "GatherND": _gather_nd,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,
-    **dict.fromkeys(("Shape", "Size", "ConstantOfShape", "RandomNormalLike", "RandomUniformLike"), _shape_of),
+    **dict.fromkeys((
+        "Shape", "Size", "ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike",
+    ), _shape_of),
 }  # fmt: skip

@@ -50,6 +50,9 @@ CASES: list[Case] = [
     ("ReduceMean", {"axes": [0, 2]}, [numbers(2, 3, 4)], 1),
     ("ReduceMax", {}, [numbers(2, 3)], 1),
     ("Softmax", {"axis": 1}, [numbers(2, 3, 4)], 1),
+    ("DequantizeLinear", {"axis": 0}, [np.ones((3, 3), np.int8), numbers(3), np.zeros(3, np.int8)], 1),
+    ("DequantizeLinear", {}, [np.ones((3, 3), np.int8), F(2)], 1),
+    ("CastLike", {}, [numbers(2, 3), numbers(2, 3)], 1),
     ("LayerNormalization", {"axis": -1}, [numbers(2, 3, 4), numbers(4), numbers(4)], 1),
     ("InstanceNormalization", {}, [numbers(2, 3, 4), numbers(3), numbers(3)], 1),
     ("BatchNormalization", {}, [numbers(2, 3, 4), numbers(3), numbers(3), numbers(3), numbers(3)], 1),
@@ -145,3 +148,30 @@ def test_attributes_that_do_not_fit_make_it_inexact_instead_of_failing() -> None
 def test_older_softmax_runs_over_everything_from_its_axis_on() -> None:
     (found,) = reach(Called("Softmax", "", {}, [numbers(2, 3, 4)], [(2, 3, 4)], version=11), (1, 2, 3))
     assert str(found) == "[1, 0:3, 0:4]"
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs"),
+    [
+        ("LRN", [numbers(1, 3, 2)]),
+        ("MeanVarianceNormalization", [numbers(2, 3)]),
+        ("LpNormalization", [numbers(2, 3)]),
+        ("ReverseSequence", [numbers(2, 3), whole(1, 2, 3)]),
+        ("ScatterElements", [numbers(2, 2), whole(1, 0).reshape(1, 2), numbers(1, 2)]),
+        ("SkipLayerNormalization", [numbers(2, 3), numbers(2, 3), numbers(3)]),
+        ("FusedMatMul", [numbers(3, 3), numbers(3, 3)]),
+        ("DynamicQuantizeLinear", [numbers(2, 3)]),
+    ],
+)
+def test_operators_that_keep_the_shape_but_mix_elements_are_not_taken_for_elementwise(
+    op_type: str, inputs: list[Any]
+) -> None:
+    found = reach(Called(op_type, "", {}, inputs, [inputs[0].shape]), (1, 1) if inputs[0].ndim == 2 else (0, 1, 1))
+    assert [(r.count, r.exact) for r in found] == [(i.size, False) for i in inputs]
+
+
+def test_a_convolution_with_channels_last_reads_windows_of_its_own_layout() -> None:
+    x, w, b, z = numbers(1, 5, 4, 2), numbers(3, 2, 3, 3), numbers(3), numbers(1, 3, 2, 3)
+    node = Called("NhwcFusedConv", "com.microsoft", {}, [x, w, b, z], [(1, 3, 2, 3)])
+    found = [str(r) for r in reach(node, (0, 1, 0, 2))]
+    assert found == ["[0, 1:4, 0:3, 0:2]", "[2, 0:2, 0:3, 0:3]", "[2]", "[0, 1, 0, 2]"]
