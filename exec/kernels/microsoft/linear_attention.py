@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from exec.arrays import Array, check_size, empty, zeros
-from exec.context import checkpoint
 from exec.errors import KernelError
+from exec.kernels.microsoft.attention import merge_heads, split_heads
 from exec.kernels.microsoft.gates import sigmoid
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
+from exec.kernels.onnx.nn.attention import recur
 from exec.kernels.registry import kernel
 from exec.kernels.shared.dtypes import narrow, widen
 
@@ -21,23 +21,15 @@ _RULES = ("linear", "gated", "delta", "gated_delta")
 _MAX_WINDOW = 8
 
 
-def _per_head(x: Array, heads: int, name: str) -> Array:
-    """(B, T, heads · size) as float32 (T, B, heads, size)."""
-    if x.ndim != 3 or heads < 1 or x.shape[2] % heads:
-        msg = f"{name} has shape {x.shape}; expected (batch, time, a multiple of {heads} heads)"
-        raise KernelError(msg)
-    return widen(x).reshape(x.shape[0], x.shape[1], heads, -1).transpose(1, 0, 2, 3)
-
-
 def _repeated(x: Array, heads: int, name: str) -> Array:
-    """Heads of axis 2, each as often as it takes to be so many."""
-    have = x.shape[2]
+    """Heads of axis 1, each as often as it takes to be so many."""
+    have = x.shape[1]
     if have == heads:
         return x
     if not have or heads % have:
         msg = f"{have} heads of {name} cannot be shared by {heads}"
         raise KernelError(msg)
-    return np.repeat(x, heads // have, 2)
+    return np.repeat(x, heads // have, 1)
 
 
 def _last_state(past: Array | None, window: int, shape: tuple[int, ...]) -> Array:
@@ -51,27 +43,7 @@ def _last_state(past: Array | None, window: int, shape: tuple[int, ...]) -> Arra
     if past.shape != expected:
         msg = f"past_state has shape {past.shape}; expected {expected}"
         raise KernelError(msg)
-    return widen(past[-1] if window else past)
-
-
-def states(
-    k: Array, v: Array, decay: Array | None, beta: Array | None, state: Array, *, delta: bool
-) -> Iterator[Array]:
-    """The state (B, H, d_k, d_v) after each time step.
-
-    All but the state begin with (T, B, H); `decay` is the factor of the state, (…, d_k) or (…, 1).
-    """
-    for t, key in enumerate(k):
-        checkpoint()
-        if decay is not None:
-            state = state * decay[t][..., None]
-        update = v[t]
-        if delta:
-            update = update - np.matmul(key[..., None, :], state)[..., 0, :]
-        if beta is not None:
-            update = update * beta[t]
-        state = state + key[..., :, None] * update[..., None, :]
-        yield state
+    return np.array(widen(past[-1] if window else past))
 
 
 @kernel("LinearAttention", since=1, domain=MICROSOFT)
@@ -94,37 +66,32 @@ def linear_attention_1(
     if update_rule not in _RULES:
         msg = f"update_rule is {update_rule!r}; expected one of {', '.join(_RULES)}"
         raise KernelError(msg)
-    q, v = _per_head(query, q_num_heads, "query"), _per_head(value, kv_num_heads, "value")
-    steps, batch, _, size = q.shape
-    k = _per_head(key, key.shape[-1] // size if key.ndim and size else 0, "key")
-    if k.shape[:2] != (steps, batch) or v.shape[:2] != (steps, batch):
+    q, v = (widen(split_heads(x, n, name)) for x, n, name in (
+        (query, q_num_heads, "query"), (value, kv_num_heads, "value")))  # fmt: skip
+    batch, _, steps, size = q.shape
+    k = widen(split_heads(key, key.shape[-1] // size if key.ndim and size else 0, "key"))
+    if (len(k), k.shape[2]) != (batch, steps) or (len(v), v.shape[2]) != (batch, steps):
         msg = f"query {query.shape}, key {key.shape}, value {value.shape}; expected the same batch and time"
         raise KernelError(msg)
     k = _repeated(k, kv_num_heads, "key")
-    heads = max(q_num_heads, kv_num_heads)
-    gates = _gates(decay, beta, update_rule, kv_num_heads, (steps, batch))
+    q = _repeated(q, max(q_num_heads, kv_num_heads), "query")
+    if q.shape[1] % kv_num_heads:
+        msg = f"{q_num_heads} query heads cannot share {kv_num_heads} key heads"
+        raise KernelError(msg)
+    gates = _gates(decay, beta, update_rule, kv_num_heads, (batch, steps))
     shape = (batch, kv_num_heads, size, v.shape[3])
     state = _last_state(past_state, state_window, shape)
-    slots = max(state_window, 1)
-    kept = zeros((slots, *shape), np.float32)
-    if not steps:
-        kept[-1] = state
-    y = empty((batch, steps, heads, v.shape[3]), np.float32)
-    # Several query heads may read one state: they are rows of one product.
-    grouped = _repeated(q, heads, "query").reshape(steps, batch, kv_num_heads, heads // kv_num_heads, size)
-    for t, now in enumerate(states(k, v, *gates, state, delta=update_rule.endswith("delta"))):
-        y[:, t] = np.matmul(grouped[t], now).reshape(batch, heads, -1)
-        if (slot := slots - steps + t) >= 0:
-            kept[slot] = now
-    y *= np.float32(scale or 1 / np.sqrt(size))
+    kept = zeros((max(state_window, 1), *shape), np.float32)
+    y = recur(q * np.float32(scale or 1 / np.sqrt(size)), k, v, state, *gates, kept)
+    kept[-1] = state
     present = narrow(kept, query.dtype if past_state is None else past_state.dtype)
-    return narrow(y.reshape(batch, steps, -1), query.dtype), present if state_window else present[0]
+    return narrow(merge_heads(y), query.dtype), present if state_window else present[0]
 
 
 def _gates(
     decay: Array | None, beta: Array | None, rule: str, heads: int, lead: tuple[int, int]
 ) -> tuple[Array | None, Array | None]:
-    """Factors of state and update as a rule needs them, (T, B, heads, size or 1)."""
+    """Factors of the state (B, heads, T, size or 1) and of its correction (B, heads, T), as a rule needs them."""
     factors: list[Array | None] = [None, None]
     for place, (gate, name, needed) in enumerate(
         ((decay, "decay", rule.startswith("gated")), (beta, "beta", rule.endswith("delta")))
@@ -134,13 +101,14 @@ def _gates(
         if gate is None:
             msg = f"update_rule {rule!r} needs the input {name}"
             raise KernelError(msg)
-        single = gate.ndim == 3 and gate.shape[2] == 1
-        found = _per_head(gate, 1 if single else heads, name)
-        if found.shape[:2] != lead:
-            msg = f"{name} has shape {gate.shape}; expected {lead[1]} × {lead[0]} steps"
+        if gate.ndim != 3 or gate.shape[:2] != lead:
+            msg = f"{name} has shape {gate.shape}; expected {lead[0]} × {lead[1]} steps"
             raise KernelError(msg)
-        factors[place] = np.exp(found) if name == "decay" else found
-    return factors[0], factors[1]
+        factors[place] = widen(split_heads(gate, 1 if gate.shape[2] == 1 else heads, name))
+    forget, rate = factors
+    if rate is not None:
+        rate = np.broadcast_to(rate[..., 0], (lead[0], heads, lead[1]))
+    return None if forget is None else np.exp(forget), rate
 
 
 @kernel("LinearAttentionGate", since=1, domain=MICROSOFT)
@@ -234,7 +202,7 @@ def gated_delta_net_1(
     count, heads, size = len(q), v.shape[1], q.shape[2]
     if qk_l2_norm:
         q, k = (x / np.sqrt(np.square(x).sum(-1, keepdims=True) + np.float32(1e-6)) for x in (q, k))
-    q, k = (_repeated(x[None], heads, "query and key")[0] for x in (q, k))
+    q, k = (_repeated(x, heads, "query and key") for x in (q, k))
     factor = rate = None
     if update_rule.startswith("gated"):
         factor = _net_decay(_net_gate(decay, "decay", (count, heads)), a_log, dt_bias, gate_activation)
@@ -250,15 +218,15 @@ def gated_delta_net_1(
     if initial_state is not None:
         final[:] = initial_state
     y = empty((count, heads, v.shape[2]), np.float32)
+    q = q * np.float32(scale or 1 / np.sqrt(size))
     for state, (begin, end) in zip(final, pairwise(bounds), strict=True):
-        part = slice(begin, end)
-        factors, rates = (None if g is None else g[part, None] for g in (factor, rate))
-        before = state.swapaxes(-1, -2)[None].copy()
-        steps = states(k[part, None], v[part, None], factors, rates, before, delta=rate is not None)
-        for t, now in enumerate(steps, begin):
-            y[t] = np.matmul(q[t][:, None, :], now[0])[:, 0]
-            state[:] = now[0].swapaxes(-1, -2)
-    y *= np.float32(scale or 1 / np.sqrt(size))
+        # Tokens of one sequence as (1, heads, tokens, size).
+        queries, keys, values = (x[begin:end].swapaxes(0, 1)[None] for x in (q, k, v))
+        forget, update = (None if x is None else x[begin:end].swapaxes(0, 1)[None] for x in (factor, rate))
+        turned = state.swapaxes(-1, -2)[None].copy()
+        part = recur(queries, keys, values, turned, forget, None if update is None else update[..., 0])
+        y[begin:end] = part[0].swapaxes(0, 1)
+        state[:] = turned[0].swapaxes(-1, -2)
     return narrow(y.reshape(*lead, heads, -1), query.dtype), final
 
 

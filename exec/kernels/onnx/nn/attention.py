@@ -385,13 +385,25 @@ def linear_attention_27(
     rate = None
     if delta and beta is not None:
         rate = np.broadcast_to(_as(beta, dtype), (*beta.shape[:2], kv_num_heads)).transpose(0, 2, 1)
-    out = _recur(q * dtype.type(scale or 1 / sqrt(q.shape[3] or 1)), k, v, state, forget, rate)
+    out = recur(q * dtype.type(scale or 1 / sqrt(q.shape[3] or 1)), k, v, state, forget, rate)
     result = out.transpose(0, 2, 1, 3).reshape(*query.shape[:2], -1)
     return narrow(result, query.dtype), narrow(state, query.dtype if past_state is None else past_state.dtype)
 
 
-def _recur(q: Array, k: Array, v: Array, state: Array, forget: Array | None, rate: Array | None) -> Array:
-    """Run over time, changing `state`; outputs (N, query heads, T, dv)."""
+def recur(
+    q: Array,
+    k: Array,
+    v: Array,
+    state: Array,
+    forget: Array | None,
+    rate: Array | None,
+    kept: Array | None = None,
+) -> Array:
+    """Run over time, changing `state` (N, heads, dk, dv); outputs (N, query heads, T, dv).
+
+    q, k and v are (N, heads, T, size), `forget` (N, heads, T, dk or 1) factors of the state, `rate` (N, heads, T) how
+    far the state is corrected; None adds the values as they are. `kept` takes the states after the last steps.
+    """
     batch, heads, steps, size = q.shape
     group = heads // k.shape[1]
     grouped = q.reshape(batch, k.shape[1], group, steps, size)
@@ -407,4 +419,6 @@ def _recur(q: Array, k: Array, v: Array, state: Array, forget: Array | None, rat
             value = (value - seen) * rate[:, :, t, None]
         state += now[..., None] * value[:, :, None]
         np.matmul(grouped[:, :, :, t], state, out=out[:, :, :, t])
+        if kept is not None and t >= steps - len(kept):
+            kept[t - steps] = state
     return out.reshape(batch, heads, steps, -1)
