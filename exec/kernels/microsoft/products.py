@@ -217,6 +217,37 @@ def conv_transpose_with_dynamic_pads_1(
     )  # fmt: skip
 
 
+@kernel("WordConvEmbedding", since=1, domain=MICROSOFT)
+def word_conv_embedding_1(
+    sequence: Array,
+    w: Array,
+    b: Array,
+    c: Array,
+    *,
+    char_embedding_size: int | None = None,  # noqa: ARG001 - told by the tables, as the others
+    conv_window_size: int | None = None,  # noqa: ARG001
+    embedding_size: int | None = None,  # noqa: ARG001
+) -> Array:
+    """For each word (a row of characters, zeros behind) the largest tanh of a convolution over them."""
+    if sequence.ndim != 2 or w.ndim != 4 or w.shape[1] != 1 or c.shape[1:] != w.shape[3:] or (
+        b.shape != w.shape[:1] or w.shape[2] < 1
+    ):  # fmt: skip
+        msg = f"Sequence {sequence.shape}, W {w.shape}, B {b.shape}, C {c.shape}; expected (words, characters), "
+        msg += "(size, 1, window, depth), (size,) and (characters, depth)"
+        raise KernelError(msg)
+    width = w.shape[2]
+    count = max(sequence.shape[1], width)
+    letters = np.zeros((len(sequence), count), np.int64)
+    letters[:, : sequence.shape[1]] = sequence
+    check_size((len(sequence), count, max(w.shape[0], width * c.shape[1])), np.float32)
+    lengths = np.count_nonzero(letters > 0, 1)
+    windows = np.lib.stride_tricks.sliding_window_view(onnx("Gather", 13, c, letters), width, 1)
+    y = np.tanh(np.tensordot(windows, w[:, 0], ((2, 3), (2, 1))) + b)
+    inside = np.arange(y.shape[1]) <= np.maximum(lengths - width, 0)[:, None]
+    largest = np.where(inside[:, :, None], y, -1).max(1)
+    return np.asarray(np.where(lengths[:, None] > 0, largest, 0), w.dtype)
+
+
 @kernel("Inverse", since=1, domain=MICROSOFT)
 def inverse_1(x: Array) -> Array:
     """The inverse of square matrices."""

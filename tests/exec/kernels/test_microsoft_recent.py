@@ -160,6 +160,11 @@ CASES += [
         )
         for mask in masks(*shape)
     ],
+    *[
+        ("WordConvEmbedding", [np.array(words, np.int32), f(6, 1, width, 4), f(6), f(5, 4)], [F], {})
+        for width in (1, 2, 3)
+        for words in ([[1, 2, 3, 0, 0], [2, 4, 0, 0, 0], [3, 1, 4, 2, 2]], [[1, 3, 0, 2, 1]], [[1, 2, 3]])
+    ],
     *[("DynamicTimeWarping", [f(*n)], [I32], {}) for n in ((4, 7), (7, 4), (1, 5), (5, 1), (1, 6, 6), (30, 90))],
     (
         "QEmbedLayerNormalization",
@@ -525,6 +530,7 @@ def test_a_net_of_tokens_makes_its_gates_itself() -> None:
             {"num_heads": 1, "kv_num_heads": 1},
         ),
         ("MaxpoolWithMask", [f(1, 2, 5), np.ones((1, 2, 4), np.int32)], {"kernel_shape": (2,)}),
+        ("WordConvEmbedding", [i32(1, 2)[None], f(6, 1, 2, 4), f(6), f(5, 3)], {}),
         ("DynamicTimeWarping", [f(2, 3, 4)], {}),
         ("BifurcationDetector", [i32(1, 2), i32(1), i32(5), i32(1)], {}),
         ("GatedRelativePositionBias", [X, f(8), f(1, 2, 3, 3), f(4, 5), f(5), f(1, 2, 1, 1)], {"num_heads": 2}),
