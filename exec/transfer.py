@@ -26,6 +26,7 @@ import numpy as np
 from exec.arrays import Array, SparseArray
 from exec.context import RuntimeValue
 from model.errors import ModelError
+from model.isolation import is_running
 from model.types import ElementType
 
 #: Arrays below this size go as messages.
@@ -209,15 +210,5 @@ def _remove_stale(base: Path) -> None:
         return  # nothing is ever written there
     for folder in base.glob(f"{_PREFIX}*"):
         owner = folder.name.removeprefix(_PREFIX).split("-")[0]
-        if owner.isdigit() and not _alive(int(owner)):
+        if owner.isdigit() and not is_running(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

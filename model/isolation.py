@@ -126,6 +126,39 @@ def _result(folder: Path, code: int, stderr: bytes, what: str) -> bytes:
     raise ModelError(f"{what} failed on this model", tail[0][:500])
 
 
+def is_running(process: int) -> bool:
+    """Whether there is a process of this number on this computer; True where that cannot be told."""
+    return process == os.getpid() or _exists(process)
+
+
+if sys.platform == "win32":  # where os.kill would end it
+
+    def _exists(process: int) -> bool:
+        import ctypes
+
+        synchronize, no_such_process, still_waiting = 0x0010_0000, 87, 0x102
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        handle = kernel.OpenProcess(synchronize, False, process)
+        if not handle:
+            return ctypes.get_last_error() != no_such_process
+        try:
+            return bool(kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0) == still_waiting)
+        finally:
+            kernel.CloseHandle(ctypes.c_void_p(handle))
+
+else:
+
+    def _exists(process: int) -> bool:
+        try:
+            os.kill(process, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except OSError:
+            return True
+        return True
+
+
 def child_main(arguments: list[str]) -> None:
     """Entry of the child: function, folder with ``in``, memory and time limit; writes ``out`` or ``error``."""
     function, folder_name, memory, seconds = arguments

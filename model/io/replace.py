@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import stat
-import sys
 import uuid
 import zlib
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from typing import Final
 from model.errors import ModelError
 from model.io.payloads import Payload, Pieces, total_length
 from model.io.source import FileSource
+from model.isolation import is_running
 from model.progress import SILENT, Progress
 
 _STEP: Final = 16 << 20  # between two looks at whether to stop
@@ -219,7 +219,7 @@ def remove_leftovers(path: Path) -> None:
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
             match = _TEMPORARY.search(entry.name) if entry.name.startswith(start) else None
-            if match is None or match[1] != _host() or _is_alive(int(match[2])):
+            if match is None or match[1] != _host() or is_running(int(match[2])):
                 continue
             with contextlib.suppress(OSError):
                 Path(entry.path).unlink()
@@ -234,15 +234,3 @@ def _temporary_name(name: str) -> str:
 
 def _host() -> str:
     return f"{zlib.crc32(os.uname().nodename.encode() if hasattr(os, 'uname') else b''):08x}"
-
-
-def _is_alive(process: int) -> bool:
-    if process == os.getpid() or sys.platform == "win32":  # where this signal would end the process
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

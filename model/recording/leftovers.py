@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from model.document import Document
 from model.errors import ModelError
+from model.isolation import is_running
 from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile, base_path
 from model.recording.references import Numbers
 from model.recording.steps import decode
@@ -58,7 +58,7 @@ def _read_header(path: Path) -> Leftover | None:
     header = lines[0] if lines else {}
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         raise ModelError("Not a journal of this version", str(path))
-    if _is_running(header["pid"]):
+    if is_running(header["pid"]):
         return None
     titles: list[str] = []
     undone: list[str] = []
@@ -71,7 +71,8 @@ def _read_header(path: Path) -> Leftover | None:
             undone.append(titles.pop())
         elif "redo" in line and undone:
             titles.append(undone.pop())
-    base = BaseFile(header["path"], header["size"], header["mtime_ns"])
+    base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
+    int(header["objects"])
     return Leftover(path, base, float(header["time"]), tuple(titles))
 
 
@@ -90,18 +91,6 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _is_running(pid: int) -> bool:
-    if pid == os.getpid():
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
 def recover(document: Document, leftover: Leftover) -> int:
     """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
 
@@ -118,7 +107,7 @@ def recover(document: Document, leftover: Leftover) -> int:
     for number, line in enumerate(lines, 2):
         try:
             _redo_line(document, numbers, line)
-        except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
             raise ModelError(
                 f"{count} edits were recovered, then line {number} of the journal did not apply",
                 f"{error}. The journal was kept as {tried}.",

@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 
 import pytest
@@ -79,3 +81,12 @@ def test_cancelling_kills_the_child():
 def test_only_our_own_functions_run():
     with pytest.raises(ModelError, match="os:system is not part of this program"):
         isolation.run_isolated("os:system", b"true", what="The test")
+
+
+def test_processes_that_run_and_that_ended_are_told_apart():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert isolation.is_running(child.pid)
+    assert isolation.is_running(os.getpid())
+    child.communicate(b"\n")
+    assert not isolation.is_running(child.pid)
+    assert not isolation.is_running(10**30)

@@ -101,7 +101,7 @@ class Session(AnyEdits):
         lost = snapshot(self.document.model, saved=True)
         self.journal.abandon()
         self._open()
-        with mock.patch("model.recording.leftovers._is_running", return_value=False):
+        with mock.patch("model.recording.leftovers.is_running", return_value=False):
             for leftover in leftovers(self.folder / "state"):
                 assert leftover.fits
                 recover(self.document, leftover)

@@ -39,7 +39,7 @@ def crash(qtbot, window, path, monkeypatch):
         nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
     tab.keeper.journal.abandon()
     window.remove_tab(tab)
-    monkeypatch.setattr("model.recording.leftovers._is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
 
 
 def press(qtbot, window, text):
@@ -79,7 +79,7 @@ def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
         nodes.rename_node(edit, first, "renamed")
     tab.keeper.journal.abandon()
     window.remove_tab(tab)
-    monkeypatch.setattr("model.recording.leftovers._is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
     recovery.offer(window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")

@@ -47,6 +47,12 @@ def line(do, **step):
     return json.dumps({"edit": "x", "steps": [{"do": do, **step}]})
 
 
+def header(**wrong):
+    """The first line of a journal with something wrong in it."""
+    right = {"format": "onnx-workbench journal", "version": 1, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
+    return json.dumps({**right, "time": 0, "objects": 0, **wrong}).encode() + b"\n"
+
+
 def nested(depth):
     kind = None
     for _ in range(depth):
@@ -222,7 +228,7 @@ def test_every_kind_of_content_is_kept():
 @pytest.fixture
 def dead(monkeypatch):
     """Make every journal look like that of a program that is gone."""
-    monkeypatch.setattr("model.recording.leftovers._is_running", lambda pid: False)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
 
 
 def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
@@ -328,7 +334,19 @@ def test_a_changed_file_is_noticed(tmp_path, dead):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\n", b"{}\n", b"[1]\n", b"\xff\xfe", b"[" * 100000 + b"\n", b'{"pid": "x"}\n']
+    "content",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[1]\n",
+        b"\xff\xfe",
+        b"[" * 100000 + b"\n",
+        b'{"pid": "x"}\n',
+        header(pid=10**30, size="many"),
+        header(pid=10**30, objects=None),
+        header(pid=10**30, time=[]),
+    ],
 )
 def test_damaged_journals_are_set_aside(tmp_path, dead, content):
     (tmp_path / "x.journal").write_bytes(content)
@@ -500,7 +518,7 @@ class RecordedEdits(AnyEdits):
         assert_linked(again.model)
 
     def _check_journal(self):
-        with mock.patch("model.recording.leftovers._is_running", return_value=False), self.folder:
+        with mock.patch("model.recording.leftovers.is_running", return_value=False), self.folder:
             for leftover in leftovers(Path(self.folder.name)):
                 again = builders.document(self.text)
                 recover(again, leftover)
