@@ -21,6 +21,7 @@ from model.graph import Graph
 from model.queries.scopes import Scope
 from viewer.panels.differences import told
 from viewer.text import display
+from viewer.tips import plain_tip
 from viewer.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class CompareBar(QWidget):
         else:
             text = f"{found.index(chosen[-1]) + 1:,} of {len(found):,}: {told(chosen[-1])}"
         self.state.setText(display(text, 200))
-        self.state.setToolTip(display(text, 1000))
+        self.state.setToolTip(plain_tip(display(text, 1000)))
         for button in (self.previous, self.next):
             button.setEnabled(bool(found))
         for button in (self.to_left, self.to_right):

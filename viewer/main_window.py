@@ -39,6 +39,7 @@ from viewer.icons import icon
 from viewer.settings import THEME, Settings
 from viewer.text import display
 from viewer.theme import as_mode, theme, themes
+from viewer.tips import plain_tip
 from viewer.views import ViewStore
 from viewer.widgets.command_palette import CommandPalette
 from viewer.widgets.fields.editors import take_typed
@@ -148,6 +149,10 @@ class MainWindow(QMainWindow):
         """Bring a document to the front."""
         self._tabs.setCurrentWidget(tab)
 
+    def activate_next(self, by: int) -> None:
+        """Bring a neighbour of the tab shown to the front, around the ends."""
+        self._tabs.setCurrentIndex((self._tabs.currentIndex() + by) % max(self._tabs.count(), 1))
+
     def show_beside(self, beside: Beside) -> None:
         """Show two compared documents in one tab."""
         beside.front_changed.connect(self._show_front)
@@ -245,7 +250,7 @@ class MainWindow(QMainWindow):
             workspace = tab.workspace
             title = display(workspace.title, 60).replace("&", "&&")
             self._tabs.setTabText(index, f"{title} •" if tab.modified else title)
-            self._tabs.setTabToolTip(index, display(str(tab.path or workspace.title), 500))
+            self._tabs.setTabToolTip(index, plain_tip(display(str(tab.path or workspace.title), 500)))
         tab_in_front = self.tab
         self.setWindowModified(tab_in_front is not None and tab_in_front.modified)
         if tab_in_front is None:

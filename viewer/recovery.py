@@ -97,7 +97,8 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
         ("Show changes", partial(_show, window, leftover)),
         ("Discard", partial(discard, leftover)),
     )
-    detail = f"{plural(len(leftover.titles), 'edit')} of {when} were not saved."
+    were = "was" if len(leftover.titles) == 1 else "were"
+    detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
     return Message("warning", f"Unsaved edits of {name}", detail, None, choices)
@@ -128,4 +129,5 @@ def _replay(tab: DocumentTab, leftover: Leftover) -> None:
     except ModelError as error:
         workspace.report(error)
         return
-    workspace.message("info", "Recovered", f"{plural(len(leftover.titles), 'edit')} are back; save to keep them.")
+    edits = plural(len(leftover.titles), "edit")
+    workspace.message("info", "Recovered", f"{edits} done again; save to keep the result.")

@@ -298,3 +298,14 @@ def test_what_partners_are_is_told_in_objects_of_the_documents(compared):
     result = new.workspace.comparing.result
     here = {item for item in result.matching.new_of.values() if isinstance(item, (Node, Value))}
     assert here <= {*new.workspace.model.graph.nodes, *new.workspace.model.graph.values()}
+
+
+def test_keys_go_through_all_tabs_from_either_side(compared, window, qtbot):
+    old, new = compared
+    window.files.open_sample()
+    qtbot.waitUntil(lambda: len(window.tabs()) == 3 and not window.files.pending, timeout=20_000)
+    for tab in (old, new, window.tabs()[2]):
+        window.actions_binding.run("go.next_tab")
+        assert window._tabs.currentWidget() is tab
+        if tab.beside is not None:
+            tab.beside.set_front(old)

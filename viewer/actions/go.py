@@ -112,10 +112,7 @@ def _training_graphs(context: Context) -> list[Graph]:
 
 
 def _cycle_tab(step: int, context: Context) -> None:
-    tabs = context.window.tabs()
-    tab = context.window.tab
-    if tab is not None:
-        context.window.activate(tabs[(tabs.index(tab) + step) % len(tabs)])
+    context.window.activate_next(step)
 
 
 def _several_tabs(context: Context) -> bool:

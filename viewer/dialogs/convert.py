@@ -33,6 +33,7 @@ from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.rehearsing import Rehearsing
 from viewer.text import display, number_text, plural
+from viewer.tips import plain_tip
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ class ConvertDialog(QDialog):
 
     def _add(self, text: str, place: object) -> None:
         item = QListWidgetItem(display(text, 300, elide="end"))
-        item.setToolTip(display(text, 1000))
+        item.setToolTip(plain_tip(display(text, 1000)))
         item.setData(_PlaceRole, place)
         self.list.addItem(item)
 

@@ -31,6 +31,7 @@ from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import close_button
 from viewer.places import name_of
 from viewer.text import display, plural
+from viewer.tips import for_role
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -84,7 +85,7 @@ class ReplacementModel(QAbstractTableModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             where = found.field if found.where == "attributes" else found.where.removesuffix("s")
             texts = (name_of(found.target), where, found.before, found.after)
-            return display(texts[index.column()], 200 if role == Qt.ItemDataRole.DisplayRole else 1000)
+            return for_role(display(texts[index.column()], 200 if role == Qt.ItemDataRole.DisplayRole else 1000), role)
         if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:
             return Qt.CheckState.Unchecked if index.row() in self._left_out else Qt.CheckState.Checked
         return None

@@ -167,8 +167,8 @@ class MergeDialog(QDialog):
         clashes = [v.name for v in part.values() if v.name in taken and v.name not in connected]
         takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         lines = [
-            f"{plural(len(part.nodes), 'node')} and {plural(len(part.initializers), 'initializer')} come in.",
-            f"{plural(len(connected), 'input')} of it connected, {len(takers) - len(connected)} become inputs here.",
+            f"Comes in: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
+            f"Its inputs: {len(connected)} connected; {len(takers) - len(connected)} new inputs here.",
         ]
         if feeding:
             shown = ", ".join(display(name, 30) for name in [*feeding][:6])
@@ -186,7 +186,7 @@ class MergeDialog(QDialog):
         if clashes:
             shown = ", ".join(display(name, 30) for name in clashes[:5])
             how = f"the prefix {self.prefix.text()!r}" if self.prefix.text() else "a number"
-            lines.append(f"{plural(len(clashes), 'name')} taken here get {how}: {shown}{' …' if clashes[5:] else ''}")
+            lines.append(f"Names already taken here get {how}: {shown}{' …' if clashes[5:] else ''}")
         self.preview.setText("\n".join(lines))
 
     def try_merge(self) -> None:

@@ -24,6 +24,7 @@ from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import close_button
 from viewer.operator_sets import OpenOperatorSet, documents
 from viewer.text import display, plural
+from viewer.tips import plain_tip
 from viewer.widgets.operator_palette import Operator, first_sentence, signature
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
@@ -81,7 +82,7 @@ class OperatorSetsDialog(QDialog):
             title = f"{display(content.domain or 'ai.onnx', 60)} {content.version}"
             top = QTreeWidgetItem(self.tree, [title, "", plural(len(document.schemas), "operator"), ""])
             top.setText(3, display(document.path.name, 80))
-            top.setToolTip(3, display(str(document.path), 500))
+            top.setToolTip(3, plain_tip(display(str(document.path), 500)))
             top.setData(0, _DOCUMENT, document)
             for schema in document.schemas:
                 row = [

@@ -149,7 +149,7 @@ class SaveOptionsDialog(QDialog):
         said = f"{plural(len(self._sizes), 'initializer')}, {bytes_text(total)}."
         if outside:
             moved = [size for size in self._sizes if size >= self.threshold.value()]
-            said = f"{plural(len(moved), 'tensor')} of {bytes_text(sum(moved))} go to data files."
+            said = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
         elif layout is Layout.INLINE and total > MESSAGE_LIMIT:
             said += " That is too much for one file."
         self.explanation.setText(f"{text}\n{said}")

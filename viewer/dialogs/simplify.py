@@ -31,6 +31,7 @@ from viewer.dialogs.simplify_matches import MatchTree, make_tree
 from viewer.rehearsing import Rehearsing
 from viewer.simplifying import Outcome, Simplification
 from viewer.text import display, plural
+from viewer.tips import plain_tip
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class SimplifyDialog(QDialog):
         self._work = work
         self.passes.fill(PASSES, found, work.rehearsal.original)
         total = sum(map(len, found.values()))
-        held = f" {plural(len(refusals), 'place')} must stay as it is." if refusals else ""
+        held = f" Left as it is: {plural(len(refusals), 'place')}." if refusals else ""
         self.state.setText(
             f"{plural(total, 'match', 'matches')} now; passes make work for each other, so it may become more.{held}"
             if total
@@ -247,7 +248,7 @@ class SimplifyDialog(QDialog):
         item = QTreeWidgetItem(list(cells))
         for column in range(1, len(cells)):
             item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
-        item.setToolTip(0, cells[0])
+        item.setToolTip(0, plain_tip(cells[0]))
         parent.addChild(item)
         return item
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 from model.graph import Node, Value
 from model.passes.simplify.framework import Match, Pass
 from viewer.text import display, number_text
+from viewer.tips import plain_tip
 
 _MOST_SHOWN = 200  # matches with a line of their own below a pass
 _ItemRole = Qt.ItemDataRole.UserRole
@@ -137,7 +138,7 @@ def _told(matches: Sequence[Match], original: Callable[[Any], Any]) -> Iterator[
 
 def _child(line: _Line, text: str, state: Qt.CheckState) -> QTreeWidgetItem:
     child = QTreeWidgetItem([display(text, 160)])
-    child.setToolTip(0, display(text, 1000))
+    child.setToolTip(0, plain_tip(display(text, 1000)))
     child.setData(0, _ItemRole, line)
     child.setFlags(child.flags() | Qt.ItemFlag.ItemIsUserCheckable)
     child.setCheckState(0, state)

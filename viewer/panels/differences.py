@@ -34,6 +34,7 @@ from viewer.pairing import SIGNS, WORDS, Comparing
 from viewer.panels import Panel
 from viewer.text import count_text, display, plural
 from viewer.theme import theme
+from viewer.tips import for_role
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -92,7 +93,7 @@ class DifferenceModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return display(texts[column], 300)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return display(texts[column], 1000, keep_lines=True)
+            return for_role(display(texts[column], 1000, keep_lines=True), role)
         if role == Qt.ItemDataRole.ForegroundRole and column == 0:
             return {"added": theme().changed, "removed": theme().warning}.get(row.kind)
         return None

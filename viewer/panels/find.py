@@ -18,6 +18,7 @@ from viewer.panels import Panel
 from viewer.qt_models.outline import graph_title
 from viewer.text import count_text, display, type_text
 from viewer.theme import categories, operator_category, theme
+from viewer.tips import for_role
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
@@ -58,7 +59,7 @@ class Matches(QAbstractListModel):
             return _line(item)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             where = f" in {display(graph_title(item.graph))}" if item.graph is not None else ""
-            return f"{_line(item, 1000)}{where}"
+            return for_role(f"{_line(item, 1000)}{where}", role)
         if role == Qt.ItemDataRole.DecorationRole:
             if isinstance(item, Node):
                 return dot(categories()[operator_category(item.domain, item.op_type)].color)
@@ -117,6 +118,7 @@ class FindPanel(Panel):
         workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the panel
 
     def _on_change(self, _change: object) -> None:
+        self._stop()  # it was in the middle of a model that is no longer the same
         if self.box.text():
             self._delay.start()
 

@@ -14,6 +14,7 @@ from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.text import display
 from viewer.theme import theme
+from viewer.tips import for_role
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -72,7 +73,7 @@ class HistoryModel(QAbstractListModel):
                 return "    " * self._depths[index.row()] + display(entry.title)
             case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
                 time = datetime.fromtimestamp(entry.time).strftime("%H:%M:%S") if entry.time else ""
-                return f"{display(entry.title)} {time}{', now' if now else ''}".strip()
+                return for_role(f"{display(entry.title)} {time}{', now' if now else ''}".strip(), role)
             case Qt.ItemDataRole.FontRole if now:
                 font = QFont()
                 font.setBold(True)

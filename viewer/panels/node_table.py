@@ -64,14 +64,17 @@ class NodeTablePanel(Panel):
         self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.error = ErrorLabel(self)
         self._lay_out()
+        self._stale = False  # the graph changed while nobody saw the table
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._listen()
         self._choose_first()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with the selection."""
+        """Catch up with edits and the selection."""
         super().showEvent(event)
+        if self._stale:
+            self.refresh()
         self._follow()
 
     def _table(self) -> QTableView:
@@ -164,6 +167,7 @@ class NodeTablePanel(Panel):
     def refresh(self) -> None:
         """List the nodes anew."""
         self._delay.stop()
+        self._stale = False
         self.error.show_error(None)
         self._list_operators()
         wanted = self.operator.currentData()
@@ -198,7 +202,9 @@ class NodeTablePanel(Panel):
         self.model.touch(nodes)
 
     def _on_structure(self, _graphs: object) -> None:
-        self._delay.start()
+        self._stale = True
+        if self.isVisible():
+            self._delay.start()
 
     # -- selecting and editing -------------------------------------------------------------------------------
 
@@ -273,7 +279,11 @@ class NodeTablePanel(Panel):
             return
         first_line = text.splitlines()[0]
         delimiter = "\t" if "\t" in first_line or '"' not in first_line else ","
-        block = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+        try:
+            block = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+        except csv.Error as error:
+            self.error.show_error(ModelError("The clipboard holds no table", f"{error}."))
+            return
         if len(block) == 1 and len(block[0]) == 1:
             self._change([(index, block[0][0]) for index in cells])
             return

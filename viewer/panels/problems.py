@@ -25,6 +25,7 @@ from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.text import display, plural
 from viewer.theme import theme
+from viewer.tips import for_role
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -68,9 +69,8 @@ class ProblemModel(QAbstractTableModel):
             return display(texts[index.column()], 300)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             fix = f"\nCan be mended: {problem.fix.title}" if problem.fix is not None else ""
-            return display(f"{problem.severity}: {problem.message}\n{problem.detail}", 1000, keep_lines=True) + display(
-                fix, 300, keep_lines=True
-            )
+            told = display(f"{problem.severity}: {problem.message}\n{problem.detail}", 1000, keep_lines=True)
+            return for_role(told + display(fix, 300, keep_lines=True), role)
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
             colors = {"error": theme().error, "warning": theme().warning, "info": theme().muted}
             return icon(problem.severity, colors[problem.severity])

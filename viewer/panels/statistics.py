@@ -40,6 +40,7 @@ from viewer.panels import Panel
 from viewer.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
+from viewer.tips import for_role, plain_tip
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
@@ -144,7 +145,7 @@ class StatisticsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return display(row.title, 120) if column < 0 else amount_text(row.amounts[column], COLUMNS[column][2])
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return display(row.title if column < 0 else str(row.amounts[column] or 0), 1000)
+            return for_role(display(row.title if column < 0 else str(row.amounts[column] or 0), 1000), role)
         if role == Qt.ItemDataRole.TextAlignmentRole and column >= 0:
             return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         if role == ShareRole and column >= 0:
@@ -294,7 +295,7 @@ class StatisticsPanel(Panel):
             f"{amount_text(total.macs, count_text)} multiply-adds · "
             f"{amount_text(total.activation_bytes, bytes_text)} of activations{unknown}"
         )
-        self.summary.setToolTip(self.summary.text())
+        self.summary.setToolTip(plain_tip(self.summary.text()))
         self._colour()
 
     # -- acting --------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from model.schemas import AttributeSchema
 from viewer.places import name_of
 from viewer.text import display, plural
 from viewer.theme import theme
+from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import LONGEST_TEXT
 
 Index = QModelIndex | QPersistentModelIndex
@@ -88,7 +89,7 @@ class NodeTableModel(QAbstractTableModel):
         column = self.columns[section]
         if role == Qt.ItemDataRole.DisplayRole:
             return column.title
-        return column.tip or None if role == Qt.ItemDataRole.ToolTipRole else None
+        return plain_tip(column.tip) or None if role == Qt.ItemDataRole.ToolTipRole else None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Tensors, graphs and the place of a node are not written as text."""
@@ -122,7 +123,7 @@ class NodeTableModel(QAbstractTableModel):
             case Qt.ItemDataRole.ForegroundRole if column.attribute and column.attribute not in node.attributes:
                 return theme().muted
             case Qt.ItemDataRole.ToolTipRole:
-                return display(self._text(node, column, _SHOWN), 1000) or None
+                return plain_tip(display(self._text(node, column, _SHOWN), 1000)) or None
         return None
 
     def _text(self, node: Node, column: Column, limit: int | None) -> str:

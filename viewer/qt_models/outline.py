@@ -15,6 +15,7 @@ from model.queries.scopes import Path, Scope, ScopeTree, scope_path, scope_tree
 from viewer.icons import dot, icon
 from viewer.text import count_text, display, plural
 from viewer.theme import categories, operator_category
+from viewer.tips import for_role
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -336,7 +337,7 @@ class OutlineModel(QAbstractItemModel):
                 return _name_within(row.subject, row.parent.subject)
             return _texts(row.subject)[index.column()]
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return ", ".join(part for part in _texts(row.subject, 2000) if part)
+            return for_role(", ".join(part for part in _texts(row.subject, 2000) if part), role)
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
             return icon("outline" if isinstance(row.subject, Graph) else "group")
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, Node):

@@ -16,6 +16,7 @@ from model.graph import Model
 from model.io.rawview import Contents, RawField, fields, readings, root, source_text, value_text
 from viewer.text import display
 from viewer.theme import monospace, theme
+from viewer.tips import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -198,7 +199,7 @@ class RawModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.ForegroundRole:
             return theme().error if row.raw.problem else theme().muted if index.column() in (1, 3) else None
         if role == Qt.ItemDataRole.ToolTipRole and index.column() == 2:
-            return display(self._value(row), 500)
+            return plain_tip(display(self._value(row), 500))
         return None
 
     def _text(self, row: Row, column: int) -> str:

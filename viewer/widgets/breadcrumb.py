@@ -13,6 +13,7 @@ from model.queries.scopes import Scope
 from viewer.places import name_of, path_to
 from viewer.selection import Item
 from viewer.text import display
+from viewer.tips import plain_tip
 from viewer.workspace import Workspace
 
 _Target = Item | Scope
@@ -79,7 +80,7 @@ class Breadcrumb(QWidget):
         button.setText(text.replace("&", "&&"))
         button.setAutoRaise(True)
         button.setAccessibleName(f"Go to {text}")
-        button.setToolTip(name_of(item) if isinstance(item, Graph) else "")
+        button.setToolTip(plain_tip(name_of(item)) if isinstance(item, Graph) else "")
         if is_shown:
             font = button.font()
             font.setBold(True)

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from model.errors import ModelError
 from viewer.theme import monospace, theme
+from viewer.tips import plain_tip
 from viewer.widgets.fuzzy import fuzzy_match
 
 Index = QModelIndex | QPersistentModelIndex
@@ -79,7 +80,7 @@ class ChoiceModel(QAbstractListModel):
                 parts = (choice.title, choice.signature, choice.note, choice.reason or choice.detail)
                 return ", ".join(part for part in parts if part)
             case Qt.ItemDataRole.ToolTipRole:
-                return choice.reason or choice.detail or None
+                return plain_tip(choice.reason or choice.detail) or None
             case _ if role == _CHOICE:
                 return choice
             case _ if role == _POSITIONS:

@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from viewer.theme import theme
+from viewer.tips import plain_tip
 from viewer.widgets.fields.editors import (
     Editor,
     LineField,
@@ -81,7 +82,7 @@ class HoldingDelegate(QStyledItemDelegate):
             editor.set_text(held[1])
             reason = _model(index).refusal()
             editor.setStyleSheet(f"border: 1px solid {theme().error.name()};")
-            editor.setToolTip(reason)
+            editor.setToolTip(plain_tip(reason))
             editor.setAccessibleDescription(reason)
 
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:

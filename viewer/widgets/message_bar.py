@@ -12,6 +12,7 @@ from viewer.icons import icon
 from viewer.places import place_text
 from viewer.text import display
 from viewer.theme import theme, themes
+from viewer.tips import plain_tip
 from viewer.workspace import Message, Workspace
 
 _INFO_SECONDS = 8
@@ -109,7 +110,7 @@ class _Row(QFrame):
         place = self.message.place
         if workspace is not None and isinstance(place, (Node, Value, Graph, Function, Model)):
             go = QPushButton("Show")
-            go.setToolTip(f"Go to {place_text(place)}")
+            go.setToolTip(plain_tip(f"Go to {place_text(place)}"))
             go.clicked.connect(partial(workspace.reveal, place))
             row.addWidget(go, 0, Qt.AlignmentFlag.AlignTop)
         for title, call in self.message.choices:

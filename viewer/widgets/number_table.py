@@ -19,6 +19,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from viewer.theme import theme
+from viewer.tips import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -83,7 +84,7 @@ class NumberModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole:
                 return column.title
             case Qt.ItemDataRole.ToolTipRole:
-                return column.tip or column.title
+                return plain_tip(column.tip or column.title)
             case Qt.ItemDataRole.TextAlignmentRole:
                 return _alignment(column)
         return None
@@ -98,7 +99,7 @@ class NumberModel(QAbstractTableModel):
             case Qt.ItemDataRole.UserRole:
                 return cell.text if cell.number is None else cell.number
             case Qt.ItemDataRole.ToolTipRole:
-                return cell.tip or cell.text
+                return plain_tip(cell.tip or cell.text)
             case Qt.ItemDataRole.TextAlignmentRole:
                 return _alignment(column)
             case Qt.ItemDataRole.FontRole if column.number:

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from viewer.text import display
+from viewer.tips import plain_tip
 
 Side = Literal["left", "right"]
 _PORT = Qt.ItemDataRole.UserRole
@@ -68,8 +69,8 @@ class PortList(QTreeWidget):
             for port in ports:
                 item = QTreeWidgetItem([display(port.name, 100), port.note])
                 item.setData(0, _PORT, port)
-                item.setToolTip(0, display(port.name, 400))
-                item.setToolTip(1, port.note)
+                item.setToolTip(0, plain_tip(display(port.name, 400)))
+                item.setToolTip(1, plain_tip(port.note))
                 heading.addChild(item)
                 self._items[port] = item
         self.select(current if current in self._items else next(iter(self._items), None))

@@ -20,6 +20,7 @@ from viewer.icons import icon
 from viewer.settings import RECENT_FILES, Settings
 from viewer.text import display
 from viewer.theme import themes
+from viewer.tips import plain_tip
 
 _COLUMN_WIDTH = 560
 
@@ -113,7 +114,7 @@ class StartPage(QWidget):
         for number, path in enumerate(self._settings.recent_files(), start=1):
             item = QListWidgetItem(f"{display(path.name, 80)}    {display(_folder_text(path), 90)}")
             shortcut = f" (Ctrl+{number})" if number <= 9 else ""
-            item.setToolTip(display(str(path), 1000) + shortcut)
+            item.setToolTip(plain_tip(display(str(path), 1000) + shortcut))
             item.setData(Qt.ItemDataRole.UserRole, str(path))
             self._list.addItem(item)
         self._heading.setVisible(self._list.count() > 0)

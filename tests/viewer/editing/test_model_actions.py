@@ -220,7 +220,7 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     dialog.bay.connect_ports(giver, next(port for port in right if port.name == "in_x"))
     dialog.keep.click()
     dialog.prefix.setText("b/")
-    assert "1 name taken here get the prefix" in dialog.preview.text()
+    assert "Names already taken here get the prefix" in dialog.preview.text()
     dialog.try_merge()
     assert builders.value(desk.document, "b/r").producer.op_type == "Relu"
     assert names(desk.workspace.graph.outputs) == ["y", "in_y"]

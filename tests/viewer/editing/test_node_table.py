@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtWidgets import QApplication
 
+from model.edits import nodes
 from viewer.panels.node_table import NodeTablePanel
 
 CONVS = """
@@ -168,3 +169,22 @@ def test_rows_follow_what_is_selected_on_the_graph(panel, desk):
         assert [panel.model.nodes[i.row()].name for i in panel.table.selectionModel().selectedIndexes()] == [name]
     desk.select(desk.node("r"))
     assert panel.table.selectionModel().selectedIndexes() == []
+
+
+def test_what_is_no_table_is_refused(panel, desk, texts):
+    before = texts()
+    select(panel, "group", 0)
+    QApplication.clipboard().setText("x" * 200_000)  # more than a cell may hold
+    panel.paste_cells()
+    assert "The clipboard holds no table" in panel.error.text()
+    assert texts() == before
+
+
+def test_a_table_nobody_sees_is_brought_up_to_date_when_it_is_shown(panel, desk):
+    panel.hide()
+    with desk.document.edit("Delete") as edit:
+        nodes.delete(edit, [desk.node("a")])
+    desk.qtbot.wait(300)
+    assert panel.model.rowCount() == 3, "listing many nodes takes time that nobody has use for"
+    panel.show()
+    assert cells(panel, "Name") == ["b", "c"]

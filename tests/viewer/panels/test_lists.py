@@ -226,6 +226,23 @@ def test_results_follow_edits(qtbot, workspace):
     qtbot.waitUntil(lambda: found(panel) == [])
 
 
+def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
+    monkeypatch.setattr("viewer.panels.find._SLICE_MS", 0)  # one match a turn
+    graph = Graph("g")
+    for number in range(8):
+        SetInitializer(graph, Value(f"w{number}"), ArrayTensor(np.zeros(2, np.float32))).apply()
+    workspace = Workspace(Document(Model(graph)), title="constants")
+    panel = shown(qtbot, FindPanel(workspace))
+    panel.box.setText("w")
+    panel.start()
+    qtbot.waitUntil(lambda: len(found(panel)) >= 2)
+    with workspace.document.edit("Remove") as edit:
+        edit.do(SetInitializer(graph, next(v for v in graph.initializers if v.name == "w7"), None))
+    qtbot.waitUntil(lambda: panel.status.text() == "7 matches")
+    assert found(panel) == [f"w{number}" for number in range(7)]
+    workspace.close()
+
+
 # -- problems -------------------------------------------------------------------------------------------------
 
 

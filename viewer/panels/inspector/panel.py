@@ -27,6 +27,7 @@ from viewer.panels.inspector.values import owner_text, value_rows
 from viewer.selection import Item
 from viewer.text import display
 from viewer.theme import operator_category, theme, themes
+from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import Help, Row
 from viewer.widgets.fields.tree import RowTree
 from viewer.workspace import Workspace
@@ -274,7 +275,7 @@ class _Chip(QWidget):
     def set(self, kind: str, title: str, category: str) -> None:
         """Show a kind (an operator's in its category's colour) and a title."""
         self._kind, self._title, self._category = display(kind, 60), display(title, 200), category
-        self.setToolTip(display(f"{kind} {title}", 400))
+        self.setToolTip(plain_tip(display(f"{kind} {title}", 400)))
         self.setAccessibleName(f"{self._kind} {self._title}")
         self.update()
 

@@ -32,6 +32,7 @@ from viewer.icons import icon
 from viewer.panels.run.controls import Combo, line
 from viewer.run_inputs import RunInputs, SourceKind, kind_of
 from viewer.text import display, type_text
+from viewer.tips import plain_tip
 from viewer.widgets.number_edit import NumberEdit
 
 _KINDS: list[tuple[str, object]] = [
@@ -60,7 +61,7 @@ class InputRow(QWidget):
         font = QFont(name.font())
         font.setWeight(QFont.Weight.Medium)
         name.setFont(font)
-        name.setToolTip(display(value.name, 500))
+        name.setToolTip(plain_tip(display(value.name, 500)))
         name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         kind = QLabel(type_text(value.type))
         kind.setTextFormat(Qt.TextFormat.PlainText)
@@ -284,7 +285,7 @@ class _FileEditor(_Editor):
         assert isinstance(source, File)
         self._source = source
         self.path.setText(str(source.path))
-        self.path.setToolTip(str(source.path))
+        self.path.setToolTip(plain_tip(str(source.path)))
         is_archive = source.path.suffix.lower() == ".npz"
         if is_archive:
             self._offer_arrays(source.path, source.key)

@@ -23,6 +23,7 @@ from viewer.results import Record, info_of
 from viewer.testing import Verdict
 from viewer.text import bytes_text, display, element_text, number_text, plural, shape_text, type_text
 from viewer.theme import theme, themes
+from viewer.tips import plain_tip
 from viewer.workspace import Workspace
 
 _MOST_ROWS = 60
@@ -89,7 +90,7 @@ class OutcomeSection(Section):
             item.setData(0, Qt.ItemDataRole.UserRole, values.get(one.output))
             if one.problem:
                 item.setForeground(1, theme().error)
-            item.setToolTip(1, display(text, 1000))
+            item.setToolTip(1, plain_tip(display(text, 1000)))
 
     def _add_record(self, record: Record) -> None:
         results = self._workspace.results
@@ -177,7 +178,7 @@ class OutcomeSection(Section):
         item = QTreeWidgetItem(branch, [display(name_of(target), 60), display(text, 200)])
         item.setData(0, Qt.ItemDataRole.UserRole, target)
         for column in (0, 1):
-            item.setToolTip(column, display(f"{name_of(target)}\n{text}", 1000, keep_lines=True))
+            item.setToolTip(column, plain_tip(display(f"{name_of(target)}\n{text}", 1000, keep_lines=True)))
         return item
 
 

@@ -42,6 +42,7 @@ from viewer.panels.tensor.views import View, first_view, views_of
 from viewer.qt_models.tensor import FORMATS
 from viewer.text import display
 from viewer.theme import monospace, theme, themes
+from viewer.tips import plain_tip
 from viewer.widgets.flow import FlowLayout
 from viewer.widgets.plots.lines import LinePlot
 from viewer.widgets.plots.picture import Part, Picture, PictureView
@@ -276,19 +277,19 @@ class TensorPane(QWidget):
     def _show_header(self) -> None:
         subject = self.subject
         self.title.setText(display(subject.target.title, 48) if subject is not None else "")
-        self.title.setToolTip(display(subject.target.title, 500) if subject is not None else "")
+        self.title.setToolTip(plain_tip(display(subject.target.title, 500)) if subject is not None else "")
         line = subject.type_line if subject is not None else ""
         self.type_line.setText(line.split(" · ")[0] if self._is_narrow else line)
-        self.type_line.setToolTip(line)
+        self.type_line.setToolTip(plain_tip(line))
         self.storage.setText(subject.storage if subject is not None else "")
-        self.storage.setToolTip(self.storage.text())
+        self.storage.setToolTip(plain_tip(self.storage.text()))
         remarks = [] if subject is None else [
             "so far: the run goes on" if subject.so_far else "",
             "out of date: edited since the run" if subject.stale else "",
             subject.mismatch,
         ]  # fmt: skip
         self.badge.setText(" · ".join(r for r in remarks if r))
-        self.badge.setToolTip(self.badge.text())
+        self.badge.setToolTip(plain_tip(self.badge.text()))
         self.menu_button.setEnabled(subject is not None and subject.kind in ("tensor", "sparse"))
         self.pin_button.setEnabled(self.pinned or subject is not None)
 

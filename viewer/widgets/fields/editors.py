@@ -34,6 +34,7 @@ from PySide6.QtWidgets import (
 from viewer.icons import icon
 from viewer.text import display
 from viewer.theme import monospace, theme
+from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Suggestion
 
 _MOST_SHOWN = 200
@@ -263,7 +264,7 @@ class _SuggestionModel(QAbstractListModel):
         if role == _NOTE:
             return display(one.note, 120)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return display(f"{one.text}\n{one.note}", 400, keep_lines=True) if one.note else None
+            return plain_tip(display(f"{one.text}\n{one.note}", 400, keep_lines=True)) if one.note else None
         if role == Qt.ItemDataRole.ForegroundRole and not one.fits:
             return theme().muted
         return None

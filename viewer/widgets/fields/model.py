@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import LazyRows, Row
 
 Index = QModelIndex | QPersistentModelIndex
@@ -213,7 +214,7 @@ class RowModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return " ".join(part for part in (row.label, row.text, row.note) if part)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.tip or None
+            return plain_tip(row.tip) or None
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
