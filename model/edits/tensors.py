@@ -171,15 +171,15 @@ def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[
     reduced = expression.reduce(_wide(array.reshape(-1), kind)) if expression.reductions else {}
     rounded = 0
     for region in regions or (all_of(tensor),):
-        part = np.ascontiguousarray(array[region])
-        flat = part.reshape(-1)
+        shape = np.shape(array[region])
+        flat = np.array(array[region]).reshape(-1)
         for start in range(0, flat.size, _BLOCK):
             block = flat[start : start + _BLOCK]
             positions = np.arange(start, start + block.size, dtype=np.int64)
             values, lost = fit(_evaluated(expression, block, positions, reduced, kind), kind)
             flat[start : start + _BLOCK] = values
             rounded += lost
-        array[region] = flat.reshape(part.shape)[()] if part.ndim == 0 else flat.reshape(part.shape)
+        array[region] = flat.reshape(shape)
     return remade(tensor, array), rounded
 
 

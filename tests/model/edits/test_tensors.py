@@ -70,6 +70,15 @@ def test_an_expression_may_be_for_a_part():
     assert made.numpy().tolist() == [[1, 20], [3, 41]]
 
 
+@pytest.mark.parametrize("kind", [E.FLOAT, E.INT64, E.BFLOAT16, E.INT4], ids=lambda k: k.text)
+def test_a_scalar_is_computed_with_too(kind):
+    scalar = tensors.reshape(tensor([3], kind), ())
+    made, _ = tensors.compute(scalar, "x*2 + i")
+    assert (made.shape, float(made.numpy())) == ((), 6.0)
+    made, _ = tensors.compute(tensor([[1, 2], [3, 4]], kind), "x + 1", [(0, 1), (1, slice(0, 1))])
+    assert made.numpy().astype(float).tolist() == [[1, 3], [4, 4]]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
