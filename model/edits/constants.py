@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from model.attributes import AttributeKind
-from model.attributetext import parse_any
+from model.attributetext import parse_any, parse_attribute
 from model.document import Transaction
 from model.edits.initializers import add_initializer
 from model.edits.tensors import fill, paste
@@ -21,6 +21,7 @@ from model.types import ElementType, TensorType
 from model.typetext import parse_type
 
 _MOST = 1 << 30  # bytes that are made from a few letters
+_MOST_DIMENSIONS = 64  # of a numpy array
 _HOW = "Write name = 1, 2, 3 or name: float[2,3], or both: name: float[2,3] = 0.5."
 
 _WRITTEN = re.compile(r"\s*[^\s=:][^=]*?(=\s*\S|:\s*[a-z])")
@@ -55,6 +56,8 @@ def add_constant(edit: Transaction, graph: Graph, text: str) -> Value:
 
 
 def _untyped(text: str) -> ArrayTensor:
+    if text.lstrip().startswith("[["):
+        raise ModelError("Lists within lists need a type", "Write name: float[2,2] = 1, 2, 3, 4.")
     value, kind = parse_any(text)
     element = _KINDS[kind.element]
     return ArrayTensor(np.array(value, object if element is ElementType.STRING else element.numpy_dtype), element)
@@ -62,15 +65,15 @@ def _untyped(text: str) -> ArrayTensor:
 
 def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
     kind = parse_type(text)
-    if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType):
+    if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType) or not kind.element_type:
         raise ModelError(f"{text} is no type of a tensor", _HOW)
-    listed = [part.strip() for part in values.strip("[]").split(",") if part.strip()] if given else []
+    is_text = kind.element_type is ElementType.STRING
+    listed = _listed(values, is_text=is_text) if given else []
     dims: tuple[Any, ...] = kind.shape.dims if kind.shape is not None else (len(listed),) if len(listed) > 1 else ()
     if not all(isinstance(d, int) for d in dims):
         raise ModelError(f"{kind} leaves dimensions open", "Those of a constant are numbers.")
-    if prod(dims) * max(1, kind.element_type.bits // 8) > _MOST:
+    if len(dims) > _MOST_DIMENSIONS or prod(max(d, 1) for d in dims) * max(1, kind.element_type.bits // 8) > _MOST:
         raise ModelError(f"{kind} is too large to be written here", "Make it smaller and import the values.")
-    is_text = kind.element_type is ElementType.STRING
     plain = np.full(dims, "", object) if is_text else np.zeros(dims, kind.element_type.numpy_dtype)
     tensor = ArrayTensor(plain, kind.element_type)
     if not listed:
@@ -80,3 +83,10 @@ def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
     if len(listed) != tensor.size:
         raise ModelError(f"{len(listed)} values for {tensor.size} elements", "Write one, or one for each element.")
     return paste(tensor, [listed], lambda _, column: tuple(int(i) for i in np.unravel_index(column, dims)))
+
+
+def _listed(values: str, *, is_text: bool) -> list[str]:
+    """The elements: strings in quotes or without, numbers in brackets as deep as one likes."""
+    if is_text:
+        return list(parse_attribute(values, AttributeKind.STRINGS))
+    return [part.strip() for part in re.sub(r"[\[\]]", " ", values).split(",") if part.strip()]

@@ -22,6 +22,9 @@ from model.types import ElementType as E
         ('label = "cat"', "label", E.STRING, "cat"),
         ("empty: string[0]", "empty", E.STRING, []),
         ("nib: int4[2] = -8", "nib", E.INT4, [-8, -8]),
+        ('words: string[2] = "a, b", c', "words", E.STRING, ["a, b", "c"]),
+        ("deep: int8[2,2] = [[1, 2], [3, 4]]", "deep", E.INT8, [[1, 2], [3, 4]]),
+        ("none: float[0,5]", "none", E.FLOAT, []),
     ],
 )
 def test_what_is_written(text, name, kind, values):
@@ -40,6 +43,10 @@ def test_what_is_written(text, name, kind, values):
         ("b: float[2] = 1, 2, 3", "3 values for 2 elements"),
         ("b: int8[2] = 200", "200"),
         ("b: float[1000000,1000000]", "too large"),
+        ("b: float[0,9000000000000000000,9000000000000000000]", "too large"),
+        ("b: float[" + "1," * 70 + "1]", "too large"),
+        ("b: undefined[2]", "no type of a tensor"),
+        ("b = [[1, 2], [3, 4]]", "need a type"),
     ],
 )
 def test_what_is_refused(text, said):
