@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from model.edits.nodes import rename_node
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from viewer.dialogs.convert import ConvertDialog
+from viewer.widgets import busy
 from viewer.workspace import Workspace
 
 
@@ -88,3 +90,15 @@ def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
     with qtbot.waitSignal(dialog._workspace.action_requested) as asked:
         dialog.weights.click()
     assert asked.args == ["file.save_options"]
+
+
+def test_a_long_change_is_said_before_it_is_made(dialog, qtbot, monkeypatch):
+    document = dialog._workspace.document
+    dialog.renamed["nodes"].setChecked(True)
+    settled(dialog, qtbot)
+    monkeypatch.setattr(busy, "_SAID_FROM", 1)
+    said = []
+    document.subscribe(lambda _change: said.append((dialog.state.text(), QApplication.overrideCursor() is not None)))
+    dialog.apply()
+    assert said == [("Changing the model: 4 steps…", True)]
+    assert QApplication.overrideCursor() is None

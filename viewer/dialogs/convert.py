@@ -34,6 +34,7 @@ from viewer.dialogs.buttons import without_icons
 from viewer.rehearsing import Rehearsing
 from viewer.text import display, number_text, plural
 from viewer.tips import plain_tip
+from viewer.widgets.busy import changing
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ class ConvertDialog(QDialog):
             self.preview()
             return
         steps, self._steps = self._steps, []
-        with document.edit(self.title()) as edit:
+        with changing(self.state, len(steps)), document.edit(self.title()) as edit:
             for step in steps:
                 edit.do(step)
         self.accept()
