@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Literal, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
+from shiboken6 import isValid
 
 from model.errors import ModelError
 from model.progress import Cancelled, Progress
@@ -87,8 +88,12 @@ class _Mailbox(QObject):
         self._arrived.connect(self._call, Qt.ConnectionType.QueuedConnection)
 
     def post(self, call: Callable[[], None]) -> None:
-        """Have `call` called on the GUI thread. Any thread."""
-        self._arrived.emit(call)
+        """Have `call` called on the GUI thread. Any thread; at the end of the program nobody is left to call."""
+        try:
+            self._arrived.emit(call)
+        except RuntimeError:
+            if isValid(self):
+                raise
 
     @Slot(object)
     def _call(self, call: Callable[[], None]) -> None:

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 import threading
 
@@ -198,3 +199,23 @@ def test_a_quick_job_never_waits_behind_a_long_one_while_threads_are_free(qapp):
                 jobs.close()
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_work_that_ends_after_the_program_says_nothing():
+    """The process ends in the middle of a job that does not heed cancelling: no traceback on the terminal."""
+    program = """
+import time
+from PySide6.QtCore import QCoreApplication, QTimer
+from shiboken6 import delete
+from viewer import jobs
+
+application = QCoreApplication([])
+running = jobs.Jobs()
+running.start("", lambda _progress: time.sleep(0.3))
+QTimer.singleShot(50, application.quit)
+application.exec()
+delete(jobs._mailbox)  # as the end of the interpreter does
+time.sleep(0.6)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
