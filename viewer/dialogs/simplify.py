@@ -32,6 +32,7 @@ from viewer.rehearsing import Rehearsing
 from viewer.simplifying import Outcome, Simplification
 from viewer.text import display, plural
 from viewer.tips import plain_tip
+from viewer.widgets.busy import changing
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -216,7 +217,8 @@ class SimplifyDialog(QDialog):
         self.scope.setVisible(False)
         self._workspace.mark("matches", [])
         if outcome.agreement.agrees is not False:
-            outcome.apply(self._workspace.document)
+            with changing(self.state, outcome.steps):
+                outcome.apply(self._workspace.document)
         self._tell(outcome)
 
     def _tell(self, outcome: Outcome) -> None:
