@@ -51,8 +51,12 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
     if not outputs:
         raise ModelError("No outputs were given", "Name the values the new model should compute.")
     given = set(inputs)
+    uncomputed = next((v for v in outputs if v in given or v.initializer is not None), None)
+    if uncomputed is not None:
+        what = "an input" if uncomputed in given else "a constant"
+        raise ModelError(f"{uncomputed.name} is {what}", "Outputs of the new model are values it computes.", uncomputed)
     nodes: set[Node] = set()
-    pending = [v.producer for v in outputs if v not in given and v.producer is not None]
+    pending = [v.producer for v in outputs if v.producer is not None]
     while pending:
         node = pending.pop()
         if node in nodes or node.graph is not graph:

@@ -286,8 +286,9 @@ def set_sparse_element(tensor: SparseTensor, index: tuple[int, ...], text: str) 
     value = parse_element(text, kind)
     flat = _flat(index, tensor.shape)
     positions, values = linear_indices(tensor), tensor.values.numpy().reshape(-1)
-    keep = positions != flat
-    positions, values = positions[keep], values[keep]
+    kept = np.argsort(positions, kind="stable")  # as they must be; files may have them otherwise
+    kept = kept[positions[kept] != flat]
+    positions, values = positions[kept], values[kept]
     if value != 0 if kind is not ElementType.STRING else value != "":
         at = int(np.searchsorted(positions, flat))
         positions = np.insert(positions, at, flat)

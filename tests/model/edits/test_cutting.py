@@ -112,3 +112,11 @@ def test_inputs_and_outputs_have_the_types_that_are_known():
     model = builders.model(SKIPS)
     first, second = parts(model, "b")
     assert {str(v.type) for m in (first, second) for v in (*m.graph.inputs, *m.graph.outputs)} == {"float[2]"}
+
+
+@pytest.mark.parametrize(("outputs", "said"), [(["a", "y"], "a is an input"), (["y", "w"], "w is a constant")])
+def test_what_is_not_computed_cannot_come_out(outputs, said):
+    model = builders.model()
+    inputs = [builders.value(model, "a")]
+    with pytest.raises(ModelError, match=said):
+        cutting.cut_between(model.graph, inputs, [builders.value(model, name) for name in outputs])

@@ -119,3 +119,10 @@ def test_an_attribute_changes_its_kind_with_its_tensor_and_a_list_does_not():
     assert (node.attributes["s"].kind, node.attributes["s"].doc_string) == (AttributeKind.TENSOR, "doc")
     with pytest.raises(ModelError, match="t holds tensors"), document.edit("Put") as edit:
         tensors.put(edit, Place(node, "t", 0), tensors.to_sparse(dense))
+
+
+def test_entries_in_any_order_come_into_theirs():
+    held = SparseTensor(ArrayTensor(np.array([1, 2], np.float32)), ArrayTensor(np.array([3, 0])), (2, 2))
+    made = tensors.set_sparse_element(held, (0, 1), "9")
+    assert made.indices.numpy().tolist() == [0, 1, 3]
+    assert made.values.numpy().tolist() == [2, 9, 1]
