@@ -16,6 +16,7 @@ from exec.operations import NO_ENVIRONMENT, Environment, Library, Operation, res
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Path, Plan, Step, refusal
 from exec.regions import RegionFinder
 from exec.snapshot import ABSENT, FunctionKey, FunctionSnapshot, GraphSnapshot, ModelSnapshot, NodeSnapshot
+from model.passes.simplify.context import STOCHASTIC
 from model.schemas import registry as schemas
 
 #: Steps that calls of functions may grow to; each call is expanded, and calls nest.
@@ -39,10 +40,15 @@ def compile_expansion(
     environment: Environment,
     *,
     seed: int,
+    label: str,
     constants: Mapping[int, RuntimeValue],
 ) -> Plan:
-    """The plan of a function body that replaces a kernel; `constants` are inputs (by value) that never change."""
-    compiler = Compiler(library, {}, {}, seed, 13)
+    """The plan of a function body that replaces a kernel; `constants` are inputs (by value) that never change.
+
+    `label` tells random numbers of this body from those of others.
+    """
+    compiler = Compiler(library, {}, {}, seed, 13, label)
+    compiler._repeats = True
     return compiler.root(graph, imports, frozenset(), environment, constants)
 
 
@@ -69,7 +75,9 @@ class Compiler:
         names: Mapping[int, str],
         seed: int,
         ir_version: int,
+        label: str = "",
     ) -> None:
+        self.label = label
         self.library = library
         self.functions = functions
         self.names = names
@@ -78,6 +86,7 @@ class Compiler:
         self.plan = Plan([], 1, (), (), {}, {NONE_SLOT: 0}, {}, {}, names)
         self._depth: list[FunctionKey] = []
         self._assumed: set[str] = set()
+        self._repeats = False  # what is compiled may run several times in a run, with other random numbers each time
         self._failed = False  # some node fails for what is around it: a cycle, a recursion
 
     # -- graphs ----------------------------------------------------------------------------------------------
@@ -99,6 +108,7 @@ class Compiler:
         self, graph: GraphSnapshot, scope: Scope, captured: Mapping[int, int], outer: Plan
     ) -> tuple[Plan, tuple[tuple[int, int], ...]]:
         """A plan of its own for a body, and the (outer, inner) slots of what it captures."""
+        self._repeats = True
         captures = []
         for value, slot in captured.items():
             inner = self._slot(scope, value)
@@ -234,7 +244,7 @@ class Compiler:
         operation = self.library.operation(node, opset, scope.environment, scope.context)
         ins = tuple([self._read(scope, v) for v in node.inputs])
         if operation.problem or operation.expands:
-            self._emit(node, scope, operation, ins, (), (), self._substitute(node, operation), None)
+            self._emit(node, scope, operation, ins, (), (), self._substitute(node, operation, scope), None)
             return
         kernel = operation.kernel
         assert kernel is not None
@@ -254,21 +264,27 @@ class Compiler:
     def _context(self, node: NodeSnapshot, opset: int, scope: Scope) -> Context:
         finder = RegionFinder(self.plan, scope.path, self.library)
         self.plan.finders.append(finder)
-        return Context(
+        finder.context = Context(
             node.op_type,
             opset,
             domain=node.domain,
             wanted=[v != ABSENT for v in node.outputs],
-            node_name=node.name,
+            node_name=self._label(node, scope),
             seed=self.seed,
             opset_imports=dict(scope.imports),
             body_runner=finder,
         )
+        return finder.context
 
-    def _substitute(self, node: NodeSnapshot, operation: Operation) -> KernelFunction:
+    def _label(self, node: NodeSnapshot, scope: Scope) -> str:
+        """What tells random numbers of a node from those of others: calls around it, its name or else its number."""
+        number = node.node if node.node > 0 else len(self.plan.steps)  # others are not the same in another session
+        return "/".join([*filter(None, [self.label]), *map(str, scope.path), node.name or f"#{number}"])
+
+    def _substitute(self, node: NodeSnapshot, operation: Operation, scope: Scope) -> KernelFunction:
         """What runs in place of a kernel: a function body, or something that says why nothing can."""
         if operation.expands:
-            return Expansion(self.library, node, operation, self.seed)
+            return Expansion(self.library, node, operation, self.seed, self._label(node, scope))
         error = MissingKernelError if operation.error == "MissingKernelError" else KernelError
         return refusal(operation.problem, error)
 
@@ -294,10 +310,12 @@ class Compiler:
         step = Step(len(plan.steps), node, scope.path, operation, ins, outs, captured, call, context, bodies)
         plan.steps.append(step)
         token = self.library.token
-        depends = (node.name, self.seed) if context is not None or bodies or operation.expands else ()
+        has_seed = context is not None or bodies or operation.expands
+        depends = (self._label(node, scope), self.seed) if has_seed else ()
         step.key = operation.number if not depends else token((operation.number, depends))
         tokens = plan.tokens
-        if not operation.problem and tokens.keys() >= {*ins, *captured}:
+        varies = self._repeats and (node.op_type in STOCHASTIC or bodies or operation.expands)
+        if not operation.problem and not varies and tokens.keys() >= {*ins, *captured}:
             step.token = token((step.key, *[tokens[slot] for slot in (*ins, *captured)]))
             for index, slot in enumerate(outs):
                 if slot:
@@ -326,7 +344,7 @@ class Compiler:
         outer_slots: dict[int, None] = {}
         for name, graph in operation.bodies.items():
             captured = {v: self._read(scope, v) for v in self.library.free_values(graph)}
-            compiler = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version)
+            compiler = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
             compiler._depth = self._depth
             inner = Scope(scope.path, scope.environment, scope.imports, scope.context)
             plan, captures = compiler.body(graph, inner, captured, self.plan)
@@ -390,25 +408,28 @@ class Compiler:
 class Expansion:
     """Runs an operator without a kernel through the function body of its specification; compiled per input types."""
 
-    def __init__(self, library: Library, node: NodeSnapshot, operation: Operation, seed: int) -> None:
+    def __init__(self, library: Library, node: NodeSnapshot, operation: Operation, seed: int, label: str) -> None:
+        self._label = label
         self._library = library
         self._node = node
         self._operation = operation
         self._seed = seed
-        self._plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, Plan] = {}
         self.runner: Callable[[Plan, Sequence[RuntimeValue]], list[RuntimeValue]] | None = None
 
     def __call__(self, *inputs: RuntimeValue) -> tuple[RuntimeValue, ...]:
         """The outputs of the body for these inputs."""
         assert self.runner is not None
         key = tuple((v.dtype.str, v.dtype.name, v.shape) if isinstance(v, np.ndarray) else type(v) for v in inputs)
-        plan = self._plans.get(key)
+        plan = self.plans.get(key)
         if plan is None:
             from exec.functions import expand
 
             graph, imports, environment = expand(self._library, self._node, self._operation, inputs)
-            plan = compile_expansion(self._library, graph, imports, environment, seed=self._seed, constants={})
-            self._plans[key] = plan
+            plan = compile_expansion(
+                self._library, graph, imports, environment, seed=self._seed, label=self._label, constants={}
+            )
+            self.plans[key] = plan
         given = [*inputs, *[None] * (len(plan.inputs) - len(inputs))]
         return tuple(self.runner(plan, given))
 

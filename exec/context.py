@@ -103,7 +103,7 @@ def checkpoint() -> None:
 class Context:
     """Handed to kernels whose first parameter is `ctx`; one per node."""
 
-    __slots__ = ("body_runner", "domain", "node_name", "op_type", "opset", "opset_imports", "seed", "wanted")
+    __slots__ = ("body_runner", "domain", "drawn", "node_name", "op_type", "opset", "opset_imports", "seed", "wanted")
 
     def __init__(
         self,
@@ -121,7 +121,8 @@ class Context:
         self.opset = opset  # version of `domain` the model imports
         self.domain = domain
         self.wanted = tuple(wanted)  # per output of the node: has it a name
-        self.node_name = node_name
+        self.node_name = node_name  # unlike that of any other node, though it has no name or runs in several calls
+        self.drawn = 0  # generators given out in this run: those of a loop's body differ from turn to turn
         self.seed = seed  # of the run
         self.opset_imports = opset_imports or {}
         self.body_runner = body_runner  # only Gradient needs it
@@ -132,7 +133,15 @@ class Context:
         return len(self.wanted)
 
     def rng(self, seed: float | None = None) -> np.random.Generator:
-        """A generator: from the node's own seed attribute if it has one, else from the run's seed and node name."""
+        """A generator: from the node's own seed attribute if it has one, else from the run's seed and node name.
+
+        Asked again in the same run, as in every turn of a loop, it is another one.
+        """
         if seed is not None:
-            return np.random.default_rng(np.frombuffer(np.float32(seed).tobytes(), np.uint32).tolist())
-        return np.random.default_rng([self.seed, zlib.crc32(self.node_name.encode("utf-8", "replace"))])
+            entropy = np.frombuffer(np.float32(seed).tobytes(), np.uint32).tolist()
+        else:
+            entropy = [self.seed, zlib.crc32(self.node_name.encode("utf-8", "replace"))]
+        if self.drawn:
+            entropy.append(self.drawn)
+        self.drawn += 1
+        return np.random.default_rng(entropy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from exec.context import Region, RegionNode, RuntimeValue
+from exec.context import Context, Region, RegionNode, RuntimeValue
 from exec.errors import KernelError
 from exec.operations import Library
 from exec.plan import MISSING, Path, Plan, Step
@@ -24,6 +24,7 @@ class RegionFinder:
         self.live: list[RuntimeValue] | None = None
         self.run: Callable[[Step, list[RuntimeValue]], None] | None = None
         self.used = False
+        self.context: Context | None = None  # of the node
 
     def __call__(self, given: Mapping[str, RuntimeValue], target: str) -> Region:
         """The region that makes `target` of the given values, run on them; KernelError names what is not there."""

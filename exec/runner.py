@@ -303,8 +303,11 @@ class Run:
     def _again(self, step: Step, slots: list[RuntimeValue]) -> None:
         """Run a step on other slots than those of the run."""
         live = [body.outer for body in step.bodies]
+        if step.context is not None:
+            step.context.drawn = 0  # the same numbers once more
         for body in step.bodies:
             body.outer, body.runner = slots, self.body
+            _rewind(body.plan)
         spread(step, slots, step.call(*[slots[s] for s in step.ins]))
         for body, outer in zip(step.bodies, live, strict=True):
             body.outer = outer
@@ -316,6 +319,7 @@ class Run:
             for body in step.bodies:
                 body.outer, body.runner = [], None
                 self._disconnect(body.plan)
+        _rewind(plan)
 
     def body(self, body: BodyPlan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run a body once; raises StepError naming the step inside that failed."""
@@ -421,6 +425,17 @@ class Run:
                 if value > 0 and slots[slot] is not MISSING:
                     found.setdefault(path, {})[value] = slots[slot]
         return found
+
+
+def _rewind(plan: Plan) -> None:
+    """Let random operators begin anew, those in bodies too."""
+    for finder in plan.finders:
+        if finder.context is not None:
+            finder.context.drawn = 0
+    for step in plan.bodied:
+        inner = step.call.plans.values() if isinstance(step.call, Expansion) else [b.plan for b in step.bodies]
+        for body in inner:
+            _rewind(body)
 
 
 def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:

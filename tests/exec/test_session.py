@@ -179,6 +179,33 @@ def test_random_operators_follow_the_seed() -> None:
 # --- what is computed ------------------------------------------------------------------------------------------
 
 
+def test_random_operators_without_names_and_in_calls_differ() -> None:
+    model = parse(
+        """g () => (float[3] a, float[3] b, float[3] c, float[3] d) {
+          a = RandomNormal <shape = [3]> () b = RandomNormal <shape = [3]> () c = my.F() d = my.F()
+        } <domain: "my", opset_import: ["": 21]> F () => (o) { o = RandomNormal <shape = [3]> () }""",
+        header='ir_version: 10, opset_import: ["": 21, "my": 1]',
+    )
+    session = Session(model)
+    outputs = session.run().outputs
+    assert len({tuple(v.tolist()) for v in outputs.values()}) == 4
+    for again in (session.run(fresh=True).outputs, Session(model).run().outputs):
+        for name, value in outputs.items():
+            np.testing.assert_array_equal(again[name], value)
+
+
+def test_every_turn_of_a_loop_draws_other_numbers_and_every_run_the_same() -> None:
+    model = parse("""g (int64 n) => (r) {
+      r = Loop(n, ) < body = b (int64 i, bool c) => (bool k, float[2] x) {
+        k = Identity(c) x = RandomUniform <shape = [2]> () } >
+    }""")
+    session = Session(model)
+    turns = session.run({"n": 4}).outputs["r"]
+    assert len(np.unique(turns)) == 8
+    np.testing.assert_array_equal(session.run({"n": 4}, fresh=True).outputs["r"], turns)
+    np.testing.assert_array_equal(session.run({"n": 6}).outputs["r"][:4], turns)
+
+
 def test_only_what_is_asked_for_is_computed() -> None:
     model = parse("g (float[3] x) => (float[3] y) { a = Exp(x) b = Neg(a) y = Abs(x) }")
     result = Session(model).run({"x": X}, values="outputs")
