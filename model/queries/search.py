@@ -46,7 +46,7 @@ class Query:
 
 
 def parse(text: str, type_of: TypeOf | None = None) -> Query:
-    """Understand a query; ModelError for a wrong regular expression or an unknown word before a colon.
+    """Understand a query; ModelError for a wrong regular expression or a state that is not known.
 
     `type_of` gives the types to search by (inferred ones); declared ones when left out.
     """
