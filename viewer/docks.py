@@ -63,7 +63,9 @@ class PanelDock(QDockWidget):
         self._show_panel()
 
     def forget(self, tab: DocumentTab) -> None:
-        """The document is closed: so is its panel."""
+        """The document is closed: so is its panel, and no other one is made while the docks are put away."""
+        if self._tab is tab:
+            self._tab = None
         panel = self._panels.pop(tab, None)
         if panel is not None:
             self._stack.removeWidget(panel)

@@ -1,12 +1,15 @@
 """Starting, being told to stop, and costing nothing while nothing happens."""
 
+import gc
 import os
 import signal
 import sys
 import threading
+import weakref
 
 import pytest
 from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from viewer.app import signals_heard
@@ -68,5 +71,32 @@ def test_no_timer_runs_while_nothing_happens(qtbot):
     qtbot.waitUntil(lambda: not window.tab.workspace.jobs.running and not running(), timeout=30_000)
     qtbot.wait(100)
     assert running() == set()
+    window.close()
+    qtbot.waitUntil(lambda: not isValid(window))
+
+
+def test_nothing_of_a_closed_document_stays(qtbot):
+    window = MainWindow(Settings())
+    window.show()
+    qtbot.waitExposed(window)
+    kept, widgets = [], []
+    for _ in range(3):
+        window.files.open([sample_model()])
+        qtbot.waitUntil(lambda: bool(window.tabs()), timeout=20_000)
+        for panel in PANELS:
+            window.docks.open(panel.id)
+        tab = window.tab
+        qtbot.waitUntil(lambda tab=tab: not tab.view.is_busy and not tab.workspace.jobs.running, timeout=30_000)
+        tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
+        kept.append([weakref.ref(thing) for thing in (tab, tab.workspace, tab.workspace.document)])
+        window.files.close(tab)
+        del tab
+        qtbot.wait(50)
+        widgets.append(len(window.findChildren(QWidget)))
+    for _ in range(4):  # what Qt lets go of late holds other things
+        gc.collect()
+        qtbot.wait(50)
+    assert [[thing() is None for thing in things] for things in kept] == [[True] * 3] * 3
+    assert widgets[2] == widgets[1]
     window.close()
     qtbot.waitUntil(lambda: not isValid(window))
