@@ -135,7 +135,19 @@ class Engine:
         while len(self._plans) > 4:
             dropped = self._plans.pop(next(iter(self._plans)))
             self._tokens.pop(id(dropped), None)
+        if self.library.is_grown:
+            self._let_go()
         return plan
+
+    def _let_go(self) -> None:
+        """Let go of constants and prepared weights that no plan has any more."""
+        steps: list[Step] = []
+        pending = list(self._plans.values())
+        while pending:
+            plan = pending.pop()
+            steps += plan.steps
+            pending += [body.plan for step in plan.bodied for body in step.bodies]
+        self.library.retain({s.token for s in steps}, {s.operation.number for s in steps})
 
     def start(
         self,
@@ -385,6 +397,7 @@ class Execution:
             if any(v is MISSING for v in values) or sum(map(nbytes, values)) > FOLD_LIMIT:
                 continue
             folded[step.token] = values
+            self._library.folded_bytes += sum(map(nbytes, values))
             step.folded = True
             for slot, value in zip(step.outs, values, strict=True):
                 if slot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from exec.snapshot import (
     TensorReference,
     attribute_key,
 )
+from exec.statistics import nbytes
 from model.attributes import AttributeKind
 from model.errors import ModelError
 from model.tensors import SparseTensor, Tensor
@@ -27,6 +28,9 @@ from model.tensors import SparseTensor, Tensor
 #: Attributes in force inside a function: what its caller and its defaults give.
 Environment = Mapping[str, AttributeSnapshot]
 NO_ENVIRONMENT: Environment = {}
+
+#: Bytes of constants and number of operations that edits may leave behind before they are let go of.
+_GROWTH_BYTES, _GROWTH = 1 << 20, 16
 
 #: Attributes of opset 1 that only told a framework which buffers it may overwrite.
 _DROPPED = frozenset({"consumed_inputs"})
@@ -73,11 +77,26 @@ class Library:
         self._local = 0
         self.folded: dict[Any, RuntimeValue] = {}
         self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
-        self.prepared: dict[Hashable, KernelFunction | None] = {}
+        self.prepared: dict[tuple[int, Hashable], KernelFunction | None] = {}  # by number of the operation, constants
+        self.folded_bytes = 0
+        self._kept = 0, 0  # bytes folded and operations prepared after the last look; see is_grown
 
     def token(self, content: Hashable) -> int:
         """A number that is the same for the same content."""
         return self._tokens.setdefault(content, len(self._tokens) + 1)
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether enough was added for `retain` to be worth its time."""
+        folded, prepared = self._kept
+        return self.folded_bytes > 2 * folded + _GROWTH_BYTES or len(self.prepared) > prepared + _GROWTH
+
+    def retain(self, tokens: Container[int], operations: Container[int]) -> None:
+        """Let go of constants and weights that belong to none of these steps and operations: edits replaced them."""
+        self.folded = {token: values for token, values in self.folded.items() if token in tokens}
+        self.prepared = {key: call for key, call in self.prepared.items() if key[0] in operations}
+        self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
+        self._kept = self.folded_bytes, len(self.prepared)
 
     def local_number(self) -> int:
         """A number no snapshot uses: for graphs and tensors that come from operator specifications."""

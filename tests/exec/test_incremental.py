@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -78,3 +80,25 @@ def test_weights_do_not_count_against_the_budget() -> None:
     kept = [name for name in ("a", "b", "c") if result.find(name) is not MISSING]
     assert len(kept) == 2, "three values of 4,000 bytes, and room for two and a half"
     assert result.peak_bytes == 3 * 4 * size
+
+
+def test_constants_that_edits_replaced_are_let_go_of() -> None:
+    document = Document(
+        parse("""g (float[1] x) => (float[1, n] y) {
+          s = Constant <value_ints = [1, 200000]> () c = ConstantOfShape(s) k = Constant <value_float = 1.0> ()
+          w = Add(c, k) y = Mul(x, w) }""")
+    )
+    session = Session(document)
+    x, factor = np.ones(1, np.float32), node(document.model, "k")
+    first = weakref.ref(session.run({"x": x}).values["w"])
+    assert first() is not None
+    for number in range(2, 14):
+        with document.edit("Set value_float") as edit:
+            edit.do(SetAttribute(factor, "value_float", make_attribute("value_float", float(number))))
+        outputs = session.run({"x": x}).outputs
+    gc.collect()
+    assert first() is None
+    assert outputs["y"][0, 0] == 13
+    while document.undo():
+        pass
+    assert session.run({"x": x}).outputs["y"][0, 0] == 1
