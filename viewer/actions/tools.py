@@ -219,7 +219,7 @@ ACTIONS = (
         enabled=_knows_types,
         menu=Menu.MODEL,
         section=3,
-        tip="Declare every type and shape that could be inferred, as one edit.",
+        tip="Declare what could be inferred, as one edit: sizes as numbers and as names the model has, others stay open.",
         words="shape inference infer shapes value_info store",
     ),
 )

@@ -24,6 +24,7 @@ from model.types import (
     SparseTensorType,
     TensorType,
     Type,
+    element_type,
     with_sizes,
 )
 
@@ -208,7 +209,7 @@ class Inference:
         visible = {**outer, **types}
         constants = {t.name: t for t in getattr(graph, "initializer", ())}
         for tensor in constants.values():
-            visible.setdefault(tensor.name, TensorType(ElementType(tensor.data_type), Shape(tuple(tensor.dims))))
+            visible.setdefault(tensor.name, TensorType(element_type(tensor.data_type), Shape(tuple(tensor.dims))))
         values = ShapeValues(constants)
         improved = self._news.pop(id(graph), set())
         for node in graph.node:

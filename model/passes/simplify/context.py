@@ -56,6 +56,7 @@ class Context:
         self._constants: dict[Node, Tensor | None] = {}
         self._arrays: dict[Tensor, NDArray[Any]] = {}
         self._index: dict[str, dict[Node, None]] = {}
+        self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
         self._positions: dict[Node, int] = {}
         self.facts = Facts({value: kind for value, kind in types.items() if self._is_main(value.graph)})
         self.graphs = [g for root in self._roots() for g in root.walk()]
@@ -107,11 +108,22 @@ class Context:
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def nodes(self, *op_types: str) -> Iterator[Node]:
-        """Nodes of these ai.onnx operators that are there at the moment; the graph may change in between."""
+        """Nodes of these ai.onnx operators that are there at the moment; the graph may change in between.
+
+        They have the inputs and outputs that the operator needs, though an input may be left out.
+        """
         for op_type in op_types:
             for node in list(self._index.get(op_type, ())):
-                if node.graph is not None and self.may_change(node):
+                if node.graph is not None and self._is_complete(node) and self.may_change(node):
                     yield node
+
+    def _is_complete(self, node: Node) -> bool:
+        key = node.op_type, self.opset(node)
+        if key not in self._fewest:
+            schema = schemas.find(*key)
+            self._fewest[key] = None if schema is None else (schema.min_inputs, schema.min_outputs)
+        fewest = self._fewest[key]
+        return fewest is not None and len(node.inputs) >= fewest[0] and len(node.outputs) >= fewest[1]
 
     def all_nodes(self) -> Iterator[Node]:
         """Every node of the graphs that are simplified, inner ones included, in file order."""

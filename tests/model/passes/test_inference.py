@@ -5,6 +5,7 @@ from model.checks import check_model
 from model.document import Document
 from model.edits import nodes, values
 from model.io.read import load
+from model.io.save import to_bytes
 from model.passes.inference import declare_all, disagreements, infer
 from model.types import ElementType, MapType, SequenceType, Shape, SparseTensorType, TensorType
 from tests.model import builders
@@ -384,3 +385,20 @@ def test_what_a_person_declared_stays_where_inference_knows_no_more():
         assert declare_all(edit, infer(model)) == 1
     assert builders.value(model, "n").type.shape.dims == (2, "found")
     assert builders.value(model, "y").type.shape.dims == (2, "found")
+
+
+def test_an_element_type_nobody_knows_stops_nothing_else(tmp_path):
+    import onnx
+
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 4] x) => (float[M] y) <float[2] w = {1.0, 2.0}> { y = Relu(x) }
+    """)
+    proto = onnx.ModelProto.FromString(to_bytes(model))
+    proto.graph.initializer[0].data_type = 99
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    model = load(path)
+    found = infer(model)
+    assert found.problem == ""
+    assert found.types[builders.value(model, "y")] == tensor("N", 4)

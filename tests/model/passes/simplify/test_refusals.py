@@ -15,6 +15,7 @@ from model.errors import ModelError
 from model.io.save import to_bytes
 from model.passes.simplify.driver import Report, simplify
 from model.passes.simplify.framework import Options
+from model.steps import SetInputs, SetOutputs
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 
@@ -290,3 +291,20 @@ def test_a_loop_whose_end_depends_on_data_stays() -> None:
     )
     document, _ = simplified(given)
     assert left(document)["Loop"] == 1
+
+
+@pytest.mark.parametrize(
+    "operator",
+    "Add Cast Concat Conv Dropout Flatten Gather Gemm Identity If Loop MaxPool Mul Pad ReduceSum Reshape Shape Slice "
+    "Split Squeeze Transpose Unsqueeze".split(),
+)
+@pytest.mark.parametrize("lacking", ["inputs", "outputs"])
+def test_nodes_that_lack_inputs_or_outputs_are_left_alone(operator, lacking):
+    document = builders.document(graph(f"a = Neg(x) b = {operator}() y = Relu(a)", "(float[2] x) => (float[2] y)"))
+    if lacking == "outputs":
+        node = document.model.graph.nodes[1]
+        with document.edit("Take outputs away") as edit:
+            edit.do(SetInputs(node, (builders.value(document, "a"),) * 3))
+            edit.do(SetOutputs(node, ()))
+    simplify(document, evaluate=evaluate)
+    assert left(document)["Relu"] == 1
