@@ -68,7 +68,8 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
     if extra:
         names = ", ".join(dict.fromkeys(v.name for v in extra))
         raise ModelError("The given inputs do not suffice", f"Also needed: {names}.", extra[0])
-    used = [v for v in inputs if v in set(needed)]
+    wanted = set(needed)
+    used = [v for v in inputs if v in wanted]
     return _cut(graph, [n for n in graph.nodes if n in nodes], [*used, *(v for v in needed if v not in given)], outputs)
 
 

@@ -88,7 +88,7 @@ def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> sc
 
 def delete(edit: Transaction, nodes: Collection[Node], *, with_initializers: bool = True) -> None:
     """Remove nodes, and initializers that only they used. Consumers left keep the name, now undefined."""
-    used = {value for node in nodes for value in node.inputs if value is not None}
+    used = dict.fromkeys(value for node in nodes for value in node.inputs if value is not None)
     for node in nodes:
         edit.do(RemoveNode(node))
     if with_initializers:
@@ -96,6 +96,7 @@ def delete(edit: Transaction, nodes: Collection[Node], *, with_initializers: boo
 
 
 def _drop_unused_initializers(edit: Transaction, candidates: Collection[Value]) -> None:
+    """In the order given, each once, so that the same edit is always the same steps."""
     for value in candidates:
         if value.initializer is not None and not value.uses and not value.is_input and value.graph is not None:
             edit.do(SetInitializer(value.graph, value, None))
@@ -115,7 +116,7 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
         edit.do(RemoveNode(node))
         if target is not None:
             _replace(edit, target, source)
-        _drop_unused_initializers(edit, {v for v in node.inputs if v is not None})
+        _drop_unused_initializers(edit, dict.fromkeys(v for v in node.inputs if v is not None))
 
 
 def bridge_source(node: Node) -> Value | None:

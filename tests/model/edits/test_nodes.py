@@ -4,6 +4,7 @@ from model.checks import check_model
 from model.edits import nodes
 from model.errors import ModelError
 from model.graph import NodeDeviceConfiguration
+from model.steps import SetInitializer
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -36,6 +37,17 @@ def test_a_node_is_prepared_by_its_signature(document):
     assert len(node.outputs) == 1
     assert node.name == "LayerNormalization"
     assert node is document.model.graph.nodes.last
+
+
+def test_constants_of_a_deleted_node_go_in_its_order():
+    names = [f"w{number}" for number in range(40)]
+    constants = ", ".join(f"float[1] {name} = {{1.0}}" for name in names)
+    other = builders.document(f"""<ir_version: 10, opset_import: ["" : 21]> g () => (float[40] y) <{constants}>
+        {{ [join] y = Concat <axis = 0> ({", ".join(reversed(names))}) }}""")
+    with other.edit("Delete") as edit:
+        nodes.delete(edit, [builders.node(other, "join")])
+    removed = [step.value.name for step in other.current.steps if isinstance(step, SetInitializer)]
+    assert removed == names[::-1]
 
 
 def test_a_new_domain_is_imported(document):
