@@ -9,6 +9,7 @@ from shiboken6 import isValid
 from model.steps import SetField
 from viewer.actions import actions
 from viewer.actions.binding import ActionBinding
+from viewer.icons import icon
 from viewer.main_window import MainWindow
 from viewer.opening import sample_model
 from viewer.settings import DIRECTION, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
@@ -371,6 +372,8 @@ def test_the_theme_can_be_switched(window, qtbot, write_model):
     opened(window, qtbot, write_model())
     run(window, "view.theme.dark")
     assert theme().name == "dark"
+    stop = window.status.work.stop
+    assert stop.icon().cacheKey() == icon("stop").cacheKey(), "it would be dark on dark ground"
     run(window, "view.theme.light")
     assert theme().name == "light"
     window.settings.set(THEME, "system")

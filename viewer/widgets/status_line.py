@@ -15,7 +15,7 @@ from viewer.jobs import Job, Jobs
 from viewer.places import name_of
 from viewer.selection import Item
 from viewer.text import display, plural, type_text
-from viewer.theme import theme
+from viewer.theme import theme, themes
 from viewer.workspace import Workspace
 
 _PATIENCE = 300  # ms before progress shows
@@ -46,6 +46,7 @@ class StatusLine(QStatusBar):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setAccessibleName(name)
             self.addPermanentWidget(label)
+        themes().themeChanged.connect(self._show_problems)
 
     def follow(self, workspace: Workspace | None) -> None:
         """Show the state of another document, or of none."""
@@ -151,7 +152,6 @@ class _Work(QWidget):
         self.bar.setAccessibleName("Progress")
         self.stop = QToolButton()
         self.stop.setAutoRaise(True)
-        self.stop.setIcon(icon("stop"))
         self.stop.setToolTip("Stop")
         self.stop.setAccessibleName("Stop")
         self.stop.clicked.connect(self._stop)
@@ -160,7 +160,12 @@ class _Work(QWidget):
         self._jobs: dict[Job[Any], None] = {}
         self._timer = QTimer(self, singleShot=True, interval=_PATIENCE)
         self._timer.timeout.connect(self._show)
+        themes().themeChanged.connect(self._color)
+        self._color()
         self.hide()
+
+    def _color(self) -> None:
+        self.stop.setIcon(icon("stop"))
 
     def watch(self, jobs: Jobs) -> None:
         """Show the progress of these jobs too."""
