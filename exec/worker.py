@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -40,9 +40,10 @@ _TELL = 0.05
 
 @dataclass(slots=True)
 class _Job:
-    """One run: its progress (to cancel it), and what it gave so far."""
+    """One run: its progress (to cancel it), and what it gave so far. `number`: the question it works at, to answer."""
 
-    progress: Progress
+    number: int
+    progress: Progress = field(default_factory=Progress)
     stepper: Stepper | None = None
     result: RunResult | None = None
     so_far: RunResult | None = None  # as it was when someone last asked; never computes
@@ -117,7 +118,8 @@ class Worker:
                 case "fetch" | "measure" | "apply" if self._goes_on(content[0]):
                     self._looking.put((number, kind, content))
                 case "run":
-                    self._jobs[number] = _Job(Progress(self._reporter(number)))
+                    job = self._jobs[number] = _Job(number)
+                    job.progress = Progress(self._reporter(job))
                     self._waiting.put((number, kind, content))
                 case _:
                     self._waiting.put((number, kind, content))
@@ -139,8 +141,8 @@ class Worker:
         self._send(number, "value", self._exchange.put(value))
         return True
 
-    def _reporter(self, number: int) -> Any:
-        return lambda done, total, text: self._send(number, "progress", (done, total, text))
+    def _reporter(self, job: _Job) -> Any:
+        return lambda done, total, text: self._send(job.number, "progress", (done, total, text))
 
     def _send(self, number: int, kind: str, content: Any) -> None:
         with self._sending:
@@ -205,7 +207,7 @@ class Worker:
         whole = replace(request, snapshot=snapshot, feeds=given)
         job = self._jobs[number]
         set_threads(usable_cores())
-        stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(number))
+        stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(job))
         job.stepper = stepper
         if not stepping:
             with self._going_on(number, job, stepper):
@@ -234,10 +236,10 @@ class Worker:
             over.set()
             job.going_on = False
 
-    def _observer(self, number: int) -> Any:
+    def _observer(self, job: _Job) -> Any:
         def observe(finished: Sequence[Finished]) -> None:
             news = [(f.step.path, f.step.node.node, f.seconds, f.nbytes, f.failure) for f in finished]
-            self._send(number, "finished", news)
+            self._send(job.number, "finished", news)
 
         return observe
 
@@ -246,6 +248,7 @@ class Worker:
         if job is None or job.stepper is None:
             msg = "the run is no longer known"
             raise LookupError(msg)
+        job.number = number
         if go_on:
             with self._going_on(number, job, job.stepper):
                 job.stepper.go_on()

@@ -119,7 +119,7 @@ class EdgeNotes(QObject):
             self._carry_over(record, self._seen)
         if self._kind == "none" or (record is self._seen and (values is not None or self._is_live)):
             return
-        if isinstance(values, set):  # more of a run that goes on
+        if isinstance(values, set) and record is not None:  # more of a run that goes on
             self._tell_differing([value for value in self._given if value in values])
         elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
             self._forget()

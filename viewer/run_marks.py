@@ -30,7 +30,7 @@ class RunMarks(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._waiting: set[Node] | None = None
-        self._affected: frozenset[object] | None = None  # what was stale when the run began; None: there was no run
+        self._affected: frozenset[object] | None = None  # what was stale when the run began; None: perhaps all
         self._begun = self._shown = 0.0
         self._compared: tuple[Record, Record] | None = None
         self.differing: frozenset[Value] = frozenset()
@@ -45,7 +45,7 @@ class RunMarks(QObject):
         self._begun = time.monotonic()
         self._waiting = None
         results = self._workspace.results
-        self._affected = results.stale if results.current is not None else None
+        self._affected = (results.stale or None) if results.current is not None else None
 
     def finished(self, nodes: list[Node]) -> None:
         """Nodes have just been computed: let them light up."""

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -21,7 +22,7 @@ from exec.plan import Path as CallPath
 from exec.plan import ValueKey
 from exec.remote import WorkerSession
 from exec.results import RunResult
-from exec.session import Breakpoint, Request, Session
+from exec.session import Breakpoint, Request, Session, Stepper
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
@@ -123,7 +124,9 @@ class RunControl(QObject):
         self._tell = RunNews(workspace)
         self._so_far = SoFar(workspace.jobs, self)
         self._can_start_worker = True
+        self._turn = threading.Lock()  # of runs in this process: one that is superseded ends before the next
         self._news: list[int] = []
+        self._finished_nodes = 0  # since the document was opened
         self._news_lock = threading.Lock()
         self._news_timer = QTimer(self, interval=_NEWS)
         self._news_timer.timeout.connect(self._tell_news)
@@ -291,7 +294,9 @@ class RunControl(QObject):
 
     def _launch(self, run: _Run, work: Callable[[Progress], None]) -> None:
         self._news_timer.start()
-        self._so_far.start(lambda: self._look(run), lambda result, fresh: self._see(run, result, fresh))
+        self._workspace.results.is_running = True
+        show = partial(self._see, run)
+        self._so_far.start(lambda: self._look(run), show, lambda: self._finished_nodes)
         self._job = self._workspace.jobs.start(
             "Run",
             work,
@@ -304,16 +309,19 @@ class RunControl(QObject):
     def _plan_and_go(self, run: _Run, progress: Progress) -> None:
         """Off the GUI thread."""
         session = self._session
+        assert session is not None
         run.relay = _Relay(progress)
         if isinstance(session, WorkerSession):
             stepping = run.mode == "step"
             run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe, stepping=stepping)
-        else:
-            assert session is not None
+            run.result = run.stepper.result()
+            return
+        with self._turn:
+            progress.check()
             run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe)
             if run.mode == "run":
                 run.stepper.go_on()
-        run.result = run.stepper.result()
+            run.result = run.stepper.result()
 
     def _continue(self, *, one: bool) -> None:
         run = self._run
@@ -322,11 +330,12 @@ class RunControl(QObject):
         def work(progress: Progress) -> None:
             assert run.relay is not None
             run.relay.now = progress
-            if one:
-                run.stepper.step()
-            else:
-                run.stepper.go_on()
-            run.result = run.stepper.result()
+            with self._turn:
+                if one:
+                    run.stepper.step()
+                else:
+                    run.stepper.go_on()
+                run.result = run.stepper.result()
 
         self._launch(run, work)
 
@@ -423,8 +432,12 @@ class RunControl(QObject):
                 numbers.append(one.path[0] if one.path else self._session.number(one.node))  # type: ignore[union-attr]  # a run is going on
         with self._news_lock:
             self._news += numbers
+            self._finished_nodes += len(numbers)
 
     def _tell_news(self) -> None:
+        stepper = None if self._run is None else self._run.stepper
+        if isinstance(stepper, Stepper):
+            stepper.tell()  # a worker does so by itself
         with self._news_lock:
             numbers, self._news = self._news, []
         nodes = [node for number in dict.fromkeys(numbers) if (node := self._node(number)) is not None]

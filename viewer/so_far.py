@@ -18,29 +18,33 @@ _PACE = 500
 _SHARE = 10
 
 Look = Callable[[], RunResult | None]  # off the GUI thread
+Show = Callable[[RunResult, Collection[ValueKey]], object]
 
 
 class SoFar(QObject):
     """One look at a time, in the background, from `start` to `stop`. GUI thread only.
 
-    `show` gets what was found, and the keys of values that had not been there at the look before.
+    `show` gets what was found, and the keys of values that had not been there at the look before. `count` says how
+    many nodes have finished: while that stays the same there is nothing to look at.
     """
 
     def __init__(self, jobs: Jobs, parent: QObject) -> None:
         super().__init__(parent)
         self._jobs = jobs
         self._look: Look = lambda: None
-        self._show: Callable[[RunResult, Collection[ValueKey]], object] = lambda _result, _fresh: None
+        self._show: Show = lambda _result, _fresh: None
+        self._count: Callable[[], int] = lambda: 0
+        self._counted = -1
         self._known: frozenset[ValueKey] = frozenset()
         self._begun = 0.0
         self._is_looking = False
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._start_look)
 
-    def start(self, look: Look, show: Callable[[RunResult, Collection[ValueKey]], object]) -> None:
+    def start(self, look: Look, show: Show, count: Callable[[], int]) -> None:
         """A run starts, or goes on: from now on look at this one."""
-        self._look, self._show = look, show
-        self._known = frozenset()
+        self._look, self._show, self._count = look, show, count
+        self._known, self._counted = frozenset(), -1
         self._timer.start(_PATIENCE)
 
     def stop(self) -> None:
@@ -49,7 +53,8 @@ class SoFar(QObject):
         self._timer.stop()
 
     def _start_look(self) -> None:
-        if self._is_looking:  # at the run before this one
+        count = self._count()
+        if self._is_looking or count == self._counted:  # still at the run before this one, or at what was seen
             self._timer.start(_PACE)
             return
         self._is_looking = True
@@ -62,7 +67,7 @@ class SoFar(QObject):
 
         def done(found: tuple[RunResult, frozenset[ValueKey]] | None) -> None:
             if found is not None and look is self._look:
-                self._known = found[1]
+                self._known, self._counted = found[1], count
                 self._show(found[0], found[1] - known)
 
         # Without a title: not worth a progress bar.
