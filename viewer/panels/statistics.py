@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, Qt, QTimer
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
@@ -176,6 +176,7 @@ class StatisticsPanel(Panel):
         self._rehearsing = Rehearsing(workspace, self._count, self)
         self._is_colouring = False
         self._is_following = False
+        self._stale = False  # the model changed while nobody saw the table
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
         self.summary = QLabel("", self)
@@ -244,11 +245,20 @@ class StatisticsPanel(Panel):
 
     # -- finding out ---------------------------------------------------------------------------------------------
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up: nothing is counted that nobody sees."""
+        super().showEvent(event)
+        if self._stale:
+            self.refresh()
+
     def _on_change(self, *_: object) -> None:
-        self._delay.start()
+        self._stale = True
+        if self.isVisible() or self.colour.isChecked():
+            self._delay.start()
 
     def refresh(self) -> None:
         """Count anew, on a copy, in the background."""
+        self._stale = False
         try:
             self._bound = sizes([part.strip() for part in self.bindings.text().split(",") if part.strip()])
         except ModelError as error:

@@ -17,6 +17,7 @@ def panel(qtbot):
     workspace = Workspace(builders.document(), title="chain")
     panel = StatisticsPanel(workspace)
     qtbot.addWidget(panel)
+    panel.show()
     workspace.types.start()
     qtbot.waitUntil(lambda: "64·N B" in panel.summary.text() or "64·N" in panel.summary.text(), timeout=20_000)
     yield panel
@@ -45,6 +46,17 @@ def test_formulas_until_dimensions_have_numbers(panel, qtbot):
 def test_edits_are_followed(panel, qtbot):
     with panel.workspace.document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")
+    qtbot.waitUntil(lambda: "Neg" in cells(panel))
+
+
+def test_nothing_is_counted_that_nobody_sees(panel, qtbot):
+    panel.hide()
+    with panel.workspace.document.edit("Insert") as edit:
+        nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")
+    qtbot.wait(900)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=20_000)
+    assert "Neg" not in cells(panel)
+    panel.show()
     qtbot.waitUntil(lambda: "Neg" in cells(panel))
 
 
