@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exec.arrays import Array
 from exec.context import Context, Limits, set_limits
 from exec.errors import MissingKernelError
 from exec.kernels import load
@@ -15,8 +16,6 @@ from exec.kernels.registry import REQUIRED, Kernel, find
 from model.errors import ModelError
 from model.graph import Graph, Node
 from model.tensors import SparseTensor, Tensor
-
-Array = np.ndarray[Any, Any]
 
 _SECONDS = 10.0  # for one node
 

@@ -109,7 +109,8 @@ class Session(Runs):
     """Runs one graph of a model in this process and remembers what it computed.
 
     A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
-    (see default_budget); what does not fit leaves a summary and is computed again on demand.
+    (see default_budget); what does not fit leaves a summary and is computed again on demand. Values in results are
+    those that later runs go on from: copy one before changing it.
     Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.
     """
 
