@@ -62,6 +62,7 @@ class Surface(QWidget):
         self._picture: Picture | None = None
         self._stale: Picture | None = None
         self._zoomed_at = 0.0
+        self._is_behind = False  # strips were painted in a frame that showed only a part of them
         self._focus_by_key = False
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
@@ -296,23 +297,27 @@ class Surface(QWidget):
             viewport.y = round(viewport.y * viewport.ratio / old)
         viewport.width, viewport.height = self.width(), self.height()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """One frame."""
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """One frame, or the part of one that something above it lays bare."""
         self._fit_to_widget()
         painter = QPainter(self)
         colors = theme()
         picture = self._current_picture()
+        is_whole = event.rect().contains(self.rect())
         if picture is not None and self._painter is not None and not picture.is_complete:
             if self._may_fill():
                 picture.fill(self._painter.paint, FILL_SECONDS)
-                self._refresh.start(0 if not picture.is_complete else 1000)
+                self._is_behind = True
+                self._refresh.start(0)
             else:
                 self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
+        if is_whole:
+            self._is_behind = False
         if picture is None or not picture.is_complete:
             painter.fillRect(self.rect(), colors.canvas)
             if self._stale is not None:
                 self._stale.draw(painter, self.viewport)
-        else:
+        elif not self._is_behind:
             self._refresh.stop()
         if picture is not None:
             picture.draw(painter, self.viewport)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from model.types import ElementType, Shape, TensorType
@@ -83,6 +83,37 @@ def test_frames_end_with_a_complete_picture(show, qtbot):
     view.repaint_scene()
     settle(view)
     assert difference(sharp, image(view)) <= 20
+
+
+class Frames(QObject):
+    """The areas of a widget's paint events."""
+
+    def __init__(self, widget):
+        super().__init__(widget)
+        self.areas = []
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _watched, event):
+        if event.type() == QEvent.Type.Paint:
+            self.areas.append(event.rect())
+        return False
+
+
+def test_a_picture_completed_in_a_part_of_a_frame_is_shown_whole_afterwards(show, qtbot, monkeypatch):
+    view = show(long_chain(40).model())
+    settle(view)
+    qtbot.waitUntil(lambda: view.is_painted)
+    qtbot.wait(50)  # what is asked for until now is painted
+    with monkeypatch.context() as patch:
+        patch.setattr(view, "update", lambda: None)  # the frame that comes first is one of a part
+        view.repaint_scene()
+    assert not view.is_painted
+    frames = Frames(view)
+    for _ in range(100):
+        view.grab(QRect(0, 0, 20, 20))  # a part of a frame, as when something small above it is painted
+    assert view.is_painted
+    assert view.rect() not in frames.areas
+    qtbot.waitUntil(lambda: view.rect() in frames.areas)
 
 
 def test_a_resize_keeps_the_middle(show):
