@@ -63,6 +63,18 @@ def test_the_same_message_stands_there_once_and_old_ones_make_room(bar, workspac
     assert not bar.close_newest()
 
 
+def test_a_question_is_not_driven_out_by_news(bar):
+    asked = [("Recover", lambda: None)]
+    for name in "abcd":
+        bar.show_message(Message("warning", f"question {name}", choices=tuple(asked)))
+    for name in "xyz":
+        bar.show_message(Message("info", f"news {name}"))
+    assert [m.title for m in bar.messages] == [*(f"question {n}" for n in "abcd"), "news z"]
+    for name in "efg":
+        bar.show_message(Message("warning", f"question {name}", choices=tuple(asked)))
+    assert [m.title[-1] for m in bar.messages] == list("bcdefg")
+
+
 def test_a_bar_without_a_workspace_offers_no_place_to_go_to(qtbot, workspace):
     bar = MessageBar()
     qtbot.addWidget(bar)

@@ -17,6 +17,7 @@ from viewer.workspace import Message, Workspace
 
 _INFO_SECONDS = 8
 _MOST = 3  # shown at once; older ones make room
+_MOST_ASKED = 6  # of those that ask something
 
 
 class MessageBar(QWidget):
@@ -45,8 +46,7 @@ class MessageBar(QWidget):
             same = (row.message.title, row.message.detail) == (message.title, message.detail)
             if same or (message.topic and row.message.topic == message.topic):
                 self._remove(row)
-        while len(self._rows) >= _MOST:
-            self._remove(self._rows[0])
+        self._make_room()
         row = _Row(message, self._workspace)
         row.closed.clicked.connect(partial(self._remove, row))
         for button in row.buttons:
@@ -56,6 +56,14 @@ class MessageBar(QWidget):
         self.show()
         if message.severity == "info" and not message.choices:
             QTimer.singleShot(_INFO_SECONDS * 1000, row, partial(self._remove, row))
+
+    def _make_room(self) -> None:
+        """Let the oldest go; what asks something stays longer than what only tells."""
+        while len(self._rows) >= _MOST:
+            telling = [row for row in self._rows if not row.buttons]
+            if not telling and len(self._rows) < _MOST_ASKED:
+                return
+            self._remove((telling or self._rows)[0])
 
     def _withdraw(self, topic: str) -> None:
         for row in list(self._rows):
