@@ -12,6 +12,7 @@ from viewer.dialogs.lifetime import show_for
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
+    from model.graph import Node
     from viewer.comparing import Reference
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
@@ -31,6 +32,40 @@ def _write_types(context: Context) -> None:
     with workspace.document.edit("Write inferred types") as edit:
         changed = declare_all(edit, inferred)
     workspace.message("info", "Types and shapes are in the model", f"{plural(changed, 'declaration')} written.")
+
+
+def _custom_nodes(context: Context) -> list[Node]:
+    nodes = context.opened.selection.nodes if with_document(context) else ()
+    return [node for node in nodes if node.domain]
+
+
+def _set_type_rule(context: Context) -> None:
+    from model.errors import ModelError
+    from model.passes.inference.rules import user_rule
+    from viewer.dialogs.ask_text import AskText, TextField
+
+    workspace, node = context.opened, _custom_nodes(context)[-1]
+    operator = f"{node.domain}::{node.op_type}"
+
+    def set_rule(texts: list[str]) -> None:
+        rule = texts[0].strip()
+        if rule and user_rule(rule) is None:
+            raise ModelError(f"{display(rule, 60)!r} is no rule", "Write it as: same as input 0")
+        workspace.types.set_rule(operator, rule)
+
+    dialog = AskText(
+        context.window,
+        "Types of an unknown operator",
+        [
+            TextField(
+                "Outputs", workspace.types.rules.get(operator, "same as input 0"), "same as input 0; empty: unknown"
+            )
+        ],
+        set_rule,
+        explanation=f"How types and shapes follow in all nodes of {display(operator, 80)}, while the document is open.",
+        button="Infer",
+    )
+    show_for(workspace, dialog)
 
 
 def _convert(context: Context) -> None:
@@ -219,7 +254,17 @@ ACTIONS = (
         enabled=_knows_types,
         menu=Menu.MODEL,
         section=3,
-        tip="Declare what could be inferred, as one edit: sizes as numbers and as names the model has, others stay open.",
+        tip="Declare what could be inferred, as one edit: sizes as numbers and names the model has, others open.",
         words="shape inference infer shapes value_info store",
+    ),
+    Action(
+        id="model.type_rule",
+        title="Types of an Unknown Operator…",
+        run=_set_type_rule,
+        enabled=lambda context: bool(_custom_nodes(context)),
+        menu=Menu.MODEL,
+        section=3,
+        tip="Say how the types of the selected custom operator's outputs follow from its inputs.",
+        words="shape inference infer custom rule same as input",
     ),
 )
