@@ -213,7 +213,7 @@ class RunControl(QObject):
         if self.is_paused:
             self._continue(one=True)
         elif not self.is_running:
-            self._start("step")
+            self._start("step", fresh=True)  # what is kept could not be stopped at
 
     def go_on(self) -> None:
         """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""

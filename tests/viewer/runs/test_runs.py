@@ -166,6 +166,13 @@ def test_steps_go_node_by_node_and_values_appear_one_by_one(window, qtbot, net):
     assert workspace.results.has(value(workspace, "y"))
 
 
+def test_what_has_run_can_be_stepped_through_again(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    run(qtbot, workspace, "run.step")
+    assert workspace.runs.paused_at is node(workspace, "conv")
+
+
 @pytest.mark.parametrize(
     ("make", "stops_at"),
     [
