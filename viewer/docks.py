@@ -32,6 +32,7 @@ _AREAS = {
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 _SIZES = {"left": QSize(280, 400), "right": QSize(340, 400), "bottom": QSize(600, 260)}
+_LEAST_WIDTHS = {"left": 150, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
 
 
 class PanelDock(QDockWidget):
@@ -44,6 +45,7 @@ class PanelDock(QDockWidget):
         self.info = info
         self.setObjectName(f"panel.{info.id}")
         self._stack = _Stack(_SIZES[info.area])
+        self._stack.setMinimumWidth(_LEAST_WIDTHS[info.area])
         self._panels: dict[DocumentTab, Panel] = {}
         self._tab: DocumentTab | None = None
         self.setWidget(self._stack)

@@ -131,3 +131,18 @@ def test_a_panel_asks_for_another_one_and_never_closes_it(window, qtbot, tmp_pat
         assert window.docks.is_open("history")
     window.actions_binding.run("panel.history")
     assert not window.docks.is_open("history")
+
+
+def test_a_small_window_leaves_the_inspector_and_the_outline_readable(qtbot):
+    window = MainWindow(Settings())
+    qtbot.addWidget(window)
+    window.resize(900, 600)
+    window.show()
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open([sample_model()])
+    window.docks.open("inspector")
+    window.docks.open("outline")
+    window.resize(600, 500)
+    qtbot.waitUntil(lambda: window.width() == 600)
+    assert window.docks.panel("inspector").width() >= 230
+    assert window.docks.panel("outline").width() >= 150
