@@ -32,7 +32,7 @@ _AREAS = {
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 _SIZES = {"left": QSize(280, 400), "right": QSize(340, 400), "bottom": QSize(600, 260)}
-_LEAST_WIDTHS = {"left": 150, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
+_LEAST_WIDTHS = {"left": 190, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
 
 
 class PanelDock(QDockWidget):

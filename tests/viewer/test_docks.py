@@ -142,7 +142,7 @@ def test_a_small_window_leaves_the_inspector_and_the_outline_readable(qtbot):
         window.files.open([sample_model()])
     window.docks.open("inspector")
     window.docks.open("outline")
-    window.resize(600, 500)
-    qtbot.waitUntil(lambda: window.width() == 600)
+    window.resize(700, 500)
+    qtbot.waitUntil(lambda: window.width() == 700)
     assert window.docks.panel("inspector").width() >= 230
-    assert window.docks.panel("outline").width() >= 150
+    assert window.docks.panel("outline").width() >= 190
