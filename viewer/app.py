@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from viewer import crash
 from viewer.app_icon import app_icon
+from viewer.garbage import Collector
 from viewer.jobs import wait_for_end
 from viewer.main_window import MainWindow
 from viewer.opening import STANDARD_INPUT
@@ -120,10 +121,12 @@ class Application(QApplication):
 def run(names: Sequence[str]) -> int:
     """Run the program until its window is closed; returns the exit status. `-` names standard input."""
     application = Application()
+    collector = Collector(application)
     crash.install()
     application.start(names)
     with signals_heard(application):
         status = application.exec()
+    collector.stop()
     wait_for_end()
     return status
 

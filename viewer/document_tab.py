@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from viewer import garbage
 from viewer.opening import identity_at
 from viewer.recovery import Keeper
 from viewer.widgets.breadcrumb import Breadcrumb
@@ -29,9 +29,8 @@ class DocumentTab(QWidget):
         super().__init__(parent)
         from viewer.canvas.view import GraphView
 
-        # The model stays until the tab closes. Looking through it again and again in search of garbage would stop the
-        # window for half a second each time at 100,000 nodes.
-        gc.freeze()
+        # Looking through the model again and again would stop the window for half a second each time at 100,000 nodes.
+        garbage.spare()
         self.workspace = workspace
         workspace.setParent(self)
         self.identity: Identity | None = None  # of the file when it was read or written last
@@ -113,7 +112,7 @@ class DocumentTab(QWidget):
         """Stop all work; the tab is going away."""
         self.keeper.close()
         self.workspace.close()
-        gc.unfreeze()  # this model is garbage soon
+        garbage.spare_no_longer()
 
     def graph_number(self) -> int:
         """Where the graph shown stands among all graphs of the model: how it is found again after a reload."""

@@ -7,7 +7,6 @@ on, and the next turn of the event loop lets it continue. An edit in between mus
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 from collections.abc import Callable
@@ -17,34 +16,13 @@ from PySide6.QtCore import QObject, QTimer
 from shiboken6 import isValid
 
 from model.progress import Cancelled, Progress
+from viewer import garbage
 
 T = TypeVar("T")
 
 _SLICE_SECONDS = 0.006
 _LOOK_SECONDS = 1.0  # how long to be paused before looking whether anybody will let the work go on
 _PAUSE_MS = 4  # between slices, for what the person does
-
-
-class _Collection:
-    """Collection of cyclic garbage, paused while anybody wants it to be."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pauses = 0
-
-    def pause(self) -> None:
-        with self._lock:
-            self._pauses += 1
-            gc.disable()
-
-    def resume(self) -> None:
-        with self._lock:
-            self._pauses -= 1
-            if not self._pauses:
-                gc.enable()
-
-
-_COLLECTION = _Collection()
 
 
 class Slices(QObject, Generic[T]):
@@ -72,7 +50,7 @@ class Slices(QObject, Generic[T]):
         self._thread = threading.Thread(target=self._run, name="slices", daemon=True)
         self._timer = QTimer(self, interval=_PAUSE_MS)
         self._timer.timeout.connect(self._go_on)
-        _COLLECTION.pause()
+        garbage.pause()
         self._thread.start()
         self._timer.start()
 
@@ -112,7 +90,7 @@ class Slices(QObject, Generic[T]):
         except Exception as error:  # noqa: BLE001 - handed to the GUI thread
             self._error = error
         finally:
-            _COLLECTION.resume()
+            garbage.resume()
         self._paused.release()
 
 

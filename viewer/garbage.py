@@ -1,0 +1,103 @@
+"""Cyclic garbage: collected on the GUI thread, when nothing waits for it, and never among the objects of open models.
+
+Python collects on whichever thread happens to allocate. A cycle with a Qt object in it would then be destroyed on the
+thread of a job, which Qt does not survive. So a program with a window collects by itself: whenever the event loop
+wakes up and enough has been allocated since the last time. Nothing wakes it up for that.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+from PySide6.QtCore import QAbstractEventDispatcher, QObject
+
+#: A search through everything may take this part of the time.
+_SHARE = 0.02
+
+
+class Collector(QObject):
+    """Collects for this program from now on, until `stop`. GUI thread."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._next_full = 0.0
+        _pauses.automatic = False
+        gc.disable()
+        QAbstractEventDispatcher.instance().awake.connect(self.look)
+
+    def look(self) -> None:
+        """Collect what has come together; costs a microsecond where there is little."""
+        counts, thresholds = gc.get_count(), gc.get_threshold()
+        if counts[0] <= thresholds[0] or _pauses.count:
+            return
+        if counts[1] <= thresholds[1]:
+            gc.collect(0)
+        elif counts[2] <= thresholds[2] or time.monotonic() < self._next_full:
+            gc.collect(1)
+        else:
+            begun = time.monotonic()
+            gc.collect()
+            if _spared.again:
+                _spared.again = False
+                gc.freeze()
+            now = time.monotonic()
+            self._next_full = now + (now - begun) / _SHARE
+
+    def stop(self) -> None:
+        """Leave it to Python again."""
+        QAbstractEventDispatcher.instance().awake.disconnect(self.look)
+        _pauses.automatic = True
+        gc.enable()
+
+
+class _Pauses:
+    """How many want that nothing is collected meanwhile. Any thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.automatic = True  # no Collector: Python does it
+        self._lock = threading.Lock()
+
+    def change(self, by: int) -> None:
+        with self._lock:
+            self.count += by
+            if self.automatic:
+                (gc.disable if self.count else gc.enable)()
+
+
+_pauses = _Pauses()
+
+
+def pause() -> None:
+    """Collect nothing until `resume` was called as often: where much is made, a search takes long. Any thread."""
+    _pauses.change(1)
+
+
+def resume() -> None:
+    """See `pause`. Any thread."""
+    _pauses.change(-1)
+
+
+def spare() -> None:
+    """All that is there stays for long, as a model that was opened does: look through it no more. GUI thread."""
+    _spared.count += 1
+    gc.freeze()
+
+
+def spare_no_longer() -> None:
+    """One of those is garbage soon; the others are spared again once it is gone. GUI thread."""
+    _spared.count -= 1
+    _spared.again = _spared.count > 0
+    gc.unfreeze()
+
+
+class _Spared:
+    """Models that are not looked through."""
+
+    count = 0
+    again = False  # at the end of the next search
+
+
+_spared = _Spared()
