@@ -122,6 +122,7 @@ def run(names: Sequence[str]) -> int:
     """Run the program until its window is closed; returns the exit status. `-` names standard input."""
     application = Application()
     collector = Collector(application)
+    collector.start()
     crash.install()
     application.start(names)
     with signals_heard(application):

@@ -18,11 +18,14 @@ _SHARE = 0.02
 
 
 class Collector(QObject):
-    """Collects for this program from now on, until `stop`. GUI thread."""
+    """Collects for this program from `start` to `stop`. GUI thread."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._next_full = 0.0
+
+    def start(self) -> None:
+        """Take it over from Python."""
         _pauses.automatic = False
         gc.disable()
         QAbstractEventDispatcher.instance().awake.connect(self.look)

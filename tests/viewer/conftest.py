@@ -11,6 +11,7 @@ from model.document import Document
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
 from model.types import ElementType, Shape, TensorType
+from viewer.garbage import Collector
 from viewer.settings import Settings
 from viewer.workspace import Workspace
 
@@ -46,6 +47,15 @@ def model_with_everything() -> Model:
     SetField(model, "training_info", (TrainingInfo(algorithm=chain("Sub", name="step")),)).apply()
     next(iter(graph.nodes))._attributes["alpha"] = make_attribute("alpha", 0.5)
     return model
+
+
+@pytest.fixture(scope="session", autouse=True)
+def collector(qapp: object) -> Iterator[Collector]:
+    """Garbage is collected as in the program: on a job's thread it would take Qt objects with it."""
+    made = Collector()
+    made.start()
+    yield made
+    made.stop()
 
 
 @pytest.fixture

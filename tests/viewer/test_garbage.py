@@ -4,18 +4,9 @@ import gc
 import threading
 import weakref
 
-import pytest
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 
 from viewer import garbage
-from viewer.garbage import Collector
-
-
-@pytest.fixture
-def collector(qtbot):
-    made = Collector()
-    yield made
-    made.stop()
 
 
 class Ring(QObject):
@@ -26,31 +17,18 @@ class Ring(QObject):
         self.me = self
 
 
-def test_a_job_that_allocates_destroys_no_qt_object(qtbot, collector):
+def test_a_job_that_allocates_destroys_no_qt_object(qtbot):
     threads = []
     ring = Ring()
     weakref.finalize(ring, lambda: threads.append(threading.current_thread()))
     del ring
 
-    def allocate() -> None:
-        for _ in range(20):
-            kept = [[] for _ in range(10_000)]
-            del kept
-
-    job = threading.Thread(target=allocate)
+    kept = []
+    job = threading.Thread(target=lambda: kept.extend([[] for _ in range(200_000)]))
     job.start()
     job.join()
     assert not threads
-
-    def busy() -> None:
-        allocate()
-        timer.start(0)
-
-    timer = QTimer(singleShot=True)
-    timer.timeout.connect(busy)
-    timer.start(0)
     qtbot.waitUntil(lambda: bool(threads), timeout=20_000)
-    timer.stop()
     assert threads == [threading.main_thread()]
 
 
@@ -70,24 +48,31 @@ def test_nothing_is_collected_in_a_pause(qtbot, collector):
     del kept
 
 
-def test_without_a_window_python_collects():
-    assert gc.isenabled()
-    garbage.pause()
-    assert not gc.isenabled()
-    garbage.resume()
-    assert gc.isenabled()
-
-
-def test_models_that_stay_are_spared_again_when_one_is_closed(qtbot, collector, monkeypatch):
-    monkeypatch.setattr(gc, "get_count", lambda: (10**6, 10**6, 10**6))
+def test_without_a_window_python_collects(collector):
+    collector.stop()
     try:
-        garbage.spare()
-        garbage.spare()
-        garbage.spare_no_longer()
-        assert not gc.get_freeze_count()
-        collector.look()
-        assert gc.get_freeze_count()
+        assert gc.isenabled()
+        garbage.pause()
+        assert not gc.isenabled()
+        garbage.resume()
+        assert gc.isenabled()
     finally:
-        garbage.spare_no_longer()
+        collector.start()
+
+
+def test_models_that_stay_are_spared_again_when_one_is_closed(collector, monkeypatch):
+    frozen = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
+    monkeypatch.setattr(gc, "unfreeze", frozen.clear)
+    monkeypatch.setattr(gc, "get_count", lambda: (10**6, 10**6, 10**6))
+    monkeypatch.setattr(collector, "_next_full", 0.0)
+    monkeypatch.setattr(garbage, "_spared", garbage._Spared())
+    garbage.spare()
+    garbage.spare()
+    garbage.spare_no_longer()
+    assert not frozen
     collector.look()
-    assert not gc.get_freeze_count()
+    assert frozen
+    garbage.spare_no_longer()
+    collector.look()
+    assert not frozen

@@ -27,12 +27,14 @@ def workspace(qapp, document):
     workspace.close()
 
 
-def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot):
+def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
+    monkeypatch.setattr("viewer.slices._SLICE_SECONDS", 0.0)  # hundreds of slices, however slow the machine
     found = []
     rehearsing = Rehearsing(workspace, found.append)
     rehearsing.start()
     qtbot.wait(12)
     assert rehearsing.running
+    monkeypatch.undo()
     document = workspace.document
     with document.edit("Rename") as edit:
         values.rename_value(edit, document.model.graph.inputs[0], "image")
