@@ -183,7 +183,7 @@ def settle(value: Value, source: InputSource) -> InputSource:
     kind = value.type.element_type if isinstance(value.type, TensorType) else None
     if not isinstance(source, Random) or not isinstance(kind, ElementType) or not kind.is_integer:
         return source
-    low, high = _integer_range(value, source)
+    low, high = _integer_range(value, source, kind)
     return replace(source, low=low, high=high)
 
 
@@ -235,7 +235,7 @@ def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementT
         return generator.random(shape) < 0.5
     try:
         if kind.is_integer:
-            first, last = _integer_range(value, source)
+            first, last = _integer_range(value, source, kind)
             as_elements([first, last], kind)
             wide = np.uint64 if kind is ElementType.UINT64 else np.int64
             return generator.integers(first, last, shape, wide, endpoint=True).astype(kind.numpy_dtype)
@@ -250,7 +250,11 @@ def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementT
         return np.asarray(numbers).astype(kind.numpy_dtype)
 
 
-def _integer_range(value: Value, source: Random) -> tuple[int, int]:
+#: Pixels and quantized numbers use the whole of their range.
+_WHOLE_RANGE = {ElementType.UINT8: (0, 255), ElementType.INT8: (-128, 127)}
+
+
+def _integer_range(value: Value, source: Random, kind: ElementType) -> tuple[int, int]:
     """Whole numbers that are safe for what the input feeds: rows of the tables it indexes, ones for a mask.
 
     ValueError or OverflowError when the bounds are no numbers.
@@ -261,7 +265,7 @@ def _integer_range(value: Value, source: Random) -> tuple[int, int]:
     tables = [rows for user, index in value.uses if isinstance(user, Node) for rows in _table_rows(user, index)]
     if tables:
         return 0, max(0, min(tables) - 1)
-    return (1, 1) if "mask" in value.name.lower() else (0, 1)
+    return (1, 1) if "mask" in value.name.lower() else _WHOLE_RANGE.get(kind, (0, 1))
 
 
 def _table_rows(node: Node, index: int) -> Iterable[int]:

@@ -301,3 +301,11 @@ def test_names_of_values_may_be_anything(tmp_path: Path) -> None:
         write_npz(path, failing())
     assert list(read_npz(path)) == keys, "the file of before is gone"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [("uint8", 0, 255), ("int8", -128, 127), ("int64", 0, 1)])
+def test_pixels_and_quantized_numbers_use_their_whole_range(kind: str, least: int, most: int) -> None:
+    model = parse(f"g ({kind}[5000] x, {kind}[9] mask) => ({kind}[5000] y) {{ y = Identity(x) }}")
+    feeds = make_feeds(model, seed=0)
+    assert (feeds["x"].min(), feeds["x"].max()) == (least, most)
+    assert feeds["mask"].tolist() == [1] * 9
