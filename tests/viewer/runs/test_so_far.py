@@ -156,7 +156,7 @@ def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspa
     workspace.trigger("run.continue")
     qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=60_000)
     assert workspace.runs.is_running
-    assert [one.name for one in finished] == ["first", "between"]
+    qtbot.waitUntil(lambda: [one.name for one in finished] == ["first", "between"], timeout=60_000)
 
 
 def test_an_edit_during_the_first_run_makes_what_it_gave_stale(qtbot, workspace):
