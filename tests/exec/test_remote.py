@@ -94,10 +94,10 @@ def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
 
 def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     session = sessions(parse(CHAIN))
-    monkeypatch.setattr("exec.remote.serve", os._exit)  # what the process begins with
+    monkeypatch.setattr("exec.process.serve", os._exit)  # what the process begins with
     with pytest.raises(WorkerUnavailable, match="ended at once"):
         session.run({"x": X})
-    monkeypatch.setattr("exec.remote.Exchange.create", _no_folder)
+    monkeypatch.setattr("exec.process.Exchange.create", _no_folder)
     with pytest.raises(WorkerUnavailable, match="No space left"):
         session.run({"x": X})
     monkeypatch.undo()
@@ -388,7 +388,7 @@ _ENDS_WHILE_STARTING = """
 import sys, threading, time
 from multiprocessing import util
 from exec.overview import measure_values
-from exec.remote import Process
+from exec.process import Process
 
 def main():
     spawned, plain = threading.Event(), util.spawnv_passfds
