@@ -245,10 +245,7 @@ class _Writer:
         of_function = isinstance(graph.owner, Function)
         if not of_function:  # whose inputs and outputs are names alone
             listed.update(graph.inputs, graph.outputs)
-        loose = {value for value in graph.declared if not value.uses and not value.is_defined}
-        if loose:  # dropped with the node that made them, unless nothing in the file did
-            loose -= _never_defined(loose, original)
-        kept = [value for value in graph.declared if value not in loose]
+        kept = kept_declarations(graph)
         own = (*graph.inputs, *graph.outputs) if of_function else ()
         made = dict.fromkeys(chain(own, *(node.outputs for node in graph.nodes)))
         for value in made:
@@ -451,6 +448,17 @@ def _set_domain(out: Any, domain: str) -> None:
 def _read_name(value: Value) -> str:
     """The name a value had in its file."""
     return value.name if value._source is None else text(value._source.name)
+
+
+def kept_declarations(graph: Graph) -> list[Value]:
+    """What a graph declares and still will when it is saved.
+
+    A value that nothing makes or uses any more is dropped with the node that made it, unless nothing in the file did.
+    """
+    loose = {value for value in graph.declared if not value.uses and not value.is_defined}
+    if loose:
+        loose -= _never_defined(loose, graph._source if not isinstance(graph.owner, Function) else graph.owner._source)
+    return [value for value in graph.declared if value not in loose]
 
 
 def _never_defined(values: set[Value], original: Any) -> set[Value]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.io.write import kept_declarations
 from model.progress import SILENT, Progress
+from model.queries.scope import enclosing
 from model.tensors import SparseTensor, Tensor
 
 
@@ -23,10 +25,16 @@ class Numbers:
         self._objects: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._tensors: dict[int, list[int]] = {}
-        for target in _everything(model):
+        read = _AsRead(model)
+        for target, graph in _everything(model):
             progress.check()
-            if target not in self._numbers:
-                self._enter(target)
+            if target in self._numbers:
+                continue
+            held = read.value(target, graph) if graph is not None and isinstance(target, Value) else target
+            number = self._numbers.get(held)
+            if number is None:
+                number = self._enter(held)
+            self._numbers[target] = number
         for value in [v for v in self._objects.values() if isinstance(v, Value)]:
             if isinstance(value.initializer, Tensor):
                 self._tensors.setdefault(id(value.initializer), [self._numbers[value]])
@@ -88,25 +96,59 @@ def _fingerprint(objects: Iterable[Any]) -> int:
     return total
 
 
-def _everything(model: Model) -> Iterator[Any]:
-    """Every object, some several times, in an order that saving and reading the model does not change.
+def _everything(model: Model) -> Iterator[tuple[Any, Graph | None]]:
+    """Every object and the graph that mentions it, some several times, in an order that saving and reading keeps.
 
     So a name that nothing defines comes where it is used: which graph it belongs to is not in the file.
     """
-    yield model
-    yield from model.functions
-    yield from model.training_info
+    for target in (model, *model.functions, *model.training_info):
+        yield target, None
     for graph in model.graphs():
-        yield graph
-        yield from graph.nodes
-        yield from graph.inputs
-        yield from graph.initializers
+        yield graph, None
+        for mentioned in (graph.nodes, graph.inputs, graph.initializers):
+            for target in mentioned:
+                yield target, graph
         for node in graph.nodes:
-            yield from (value for value in node.outputs if value is not None)
+            for value in node.outputs:
+                if value is not None:
+                    yield value, graph
         for node in graph.nodes:
-            yield from (value for value in node.inputs if value is not None)
-        yield from graph.outputs
-        yield from graph.declared
+            for value in node.inputs:
+                if value is not None:
+                    yield value, graph
+        for value in (*graph.outputs, *kept_declarations(graph)):
+            yield value, graph
+
+
+class _AsRead:
+    """Which value a name will mean when the file is read: of undefined ones there is one for each name."""
+
+    def __init__(self, model: Model) -> None:
+        self._state = {value.name: value for value in model.graph.initializers}  # which training graphs see
+        self._defined: dict[Graph, dict[str, Value]] = {}
+        self._undefined: dict[tuple[object, str], Value] = {}
+
+    def value(self, value: Value, graph: Graph) -> Value:
+        """The value itself where it is defined, else the one that its name means in a graph."""
+        if value.is_defined:
+            return value
+        for level in enclosing(graph):
+            if (found := self._names(level).get(value.name)) is not None:
+                return found
+        owner = graph.root.owner
+        if isinstance(owner, TrainingInfo) and value.name in self._state:
+            return self._state[value.name]
+        return self._undefined.setdefault((owner, value.name), value)
+
+    def _names(self, graph: Graph) -> dict[str, Value]:
+        """What a graph defines; of two values with one name the first."""
+        found = self._defined.get(graph)
+        if found is None:
+            found = self._defined[graph] = {}
+            made = (value for node in graph.nodes for value in node.outputs if value is not None)
+            for value in (*graph.inputs, *graph.initializers, *made):
+                found.setdefault(value.name, value)
+        return found
 
 
 class Names:

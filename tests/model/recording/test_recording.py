@@ -23,7 +23,7 @@ from model.progress import Cancelled, Progress
 from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
-from model.steps import SetAttribute, SetField, SetInitializer
+from model.steps import RemoveNode, SetAttribute, SetField, SetInitializer, SetInput
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import (
     ElementType,
@@ -437,6 +437,65 @@ def test_edits_made_while_a_save_runs_survive_it(tmp_path, dead, undone):
     kept.abandon()
     again = recovered(document, tmp_path / "state")
     assert snapshot(again.model) == before
+
+
+def take_out(edit, name):
+    """Remove a node and leave what used its output with a name that nothing defines."""
+    edit.do(RemoveNode(builders.node(edit.model, name)))
+
+
+def test_two_undefined_values_of_one_name_are_one_in_the_file(tmp_path, dead):
+    document = saved_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    with document.edit("Orphan") as edit:
+        take_out(edit, "first")
+        take_out(edit, "second")
+        edit.do(SetField(builders.node(edit.model, "third").inputs[0], "name", "lost"))
+        edit.do(SetInput(builders.node(edit.model, "fourth"), 0, Value("lost")))
+    save_and_rename(document)
+    kept.abandon()
+    again = recovered(document, tmp_path / "state")
+    assert again.model.graph.name == "after"
+    assert builders.node(again, "third").inputs[0] is builders.node(again, "fourth").inputs[0]
+
+
+def test_an_undefined_value_with_the_name_of_a_defined_one_is_that_in_the_file(tmp_path, dead):
+    document = saved_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    with document.edit("Orphan") as edit:
+        edit.do(SetInput(builders.node(edit.model, "fourth"), 0, Value("r")))
+    save_and_rename(document)
+    kept.abandon()
+    again = recovered(document, tmp_path / "state")
+    assert again.model.graph.name == "after"
+    assert builders.node(again, "fourth").inputs[0].producer is builders.node(again, "second")
+
+
+def test_a_declared_type_that_goes_with_its_node_is_not_in_the_file(tmp_path, dead):
+    document = saved_file(tmp_path, DECLARED)
+    kept = Journal(document, tmp_path / "state")
+    with document.edit("Remove") as edit:
+        take_out(edit, "beside")
+    save_and_rename(document)
+    kept.abandon()
+    assert recovered(document, tmp_path / "state").model.graph.name == "after"
+
+
+DECLARED = """
+<ir_version: 10, opset_import: ["" : 21]>
+declared (float[4] x) => (float[4] y) <float[4] unused>
+{
+    [main] y = Relu (x)
+    [beside] unused = Neg (x)
+}
+"""
+
+
+def save_and_rename(document):
+    save(document.model, document.path)
+    document.mark_saved()
+    with document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", "after"))
 
 
 def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
