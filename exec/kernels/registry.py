@@ -25,12 +25,15 @@ class Kernel:
 
     Positional parameters of `function` are the ONNX inputs in order, keyword-only ones the attributes with
     the specification's defaults; several outputs are a tuple. `takes_context` says the first is a Context.
+    `source` is the function as it was written, where underscores may stand around names: `_seed` is not needed
+    for the result, `min_` would hide a built-in.
     """
 
     op_type: str
     domain: str
     since: int
     function: KernelFunction
+    source: KernelFunction
     takes_context: bool
     inputs: tuple[str, ...]
     required_inputs: int
@@ -82,7 +85,7 @@ def prepares(*functions: KernelFunction) -> Callable[[F], F]:
     def register(prepare: F) -> F:
         for versions in _kernels.values():
             for entry in versions:
-                if entry.function in functions:
+                if entry.source in functions:
                     entry.prepare = prepare
         return prepare
 
@@ -116,18 +119,30 @@ def _describe(function: KernelFunction, op_type: str, domain: str, since: int, w
     if takes_context:
         parameters = parameters[1:]
     inputs = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    attributes = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    written = {p.name.strip("_"): p.name for p in attributes if p.name != p.name.strip("_")}
     return Kernel(
         op_type=op_type,
         domain=domain,
         since=since,
-        function=function,
+        function=_under_plain_names(function, written) if written else function,
+        source=function,
         takes_context=takes_context,
-        inputs=tuple(p.name for p in inputs),
+        inputs=tuple(p.name.strip("_") for p in inputs),
         required_inputs=sum(p.default is p.empty for p in inputs),
         variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
-        attributes={p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY},
+        attributes={p.name.strip("_"): p.default for p in attributes},
         any_attributes=any(p.kind is p.VAR_KEYWORD for p in parameters),
         absent_before=frozenset(
             i for i, p in enumerate(inputs) if p.default is p.empty and str(p.annotation).endswith("| None")
         ),
     )
+
+
+def _under_plain_names(function: KernelFunction, written: dict[str, str]) -> KernelFunction:
+    """The function taking attributes under the specification's names, where its own have underscores."""
+
+    def call(*inputs: Any, **attributes: Any) -> Any:
+        return function(*inputs, **{written.get(name, name): value for name, value in attributes.items()})
+
+    return call

@@ -68,7 +68,7 @@ def bias_add_1(x: Array, bias: Array, skip: Array) -> Array:
 
 
 @kernel("BiasSoftmax", since=1, domain=MICROSOFT)
-def bias_softmax_1(data: Array, bias: Array, *, axis: int = 1, is_inner_broadcast: int) -> Array:  # noqa: ARG001
+def bias_softmax_1(data: Array, bias: Array, *, axis: int = 1, _is_inner_broadcast: int) -> Array:
     """Softmax of the sum over all axes from `axis` on; where the bias is repeated is told by its shape."""
     return np.asarray(onnx("Softmax", 11, plus(data, bias), axis=axis))
 

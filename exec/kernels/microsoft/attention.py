@@ -136,7 +136,7 @@ def attention_1(
     num_heads: int,
     past_present_share_buffer: int | None = None,
     qkv_hidden_sizes: Sequence[int] | None = None,
-    rotary_embedding_dim: int | None = None,  # noqa: ARG001 - means something with do_rotary only
+    _rotary_embedding_dim: int | None = None,  # means something with do_rotary only
     scale: float | None = None,
     unidirectional: int = 0,
 ) -> tuple[Array, Array]:
@@ -248,7 +248,7 @@ def rotary_embedding_1(
     sin_cache: Array,
     *,
     interleaved: int | None = None,
-    is_packed_batching: int | None = None,  # noqa: ARG001 - is about scratch memory
+    _is_packed_batching: int | None = None,  # is about scratch memory
     num_heads: int | None = None,
     rotary_embedding_dim: int | None = None,
     scale: float | None = None,
@@ -329,12 +329,12 @@ def group_query_attention_1(
     causal: int = 1,
     do_rotary: int | None = None,
     k_quant_type: str = "NONE",
-    kv_cache_bit_width: int | None = None,  # noqa: ARG001 - belongs to the quantized caches refused below
+    _kv_cache_bit_width: int | None = None,  # belongs to the quantized caches refused below
     kv_num_heads: int,
     local_window_size: int = -1,
     num_heads: int,
     qk_norm_epsilon: float = 9.999999974752427e-07,
-    qk_output: int = 0,  # noqa: ARG001 - the optional scores are for debugging
+    _qk_output: int = 0,  # the optional scores are for debugging
     rotary_interleaved: int | None = None,
     scale: float | None = None,
     sliding_window_cache: int = 0,

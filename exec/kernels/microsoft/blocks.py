@@ -110,7 +110,7 @@ def matmul_nbits_1(
     *,
     K: int,
     N: int,
-    accuracy_level: int = 0,  # noqa: ARG001 - allows less accuracy, which is not needed here
+    _accuracy_level: int = 0,  # allows less accuracy, which is not needed here
     bits: int = 4,
     block_size: int,
     weight_prepacked: int = 0,
@@ -162,7 +162,7 @@ def matmul_bnb4_1(
     N: int,
     block_size: int,
     quant_type: int,
-    training_mode: int = 0,  # noqa: ARG001 - is about what is kept for a backward pass
+    _training_mode: int = 0,  # is about what is kept for a backward pass
     transB: int = 1,
 ) -> Array:
     """A times a matrix [N, K] in the 4-bit codes of bitsandbytes, transposed by default."""

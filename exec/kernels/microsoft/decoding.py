@@ -79,7 +79,7 @@ def decoder_masked_multi_head_attention_1(
     past_key: Array | None = None,
     past_value: Array | None = None,
     past_sequence_length: Array | None = None,
-    beam_width: Array | None = None,  # noqa: ARG001 - told by the shape of cache_indirection
+    _beam_width: Array | None = None,  # told by the shape of cache_indirection
     cache_indirection: Array | None = None,
     bias: Array | None = None,
     *,
@@ -143,7 +143,7 @@ def decoder_masked_self_attention_1(
     past: Array,
     attention_bias: Array | None,
     past_sequence_length: Array,
-    beam_width: Array | None = None,  # noqa: ARG001 - told by the shape of cache_indirection
+    _beam_width: Array | None = None,  # told by the shape of cache_indirection
     cache_indirection: Array | None = None,
     *,
     do_rotary: int | None = None,

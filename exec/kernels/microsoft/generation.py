@@ -162,14 +162,14 @@ def greedy_search_1(
     attention_mask: Array | None = None,
     *,
     decoder: Body,
-    decoder_start_token_id: int = -1,  # noqa: ARG001 - of models with an encoder
+    _decoder_start_token_id: int = -1,  # of models with an encoder
     encoder: Body | None = None,
     eos_token_id: int,
     init_decoder: Body | None = None,
     model_type: int = 0,
     no_repeat_ngram_size: int = 0,
     pad_token_id: int,
-    vocab_size: int = -1,  # noqa: ARG001 - told by the scores
+    _vocab_size: int = -1,  # told by the scores
 ) -> Array:
     """Sequences of the likeliest next token each time."""
     _check_kind(model_type, encoder)
@@ -199,7 +199,7 @@ def sampling_1(
     *,
     custom: int = 0,
     decoder: Body,
-    decoder_start_token_id: int = -1,  # noqa: ARG001 - of models with an encoder
+    _decoder_start_token_id: int = -1,  # of models with an encoder
     encoder: Body | None = None,
     eos_token_id: int,
     filter_value: float = -1.0000000200408773e20,
@@ -211,7 +211,7 @@ def sampling_1(
     presence_penalty: float = 0.0,
     temperature: float = 1.0,
     top_p: float = 0.0,
-    vocab_size: int = -1,  # noqa: ARG001 - told by the scores
+    _vocab_size: int = -1,  # told by the scores
 ) -> tuple[Array, Array]:
     """Sequences of tokens drawn from the most probable ones; also the scores the last were drawn by."""
     _check_kind(model_type, encoder)
@@ -292,7 +292,7 @@ def beam_search_1(
     logits_processor: Array | None = None,
     *,
     decoder: Body,
-    decoder_start_token_id: int = -1,  # noqa: ARG001 - of models with an encoder
+    _decoder_start_token_id: int = -1,  # of models with an encoder
     early_stopping: int = 0,
     encoder: Body | None = None,
     eos_token_id: int,
@@ -300,7 +300,7 @@ def beam_search_1(
     model_type: int = 0,
     no_repeat_ngram_size: int = 0,
     pad_token_id: int,
-    vocab_size: int = -1,  # noqa: ARG001 - told by the scores
+    _vocab_size: int = -1,  # told by the scores
 ) -> tuple[Array, Array]:
     """The likeliest of several sequences that are followed at a time, and the score of each."""
     _check_kind(model_type, encoder)

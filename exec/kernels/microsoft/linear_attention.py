@@ -55,7 +55,7 @@ def linear_attention_1(
     decay: Array | None = None,
     beta: Array | None = None,
     *,
-    chunk_size: int = 64,  # noqa: ARG001 - a hint for devices
+    _chunk_size: int = 64,  # a hint for devices
     kv_num_heads: int,
     q_num_heads: int,
     scale: float = 0.0,
@@ -183,11 +183,11 @@ def gated_delta_net_1(
     initial_state: Array | None = None,
     a_log: Array | None = None,
     dt_bias: Array | None = None,
-    capture_count: Array | None = None,  # noqa: ARG001 - belongs to the state updates refused below
-    state_update_active: Array | None = None,  # noqa: ARG001
+    _capture_count: Array | None = None,  # belongs to the state updates refused below
+    _state_update_active: Array | None = None,
     *,
     beta_activation: str = "none",
-    chunk_size: int = 64,  # noqa: ARG001 - a hint for devices
+    _chunk_size: int = 64,  # a hint for devices
     gate_activation: str = "none",
     qk_l2_norm: int = 0,
     scale: float = 0.0,

@@ -119,8 +119,8 @@ def qordered_gelu_1(
     scale_x: Array,
     scale_y: Array,
     *,
-    order_X: int | None = None,  # noqa: ARG001 - an element goes where it came from
-    order_Y: int | None = None,  # noqa: ARG001
+    _order_X: int | None = None,  # an element goes where it came from
+    _order_Y: int | None = None,
 ) -> Array:
     """The exact Gelu of x · scale_X, quantized again."""
     return _codes(gelu(_real(x, scale_x)), scale_y)

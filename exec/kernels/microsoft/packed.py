@@ -48,7 +48,7 @@ def packed_multi_head_attention_1(
     cumulative_sequence_length: Array,
     attention_bias: Array | None = None,
     *,
-    mask_filter_value: float | None = None,  # noqa: ARG001 - there is no padding to hide
+    _mask_filter_value: float | None = None,  # there is no padding to hide
     num_heads: int,
     scale: float | None = None,
 ) -> Array:

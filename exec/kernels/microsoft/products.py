@@ -169,7 +169,7 @@ def maxpool_with_mask_1(
     auto_pad: str = "NOTSET",
     kernel_shape: Ints = None,
     pads: Ints = None,
-    storage_order: int = 0,  # noqa: ARG001 - is about indices, which are not given
+    _storage_order: int = 0,  # is about indices, which are not given
     strides: Ints = None,
 ) -> Array:
     """The largest of each window, of whose last axis nothing counts from the first masked element on."""
@@ -224,9 +224,9 @@ def word_conv_embedding_1(
     b: Array,
     c: Array,
     *,
-    char_embedding_size: int | None = None,  # noqa: ARG001 - told by the tables, as the others
-    conv_window_size: int | None = None,  # noqa: ARG001
-    embedding_size: int | None = None,  # noqa: ARG001
+    _char_embedding_size: int | None = None,  # told by the tables, as the others
+    _conv_window_size: int | None = None,
+    _embedding_size: int | None = None,
 ) -> Array:
     """For each word (a row of characters, zeros behind) the largest tanh of a convolution over them."""
     if sequence.ndim != 2 or w.ndim != 4 or w.shape[1] != 1 or c.shape[1:] != w.shape[3:] or (

@@ -22,11 +22,11 @@ def m_rotary_embedding_1(
     sin_cache: Array,
     *,
     interleaved: int | None = None,
-    is_packed_batching: int | None = None,  # noqa: ARG001 - is about scratch memory
+    _is_packed_batching: int | None = None,  # is about scratch memory
     mrope_layout: int | None = None,
     mrope_section: Sequence[int],
     num_heads: int | None = None,
-    rotary_embedding_dim: int | None = None,  # noqa: ARG001 - told by the caches
+    _rotary_embedding_dim: int | None = None,  # told by the caches
     scale: float | None = None,
 ) -> Array:
     """Pairs turned by angles of the time, the row or the column of a token; which of them each pair takes is given."""

@@ -84,8 +84,8 @@ def is_all_finite_1(*inputs: Array, isinf_only: int = 0, isnan_only: int = 0) ->
 def torch_embedding_1(
     weight: Array,
     indices: Array,
-    padding_idx: Array | None = None,  # noqa: ARG001 - is about gradients, as the next one
-    scale_grad_by_freq: Array | None = None,  # noqa: ARG001
+    _padding_idx: Array | None = None,  # is about gradients, as the next one
+    _scale_grad_by_freq: Array | None = None,
 ) -> Array:
     """Rows of the weight by index."""
     return np.asarray(onnx("Gather", 13, weight, indices))

@@ -76,11 +76,11 @@ def paged_attention_1(
     k_norm_weight: Array | None = None,
     k_scale: Array | None = None,
     v_scale: Array | None = None,
-    attention_metadata: Array | None = None,  # noqa: ARG001 - bounds for a device
+    _attention_metadata: Array | None = None,  # bounds for a device
     *,
     do_rotary: int | None = None,
     is_causal: int = 1,
-    k_cache_dtype: str = "",  # noqa: ARG001 - told by the cache, unless that is quantized
+    _k_cache_dtype: str = "",  # told by the cache, unless that is quantized
     k_quant_type: str = "NONE",
     kv_cache_layout: str = "SEPARATE",
     kv_num_heads: int,
@@ -91,7 +91,7 @@ def paged_attention_1(
     rotary_offset: int | None = None,
     scale: float | None = None,
     softcap: float | None = None,
-    v_cache_dtype: str = "",  # noqa: ARG001
+    _v_cache_dtype: str = "",
     v_head_size: int | None = None,
     v_quant_type: str = "NONE",
 ) -> tuple[Array, Array, Array]:

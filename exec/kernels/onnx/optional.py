@@ -12,7 +12,7 @@ from model.types import Type
 
 
 @kernel("Optional", since=15)
-def optional_15(x: RuntimeValue = None, *, type: Type | None = None) -> RuntimeValue:  # noqa: ARG001
+def optional_15(x: RuntimeValue = None, *, _type: Type | None = None) -> RuntimeValue:
     """The input as an optional; empty without one."""
     return x
 

@@ -15,8 +15,8 @@ from exec.kernels.shared.axes import integers, normal_axis, scalar_int
 
 
 @kernel("SequenceEmpty", since=11)
-def sequence_empty_11(*, dtype: int | None = None) -> list[RuntimeValue]:  # noqa: ARG001 - a list keeps no type
-    """A sequence without elements."""
+def sequence_empty_11(*, _dtype: int | None = None) -> list[RuntimeValue]:
+    """A sequence without elements; a list keeps no type of them."""
     return []
 
 

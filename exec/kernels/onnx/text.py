@@ -41,7 +41,7 @@ def string_normalizer_10(
     *,
     case_change_action: str = "NONE",
     is_case_sensitive: int = 0,
-    locale: str | None = None,  # noqa: ARG001 - Python's case mapping is Unicode's own, whatever the locale
+    _locale: str | None = None,  # Python's case mapping is Unicode's own, whatever the locale
     stopwords: Sequence[str] | None = None,
 ) -> Array:
     """Drop the stop words, then change the case; one empty text when nothing is left."""

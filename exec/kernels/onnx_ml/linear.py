@@ -53,7 +53,7 @@ def linear_classifier_1(
     classlabels_strings: Sequence[str] | None = None,
     coefficients: Sequence[float],
     intercepts: Sequence[float] | None = None,
-    multi_class: int = 0,  # noqa: ARG001 - both kinds are the same sums; post_transform tells them apart
+    _multi_class: int = 0,  # both kinds are the same sums; post_transform tells them apart
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
     """The label of each row, and its scores, one per class."""

@@ -11,7 +11,7 @@ from onnx import AttributeProto, helper
 from onnx.defs import OpSchema
 
 from exec.kernels import load
-from exec.kernels.registry import REQUIRED, Kernel, all_kernels, find, kernel
+from exec.kernels.registry import REQUIRED, Kernel, all_kernels, find, kernel, prepares
 
 load()
 
@@ -96,6 +96,22 @@ def test_versions_registered_are_versions_of_the_specification() -> None:
     domains = {domain for domain, _, _ in known}
     wrong = [str(k) for k in all_kernels() if k.domain in domains and (k.domain, k.op_type, k.since) not in known]
     assert not wrong
+
+
+def test_underscores_around_a_parameter_are_no_part_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exec.kernels.registry._kernels", {})
+
+    def function(x: Any, _y: Any = None, *, _unused: int, min_: float = 0.0, max_: float = 1.0) -> Any:
+        return x, min_, max_
+
+    kernel("Bounded", since=1)(function)
+    entry = find("Bounded", 1)
+    assert entry.inputs == ("x", "y")
+    assert entry.attributes == {"unused": REQUIRED, "min": 0.0, "max": 1.0}
+    assert entry.function(2, unused=1, min=-1.0) == (2, -1.0, 1.0)
+
+    prepares(function)(lambda constants, **attributes: (constants, attributes))
+    assert entry.prepare is not None
 
 
 def test_a_version_can_only_lack_what_the_function_has() -> None:

@@ -90,28 +90,28 @@ def prelu_7(x: Array, slope: Array) -> Array:
 
 
 @kernel("Clip", since=1)
-def clip_1(x: Array, *, max: float | None = None, min: float | None = None) -> Array:  # noqa: A002
+def clip_1(x: Array, *, max_: float | None = None, min_: float | None = None) -> Array:
     """Bounds as attributes, both optional."""
-    return clip_6(x, max=_HIGHEST if max is None else max, min=_LOWEST if min is None else min)
+    return clip_6(x, max_=_HIGHEST if max_ is None else max_, min_=_LOWEST if min_ is None else min_)
 
 
 @kernel("Clip", since=6)
-def clip_6(x: Array, *, max: float = _HIGHEST, min: float = _LOWEST) -> Array:  # noqa: A002
+def clip_6(x: Array, *, max_: float = _HIGHEST, min_: float = _LOWEST) -> Array:
     """Bounds as attributes; the defaults mean no bound, in double as well."""
     bound = compute_dtype(x.dtype).type
-    low = None if min <= _LOWEST else np.asarray(bound(min))
-    high = None if max >= _HIGHEST else np.asarray(bound(max))
+    low = None if min_ <= _LOWEST else np.asarray(bound(min_))
+    high = None if max_ >= _HIGHEST else np.asarray(bound(max_))
     return _clip(x, low, high)
 
 
 @kernel("Clip", since=11)
-def clip_11(x: Array, min: Array | None = None, max: Array | None = None) -> Array:  # noqa: A002
+def clip_11(x: Array, min_: Array | None = None, max_: Array | None = None) -> Array:
     """min(max, max(min, x)) with scalar bounds; where they cross the upper one wins."""
-    for name, bound in (("min", min), ("max", max)):
+    for name, bound in (("min", min_), ("max", max_)):
         if bound is not None and bound.size != 1:
             msg = f"{name} has shape {list(bound.shape)}; expected a scalar"
             raise KernelError(msg)
-    return _clip(x, min, max)
+    return _clip(x, min_, max_)
 
 
 def _clip(x: Array, low: Array | None, high: Array | None) -> Array:

@@ -219,7 +219,7 @@ def gemm_1(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    broadcast: int = 0,  # noqa: ARG001 - what fits without it needs no permission
+    _broadcast: int = 0,  # what fits without it needs no permission
     transA: int = 0,
     transB: int = 0,
 ) -> Array:

@@ -33,7 +33,7 @@ def top_k_11(
     *,
     axis: int = -1,
     largest: int = 1,
-    sorted: int = 1,  # noqa: A002, ARG001 - sorted is one of the orders sorted=0 allows
+    _sorted: int = 1,  # sorted is one of the orders sorted=0 allows
 ) -> tuple[Array, Array]:
     """The k largest or smallest elements in order, of equal ones those at lower positions first; NaN is largest."""
     return _top_k(x, scalar_int(k, "K"), axis, largest=bool(largest))

@@ -286,7 +286,7 @@ def integer_convolve(x: Array, w: Array, x_zero: Array | None, w_zero: Array | N
 
 @kernel("CausalConvWithState", since=27)
 def causal_conv_with_state_27(
-    input: Array,  # noqa: A002 - the specification's name
+    x: Array,
     weight: Array,
     bias: Array | None = None,
     past_state: Array | None = None,
@@ -294,22 +294,22 @@ def causal_conv_with_state_27(
     activation: str = "none",
 ) -> tuple[Array, Array]:
     """Depthwise convolution over (N, C, L) that looks back only; also the last k-1 inputs for the next call."""
-    if input.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (input.shape[1], 1):
-        msg = f"input has shape {input.shape} and weight {weight.shape}, expected (N, C, L) and (C, 1, k)"
+    if x.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (x.shape[1], 1):
+        msg = f"input has shape {x.shape} and weight {weight.shape}, expected (N, C, L) and (C, 1, k)"
         raise KernelError(msg)
     if activation not in ("none", "silu", "swish"):
         msg = f"activation is {activation!r}, expected none, silu or swish"
         raise KernelError(msg)
     keep = weight.shape[2] - 1
     if past_state is None:
-        past_state = np.zeros((*input.shape[:2], keep), input.dtype)
-    if past_state.shape != (*input.shape[:2], keep):
-        msg = f"past_state has shape {past_state.shape}, expected {(*input.shape[:2], keep)}"
+        past_state = np.zeros((*x.shape[:2], keep), x.dtype)
+    if past_state.shape != (*x.shape[:2], keep):
+        msg = f"past_state has shape {past_state.shape}, expected {(*x.shape[:2], keep)}"
         raise KernelError(msg)
-    sequence = np.concatenate([past_state, input], axis=2)
+    sequence = np.concatenate([past_state, x], axis=2)
     view = window(sequence.shape[2:], weight.shape[2:])
-    dtype = compute_dtype(input.dtype)
-    total = convolve(widen(sequence), widen(weight), None if bias is None else widen(bias), view, input.shape[1])
+    dtype = compute_dtype(x.dtype)
+    total = convolve(widen(sequence), widen(weight), None if bias is None else widen(bias), view, x.shape[1])
     if activation != "none":
         total = total / (1 + np.exp(-total, dtype=dtype))
-    return narrow(total, input.dtype), sequence[:, :, sequence.shape[2] - keep :]
+    return narrow(total, x.dtype), sequence[:, :, sequence.shape[2] - keep :]

@@ -23,13 +23,13 @@ def dropout_1(ctx: Context, data: Array, *, is_test: int = 0, ratio: float = 0.5
 
 
 @kernel("Dropout", since=7)
-def dropout_7(ctx: Context, data: Array, *, ratio: float = 0.5) -> tuple[Array, Array | None]:  # noqa: ARG001
+def dropout_7(ctx: Context, data: Array, *, _ratio: float = 0.5) -> tuple[Array, Array | None]:
     """Inference only: the data itself, and a mask that keeps everything."""
     return data, np.ones(data.shape, data.dtype) if ctx.outputs > 1 else None
 
 
 @kernel("Dropout", since=10)
-def dropout_10(ctx: Context, data: Array, *, ratio: float = 0.5) -> tuple[Array, Array | None]:  # noqa: ARG001
+def dropout_10(ctx: Context, data: Array, *, _ratio: float = 0.5) -> tuple[Array, Array | None]:
     """As before with a boolean mask."""
     return data, np.ones(data.shape, np.bool_) if ctx.outputs > 1 else None
 
@@ -66,24 +66,24 @@ def _drop(ctx: Context, data: Array, ratio: float, seed: int | None) -> tuple[Ar
 
 
 @kernel("Flatten", since=1)
-def flatten_1(input: Array, *, axis: int = 1) -> Array:  # noqa: A002 - the specification's name
+def flatten_1(x: Array, *, axis: int = 1) -> Array:
     """A matrix: the axes before `axis` as rows, the others as columns. A view where memory allows."""
-    rank = input.ndim
+    rank = x.ndim
     if not -rank <= axis <= rank:
         msg = f"axis is {axis}, expected {-rank} to {rank}"
         raise KernelError(msg)
     at = axis + rank if axis < 0 else axis
-    return input.reshape(prod(input.shape[:at]), prod(input.shape[at:]))
+    return x.reshape(prod(x.shape[:at]), prod(x.shape[at:]))
 
 
 @kernel("Shrink", since=9)
-def shrink_9(input: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Array:  # noqa: A002
+def shrink_9(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
     """Values below -lambd plus bias, above lambd less bias, zero between."""
-    source = widen(input)
+    source = widen(x)
     if source.dtype.kind in "iu":  # bias may have a fraction, so integers go through float64
         source = source.astype(np.float64)
     scalar = source.dtype.type
     result = np.where(source < scalar(-lambd), source + scalar(bias), scalar(0))
     result = np.where(source > scalar(lambd), source - scalar(bias), result)
-    shrunk: Array = result.astype(input.dtype)
+    shrunk: Array = result.astype(x.dtype)
     return shrunk

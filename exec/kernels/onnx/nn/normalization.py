@@ -260,9 +260,9 @@ def standardize(
 
 
 @kernel("InstanceNormalization", since=1)
-def instance_normalization_1(input: Array, scale: Array, b: Array, *, epsilon: float = 1e-5) -> Array:  # noqa: A002
+def instance_normalization_1(x: Array, scale: Array, b: Array, *, epsilon: float = 1e-5) -> Array:
     """Each channel of each sample to mean 0 and variance 1, then scale (C,) and shift (C,)."""
-    return _grouped(input, scale, b, input.shape[1] if input.ndim > 1 else 0, epsilon, stash=None)
+    return _grouped(x, scale, b, x.shape[1] if x.ndim > 1 else 0, epsilon, stash=None)
 
 
 @kernel("GroupNormalization", since=18)
@@ -420,20 +420,20 @@ def mean_variance_normalization_9(x: Array, *, axes: tuple[int, ...] = (0, 2, 3)
 
 
 @kernel("LpNormalization", since=1)
-def lp_normalization_1(input: Array, *, axis: int = -1, p: int = 2) -> Array:  # noqa: A002
+def lp_normalization_1(x: Array, *, axis: int = -1, p: int = 2) -> Array:
     """Each vector along `axis` over its 1- or 2-norm; a vector of zeros stays zero."""
     if p not in (1, 2):
         msg = f"p is {p}, expected 1 or 2"
         raise KernelError(msg)
-    axis = _axis(axis, input.ndim)
-    source = widen(input)
+    axis = _axis(axis, x.ndim)
+    source = widen(x)
     if p == 1:
         norm = np.abs(source).sum(axis=axis, keepdims=True)
     else:
         norm = np.sqrt((source * source).sum(axis=axis, keepdims=True))
     result = np.zeros_like(source)
     np.divide(source, norm, out=result, where=norm != 0)
-    return narrow(result, input.dtype)
+    return narrow(result, x.dtype)
 
 
 @kernel("LRN", since=1)

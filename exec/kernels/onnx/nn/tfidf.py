@@ -33,10 +33,10 @@ def tf_idf_vectorizer_9(
     if x.ndim not in (1, 2) or mode not in _MODES or not ngram_indexes or min(ngram_indexes) < 0:
         msg = f"X has shape {x.shape}, mode is {mode!r}; expected 1 or 2 axes and one of {', '.join(_MODES)}"
         raise KernelError(msg)
-    if (pool_int64s is None) == (pool_strings is None):
+    pool: tuple[Any, ...] | None = pool_strings if pool_int64s is None else pool_int64s
+    if pool is None or (pool_int64s is not None and pool_strings is not None):
         msg = "exactly one of pool_int64s and pool_strings must be given"
         raise KernelError(msg)
-    pool: tuple[Any, ...] = pool_strings if pool_int64s is None else pool_int64s  # type: ignore[assignment]
     grams = _grams(pool, ngram_counts, min_gram_length, max_gram_length)
     columns = np.asarray(ngram_indexes, np.int64)
     total = sum(len(known) for known in grams.values())

@@ -180,7 +180,7 @@ def _positions(tap: Tap) -> slice:
 
 @kernel("Col2Im", since=18)
 def col2im_18(
-    input: Array,  # noqa: A002 - the specification's name
+    x: Array,
     image_shape: Array,
     block_shape: Array,
     *,
@@ -191,25 +191,25 @@ def col2im_18(
     """Add up the columns (N, C × block, L) of windows at the places of an image they were cut from."""
     sizes = tuple(int(v) for v in image_shape.reshape(-1))
     block = tuple(int(v) for v in block_shape.reshape(-1))
-    if input.ndim != 3 or len(sizes) != len(block) or min((*sizes, *block), default=0) < 1:
-        msg = f"input has shape {input.shape}, image_shape is {sizes} and block_shape {block}"
+    if x.ndim != 3 or len(sizes) != len(block) or min((*sizes, *block), default=0) < 1:
+        msg = f"input has shape {x.shape}, image_shape is {sizes} and block_shape {block}"
         raise KernelError(msg)
-    weights = np.lib.stride_tricks.as_strided(input.reshape(-1)[:1], (1, 1, *block), (0,) * (2 + len(block)))
-    image = np.lib.stride_tricks.as_strided(input.reshape(-1)[:1], (1, 1, *sizes), (0,) * (2 + len(block)))
+    weights = np.lib.stride_tricks.as_strided(x.reshape(-1)[:1], (1, 1, *block), (0,) * (2 + len(block)))
+    image = np.lib.stride_tricks.as_strided(x.reshape(-1)[:1], (1, 1, *sizes), (0,) * (2 + len(block)))
     view = conv_window(image, weights, 1, None, None, "NOTSET", dilations, pads, strides)
     taps = prod(block)
-    if input.shape[1] % taps or input.shape[2] != prod(view.output):
+    if x.shape[1] % taps or x.shape[2] != prod(view.output):
         msg = (
-            f"input has shape {input.shape}, expected a multiple of {taps} rows and {prod(view.output)} columns "
+            f"input has shape {x.shape}, expected a multiple of {taps} rows and {prod(view.output)} columns "
             f"for windows of {block} on an image of {sizes}"
         )
         raise KernelError(msg)
-    images, channels = input.shape[0], input.shape[1] // taps
-    dtype = compute_dtype(input.dtype)
-    columns = widen(input).reshape(images, channels, *block, *view.output)
+    images, channels = x.shape[0], x.shape[1] // taps
+    dtype = compute_dtype(x.dtype)
+    columns = widen(x).reshape(images, channels, *block, *view.output)
     out = zeros((images, channels, *sizes), dtype)
     add_windows(np.moveaxis(columns, range(2, 2 + view.rank), range(view.rank)), out, view)
-    return narrow(out, input.dtype)
+    return narrow(out, x.dtype)
 
 
 @kernel("DeformConv", since=19)

@@ -74,7 +74,7 @@ def is_inf_10(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -
 
 
 @kernel("Unique", since=11)
-def unique_11(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:  # noqa: A002
+def unique_11(x: Array, *, axis: int | None = None, sorted_: int = 1) -> tuple[Array, ...]:
     """Distinct elements or slices, where each first stands, which one each element is, and how many there are."""
     if axis is None:
         slices = x.reshape(-1)
@@ -85,7 +85,7 @@ def unique_11(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Ar
         found = _unique_rows(np.moveaxis(widen(x), axis, 0))
     _, first, inverse, counts = found
     inverse = inverse.reshape(-1)
-    if not sorted:
+    if not sorted_:
         order = np.argsort(first)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
