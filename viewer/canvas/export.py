@@ -28,9 +28,10 @@ from viewer.canvas.drawing import Options, TypeOf
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import Direction, layout
-from viewer.canvas.painter import Area, ScenePainter
+from viewer.canvas.painter import ScenePainter
 from viewer.canvas.png import PngWriter
 from viewer.canvas.scene import Scene, request
+from viewer.canvas.strokes import Area
 from viewer.canvas.svg import SvgWriter
 from viewer.theme import Theme, load_theme
 

@@ -15,9 +15,10 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from model.graph import Value
 from viewer.canvas.drawing import Kind
 from viewer.canvas.grid import Ids
-from viewer.canvas.painter import BLOCKS_BELOW, RADIUS, Area, arrow_at, curve_path, draw_rects
+from viewer.canvas.painter import BLOCKS_BELOW, RADIUS
 from viewer.canvas.scene import Scene
 from viewer.canvas.stops import paint_next, paint_stops
+from viewer.canvas.strokes import Area, arrow_at, curve_path, draw_curves, draw_rects
 from viewer.theme import Theme
 
 _BADGE = 8.0
@@ -26,6 +27,7 @@ _NOTHING = np.zeros(0, np.intp)
 SIGNS = ("+", "−", "~", "→", "=")
 #: Kinds whose edges are drawn anew, over what the picture has.
 _PATHS = ("selected", "taken", "given", "hovered")
+_MANY_EDGES = 200  # of more, those in view are found by place
 _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 
 
@@ -87,8 +89,7 @@ class SceneMarks:
         edges = list({edge for kind in _PATHS for edge in self.edges.get(kind, ())})
         if not edges:
             return _NOTHING
-        pieces = self.scene.piece_grid.in_rect(*area)
-        return pieces[np.isin(self.scene.piece_edges[pieces], edges)]
+        return self._pieces_of(edges, area)
 
     def _has(self, kind: str) -> bool:
         return bool(len(self.boxes.get(kind, ())))
@@ -145,27 +146,33 @@ class SceneMarks:
         if not edges:
             return
         scene = self.scene
-        painter.setBrush(Qt.BrushStyle.NoBrush)
         pen = QPen(color, max(width, 1.5 / scale))
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pieces = self._pieces_of(edges, area)
         if dashed:
             pen.setDashPattern([3.0, 2.0])
-        seen = set(scene.piece_edges[scene.piece_grid.in_rect(*area)].tolist()) if len(edges) > 50 else None
-        for edge in edges:
-            if seen is not None and edge not in seen:
-                continue
-            pieces = scene.pieces[scene.pieces_of(edge)]
-            if not len(pieces):
-                continue
-            low, high = pieces.min(1), pieces.max(1)
-            near = (low[:, 0] <= area[2]) & (high[:, 0] >= area[0]) & (low[:, 1] <= area[3]) & (high[:, 1] >= area[1])
             painter.setPen(pen)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawPath(curve_path(pieces[near]))
-            if near[-1] and scale >= BLOCKS_BELOW:
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(color)
-                painter.drawConvexPolygon(arrow_at(pieces[-1], 9.0))
+            painter.drawPath(curve_path(scene.pieces[pieces]))
+        else:
+            draw_curves(painter, scene.pieces[pieces], scale, area)
+        if scale >= BLOCKS_BELOW:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(color)
+            for piece in scene.pieces[pieces[scene.is_last[pieces]]]:
+                painter.drawConvexPolygon(arrow_at(piece, 9.0))
+
+    def _pieces_of(self, edges: list[int], area: Area) -> Ids:
+        """The pieces of some edges that lie in an area, ascending."""
+        scene = self.scene
+        if len(edges) > _MANY_EDGES:
+            pieces = scene.piece_grid.in_rect(*area)
+            return pieces[np.isin(scene.piece_edges[pieces], edges)]
+        pieces = scene.pieces_of_all(np.unique(edges))
+        low, high = scene.pieces[pieces].min(1), scene.pieces[pieces].max(1)
+        inside: Ids = pieces[((low <= area[2:]) & (high >= area[:2])).all(1)]
+        return inside
 
     def _stops(self, painter: QPainter, area: Area, theme: Theme, scale: float) -> None:
         scene = self.scene

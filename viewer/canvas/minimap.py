@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 from viewer.canvas.colouring import by_category
 from viewer.canvas.drawing import Kind
-from viewer.canvas.painter import draw_rects
+from viewer.canvas.strokes import draw_rects
 from viewer.theme import theme, themes
 
 if TYPE_CHECKING:

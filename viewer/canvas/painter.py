@@ -6,12 +6,8 @@ adjoining areas fits together: nothing depends on the area but what is left out.
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
-import shiboken6
-from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF, QStaticText, QTextOption
 
 from model.progress import SILENT, Progress
@@ -23,7 +19,8 @@ from viewer.canvas.grid import Ids
 from viewer.canvas.labels import HEIGHT as LABEL_HEIGHT
 from viewer.canvas.labels import PADDING, Label, Labels
 from viewer.canvas.notes import Note
-from viewer.canvas.scene import Real, Scene
+from viewer.canvas.scene import Scene
+from viewer.canvas.strokes import Area, arrow_at, curve_path, draw_curves, draw_lines, draw_rects
 from viewer.theme import Theme
 
 #: Below this scale boxes are only coloured blocks.
@@ -40,91 +37,9 @@ MAP_BELOW = 0.10
 
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
-_ARROW = 7.0
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
-_LONG = 1000.0  # px a curve may reach before it is cut down to what is seen of it
-_SAMPLES = 128
 _SMOOTH = QPainter.RenderHint.Antialiasing
-
-Area = tuple[float, float, float, float]  # left, top, right, bottom
-
-
-def draw_rects(painter: QPainter, rects: NDArray[np.float64]) -> None:
-    """Draw [N, 4] left, top, width, height at once: the array is handed over as it lies in memory."""
-    if len(rects):
-        rects = np.ascontiguousarray(rects, np.float64)
-        first = shiboken6.wrapInstance(rects.ctypes.data, QRectF)
-        painter.drawRects(cast("Any", first), len(rects))
-
-
-def draw_lines(painter: QPainter, lines: NDArray[np.float64]) -> None:
-    """Draw [N, 4] x, y, x, y at once."""
-    if len(lines):
-        lines = np.ascontiguousarray(lines, np.float64)
-        first = shiboken6.wrapInstance(lines.ctypes.data, QLineF)
-        painter.drawLines(cast("Any", first), len(lines))
-
-
-def curve_path(pieces: Real) -> QPainterPath:
-    """One path through cubic pieces [P, 4, 2]; a piece that does not continue the one before starts anew."""
-    path = QPainterPath()
-    end: tuple[float, float] | None = None
-    for (x0, y0), (x1, y1), (x2, y2), (x3, y3) in pieces.tolist():
-        if end != (x0, y0):
-            path.moveTo(x0, y0)
-        path.cubicTo(x1, y1, x2, y2, x3, y3)
-        end = (x3, y3)
-    return path
-
-
-def within(pieces: Real, area: Area) -> Real:
-    """Cubic pieces [P, 4, 2], long ones cut down to what lies in an area: as a whole they take Qt milliseconds each."""
-    if not len(pieces):
-        return pieces
-    is_long = (np.ptp(pieces, axis=1) > _LONG).any(1)
-    if not is_long.any():
-        return pieces
-    long = pieces[is_long]
-    t = np.linspace(0.0, 1.0, _SAMPLES + 1)
-    u = 1 - t
-    weights = np.stack([u**3, 3 * t * u**2, 3 * t**2 * u, t**3])
-    points = np.einsum("kt,pkc->ptc", weights, long)
-    low, high = np.minimum(points[:, :-1], points[:, 1:]), np.maximum(points[:, :-1], points[:, 1:])
-    inside = ((low <= area[2:]) & (high >= area[:2])).all(2)  # of the stretches between samples
-    seen = inside.any(1)
-    first = inside.argmax(1)[seen] / _SAMPLES
-    last = 1.0 - inside[:, ::-1].argmax(1)[seen] / _SAMPLES
-    return np.concatenate([pieces[~is_long], _stretches(long[seen], first, last)])
-
-
-def _stretches(pieces: Real, first: Real, last: Real) -> Real:
-    """Cubic pieces from one of their parameters to another."""
-    chosen = []
-    for parameters in ((first,) * 3, (first, first, last), (first, last, last), (last,) * 3):
-        points = pieces
-        for parameter in parameters:  # de Casteljau's, each time between other parameters
-            t = parameter[:, None, None]
-            points = points[:, :-1] * (1 - t) + points[:, 1:] * t
-        chosen.append(points[:, 0])
-    return np.stack(chosen, 1)
-
-
-def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:
-    """The arrowhead at the end of an edge, from its last piece [4, 2]."""
-    return QPolygonF([QPointF(x, y) for x, y in arrow_points(piece, size)])
-
-
-def arrow_points(piece: Real, size: float = _ARROW) -> list[tuple[float, float]]:
-    """The corners of an arrowhead, its tip first."""
-    (x0, y0), (x1, y1) = piece[2].tolist(), piece[3].tolist()
-    if x0 == x1 and y0 == y1:
-        x0, y0 = piece[0].tolist()
-    length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5 or 1.0
-    ux, uy = (x1 - x0) / length, (y1 - y0) / length
-    bx, by = x1 - ux * size, y1 - uy * size
-    half = size * 0.42
-    return [(x1, y1), (bx - uy * half, by + ux * half), (bx + uy * half, by - ux * half)]
 
 
 class ScenePainter:
@@ -166,7 +81,7 @@ class ScenePainter:
         pieces = self.scene.piece_grid.in_rect(left, top, right, bottom)
         self._paint_frames(painter, frames, scale)
         if scale < LINES_BELOW:
-            self._paint_lines(painter, pieces, scale)
+            self._paint_lines(painter, pieces, scale, (left, top, right, bottom))
         else:
             self._paint_edges(painter, pieces, scale, (left, top, right, bottom))
         if scale < BLOCKS_BELOW:
@@ -205,14 +120,14 @@ class ScenePainter:
             painter.setPen(QPen(self._theme.node_border, 0))
             draw_rects(painter, self.scene.rects[boxes])
 
-    def _paint_lines(self, painter: QPainter, pieces: Ids, scale: float) -> None:
+    def _paint_lines(self, painter: QPainter, pieces: Ids, scale: float, area: Area) -> None:
         painter.setRenderHint(_SMOOTH, scale >= MAP_BELOW)
         painter.setPen(self._pens["faint"])
         ends = self.scene.pieces[pieces][:, (0, 3)].reshape(-1, 4)
         if scale >= MAP_BELOW:
             curved = self.scene.curved[pieces]
             draw_lines(painter, ends[~curved])
-            draw_lines(painter, _flattened(self.scene.pieces[pieces[curved]], 4))
+            draw_curves(painter, self.scene.pieces[pieces[curved]], scale, area)
         else:
             draw_lines(painter, ends)
 
@@ -258,8 +173,7 @@ class ScenePainter:
         curved = scene.curved[plain]
         painter.setPen(self._pens["edge"])
         draw_lines(painter, scene.pieces[plain[~curved]][:, (0, 3)].reshape(-1, 4))
-        for piece in within(scene.pieces[plain[curved]], area):
-            painter.drawPath(curve_path(piece[None]))
+        draw_curves(painter, scene.pieces[plain[curved]], scale, area)
         if dashed.any():
             painter.setPen(self._dashed)
             painter.drawPath(curve_path(scene.pieces[pieces[dashed]]))
@@ -482,14 +396,6 @@ def _header_path(left: float, top: float, width: float) -> QPainterPath:
     path.lineTo(right, bottom)
     path.closeSubpath()
     return path
-
-
-def _flattened(pieces: Real, steps: int) -> NDArray[np.float64]:
-    """Cubic pieces [P, 4, 2] as lines [P * steps, 4]."""
-    t = np.linspace(0.0, 1.0, steps + 1)
-    weights = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
-    points = np.einsum("kt,pkc->ptc", weights, pieces)
-    return np.concatenate([points[:, :-1], points[:, 1:]], 2).reshape(-1, 4)
 
 
 def _mixed(color: QColor, other: QColor, share: float) -> QColor:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap, QRegion
 
-from viewer.canvas.painter import Area
+from viewer.canvas.strokes import Area
 from viewer.canvas.viewport import Viewport
 
 #: Paints an area of the scene: (painter in scene coordinates, area, device px per scene px).

@@ -174,6 +174,12 @@ class Scene:
         """Which pieces make up an edge."""
         return slice(int(self._piece_starts[edge]), int(self._piece_starts[edge + 1]))
 
+    def pieces_of_all(self, edges: Ids) -> Ids:
+        """The pieces of some edges, edge by edge."""
+        starts = self._piece_starts[edges]
+        counts = self._piece_starts[edges + 1] - starts
+        return np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+
     def rect(self, box: int) -> tuple[float, float, float, float]:
         """Left, top, width, height of a box."""
         left, top, width, height = self.rects[box].tolist()
@@ -201,10 +207,9 @@ class Scene:
             self.corners[boxes] = _corners(self.rects[boxes])
         self._move("box_grid", np.array(boxes, np.intp), _corners(self.rects[boxes]))
         edges = resized.edges
-        counts = self._piece_starts[edges + 1] - self._piece_starts[edges]
-        pieces = np.repeat(self._piece_starts[edges] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        inner = pieces - np.repeat(self._piece_starts[edges], counts)
-        first = np.repeat(layout.route_starts[edges].astype(np.int64), counts) + 3 * inner
+        pieces = self.pieces_of_all(edges.astype(np.intp))
+        of = self.piece_edges[pieces]
+        first = layout.route_starts[of].astype(np.int64) + 3 * (pieces - self._piece_starts[of])
         now = layout.route_points[first[:, None] + np.arange(4)].astype(np.float64)
         differ = (now != self.pieces[pieces]).any((1, 2))
         pieces, now = pieces[differ], now[differ]

@@ -24,9 +24,10 @@ from viewer.canvas.labels import MARGIN, Labels
 from viewer.canvas.marks import SceneMarks
 from viewer.canvas.notes import Note
 from viewer.canvas.overhead import paint_group_names, paint_legend, paint_notice
-from viewer.canvas.painter import ROWS_FROM, Area, ScenePainter
+from viewer.canvas.painter import ROWS_FROM, ScenePainter
 from viewer.canvas.picture import Picture
 from viewer.canvas.scene import Moved, Scene
+from viewer.canvas.strokes import Area
 from viewer.canvas.viewport import LARGEST, Viewport
 from viewer.theme import theme
 

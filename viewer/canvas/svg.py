@@ -13,8 +13,9 @@ from viewer.canvas.colouring import Colouring
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import HEIGHT, Labels
-from viewer.canvas.painter import RADIUS, arrow_points, title_indent
+from viewer.canvas.painter import RADIUS, title_indent
 from viewer.canvas.scene import Scene
+from viewer.canvas.strokes import arrow_points
 from viewer.theme import Theme
 
 _CHUNK = 500

@@ -14,8 +14,8 @@ from viewer.canvas.build import inner_graph
 from viewer.canvas.drawing import Kind, Subject
 from viewer.canvas.loader import nearest_box
 from viewer.canvas.memory import Spot
-from viewer.canvas.painter import Area
 from viewer.canvas.scene import Hit
+from viewer.canvas.strokes import Area
 from viewer.canvas.surface import READABLE
 from viewer.selection import Item
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewer.canvas.painter import Area
+from viewer.canvas.strokes import Area
 
 LARGEST = 8.0
 #: At 100 % and above, fitting does not enlarge.

@@ -33,6 +33,11 @@ def wait(qtbot, view):
     qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
 
 
+def differ(a, b):
+    """Whether an eye could tell: a line cut elsewhere is rounded otherwise, by a 256th."""
+    return max(abs(a.red() - b.red()), abs(a.green() - b.green()), abs(a.blue() - b.blue())) > 2
+
+
 def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(show, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
@@ -50,7 +55,7 @@ def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(
         (x, y)
         for x in range(0, after.width(), 2)
         for y in range(after.height())
-        if after.pixel(x, y) != before.pixel(x, y)
+        if differ(after.pixelColor(x, y), before.pixelColor(x, y))
     ]
     left, top, right, bottom = scene.bounds_of(scene.drawing.boxes_of(conv))
     (low_x, low_y), (high_x, high_y) = view.viewport.to_widget(left, top), view.viewport.to_widget(right, bottom)

@@ -15,30 +15,32 @@ from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
 from viewer.canvas.fonts import canvas_fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import layout
-from viewer.canvas.painter import ScenePainter, within
+from viewer.canvas.painter import ScenePainter
 from viewer.canvas.picture import Picture
 from viewer.canvas.scene import Scene, request
+from viewer.canvas.strokes import flattened
 from viewer.canvas.viewport import Viewport
 from viewer.theme import theme
 
 
-def test_a_long_curve_is_cut_down_to_what_is_seen_of_it():
+def test_lines_stay_on_their_curves_and_of_long_ones_there_are_only_those_in_view():
     short = np.array([[0.0, 0.0], [0.0, 50.0], [80.0, 50.0], [80.0, 100.0]])
     long = np.array([[0.0, 0.0], [0.0, 150.0], [9000.0, 150.0], [9000.0, 300.0]])
-    kept = within(np.stack([short, long]), (4000.0, 0.0, 5000.0, 300.0))
-    assert np.array_equal(kept[0], short)
-    assert np.ptp(kept[1][:, 0]) < 1400
-    at = np.linspace(0, 1, 2000)[:, None]
-
-    def points(p):
-        return p[0] * (1 - at) ** 3 + 3 * p[1] * at * (1 - at) ** 2 + 3 * p[2] * at**2 * (1 - at) + p[3] * at**3
-
-    whole, part = points(long), points(kept[1])
-    seen = whole[(whole[:, 0] > 4000) & (whole[:, 0] < 5000)]
-    assert part[0, 0] <= 4000
-    assert part[-1, 0] >= 5000
-    assert np.allclose(np.interp(seen[:, 0], part[:, 0], part[:, 1]), seen[:, 1], atol=0.01)
-    assert len(within(long[None], (0.0, 5000.0, 100.0, 6000.0))) == 0
+    pieces, everywhere = np.stack([short, long]), (-1.0, -1.0, 9001.0, 301.0)
+    t = np.linspace(0, 1, 200_001)[:, None]
+    for scale in (0.1, 1.0, 4.0):
+        for piece in pieces:
+            curve = piece[0] * (1 - t) ** 3 + 3 * piece[1] * t * (1 - t) ** 2 + 3 * piece[2] * t**2 * (1 - t)
+            curve += piece[3] * t**3
+            lines = flattened(piece[None], scale, everywhere)
+            middles = (lines[:, :2] + lines[:, 2:]) / 2
+            off = [np.hypot(*(curve - middle).T).min() for middle in middles]
+            assert max(off) * scale < 0.5
+    whole = flattened(pieces, 1.0, everywhere)
+    part = flattened(pieces, 1.0, (4000.0, 0.0, 5000.0, 300.0))
+    assert 0 < len(part) < len(whole) / 4
+    assert {tuple(line) for line in part} < {tuple(line) for line in whole}  # the same lines, or strips would not fit
+    assert len(flattened(pieces, 1.0, (0.0, 5000.0, 100.0, 6000.0))) == 0
 
 
 def image(view) -> QImage:
