@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import multiprocessing
-import os
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from exec.context import RuntimeValue
 from exec.transfer import Exchange
-from model.errors import ModelError
+from model.errors import ModelError, errors_to
 
 #: Seconds a run may take unless told.
 PATIENCE = 600.0
@@ -60,12 +59,11 @@ def run_onnxruntime(
 
 def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any], values: Sequence[str] | None) -> None:
     exchange = Exchange(folder)
-    try:
+    # ONNX Runtime's exceptions are not public, and all of them are told.
+    with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
         given = {name: exchange.take(value) for name, value in feeds.items()}
         found = _run(path, given, values)
         connection.send(("values", {name: exchange.put(value) for name, value in found.items()}))
-    except Exception as error:  # noqa: BLE001 - its exceptions are not public, and all of them are told
-        connection.send(("error", f"{type(error).__name__}: {error}"))
 
 
 def _run(path: str, feeds: dict[str, Any], values: Sequence[str] | None) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def _run(path: str, feeds: dict[str, Any], values: Sequence[str] | None) -> dict
     options.log_severity_level = 4
     options.add_session_config_entry(
         "session.model_external_initializers_file_folder_path",
-        os.path.dirname(os.path.abspath(path)),  # noqa: PTH100, PTH120 - a C++ option
+        str(Path(path).absolute().parent),
     )
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [o.name for o in session.get_outputs()]

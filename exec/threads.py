@@ -16,6 +16,7 @@ from queue import SimpleQueue
 
 from exec.context import checkpoint, current_limits, set_limits
 from exec.kernels.shared import blas
+from model.errors import errors_to
 
 #: Multiply-adds in BLAS that are worth waking another thread for: about 0.2 ms.
 WORTH = 1 << 23
@@ -26,18 +27,25 @@ PASSES = 32
 #: More threads only wait for each other's turn in the interpreter.
 _MOST = 8
 
-_lock = threading.Lock()
-_size = 1
-_helpers = 0
-_jobs: SimpleQueue[tuple[Context, _Job]] = SimpleQueue()
+
+class _Pool:
+    """The threads of the process: how many kernels may use, and how many were started."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.size = 1
+        self.helpers = 0
+        self.jobs: SimpleQueue[tuple[Context, _Job]] = SimpleQueue()
+
+
+_pool = _Pool()
 _inside = threading.local()  # .active: this thread already works for a parallel_for
 
 
 def set_threads(count: int) -> None:
     """Let kernels use `count` threads (at least 1, at most 8), and BLAS one. Any thread."""
-    global _size  # noqa: PLW0603 - one pool per process is the purpose of this module
     blas.set_threads(1)
-    _size = max(1, min(count, _MOST))
+    _pool.size = max(1, min(count, _MOST))
 
 
 #: Load per core from which a second thread waits for its core more than it helps, as was measured.
@@ -60,7 +68,7 @@ def usable_cores() -> int:
 
 def threads(work: int = WORTH) -> int:
     """How many threads kernels may use, for so many multiply-adds."""
-    return 1 if work < WORTH or getattr(_inside, "active", False) else _size
+    return 1 if work < WORTH or getattr(_inside, "active", False) else _pool.size
 
 
 class _Job:
@@ -82,15 +90,14 @@ class _Job:
         """Take pieces until none is left or one has failed."""
         _inside.active = True
         try:
-            while not self.failures:
-                with self.lock:
-                    index = next(self.indices, None)
-                if index is None:
-                    return
-                checkpoint()
-                self.task(index)
-        except BaseException as error:  # noqa: BLE001 - raised again on the calling thread
-            self.failures.append(error)
+            with errors_to(self.failures.append, BaseException):  # raised again on the calling thread
+                while not self.failures:
+                    with self.lock:
+                        index = next(self.indices, None)
+                    if index is None:
+                        return
+                    checkpoint()
+                    self.task(index)
         finally:
             _inside.active = False
 
@@ -131,7 +138,7 @@ def parallel_for(task: Callable[[int], None], count: int, work: int = WORTH) -> 
     _need(workers - 1)
     job = _Job(task, count)
     for _ in range(workers - 1):
-        _jobs.put((copy_context(), job))
+        _pool.jobs.put((copy_context(), job))
     try:
         job.work()
     finally:
@@ -142,18 +149,17 @@ def parallel_for(task: Callable[[int], None], count: int, work: int = WORTH) -> 
 
 def _need(count: int) -> None:
     """Start helpers until there are so many; they sleep when there is nothing to do, and end with the process."""
-    global _helpers  # noqa: PLW0603
-    if _helpers >= count:
+    if _pool.helpers >= count:
         return
-    with _lock:
-        while _helpers < count:
-            _helpers += 1
-            threading.Thread(target=_helper, name=f"kernel-{_helpers}", daemon=True).start()
+    with _pool.lock:
+        while _pool.helpers < count:
+            _pool.helpers += 1
+            threading.Thread(target=_helper, name=f"kernel-{_pool.helpers}", daemon=True).start()
 
 
 def _helper() -> None:
     while True:
-        context, job = _jobs.get()
+        context, job = _pool.jobs.get()
         context.run(job.help)
         del context, job  # what the pieces worked on is not held until the next call
 

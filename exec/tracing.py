@@ -127,7 +127,7 @@ def _origin(key: ValueKey, found: Reach, source: Array) -> Origin:
             low, high = float(numbers[finite].min()), float(numbers[finite].max())
 
     def index_of(position: int) -> tuple[int, ...]:
-        return found.index(np.unravel_index(position, taken.shape)) if taken.ndim else ()  # type: ignore[arg-type]  # whole numbers
+        return found.index([int(i) for i in np.unravel_index(position, taken.shape)]) if taken.ndim else ()
 
     told = tuple((tuple(map(int, index_of(i))), plain(flat[i])) for i in range(min(flat.size, _TOLD)))
     at = tuple(map(int, index_of(suspect)))

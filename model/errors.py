@@ -1,7 +1,9 @@
-"""The one error a user can cause; everything else that is raised is a bug."""
+"""The one error a user can cause; everything else that is raised is a bug, which a border may have to tell of."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -17,3 +19,16 @@ class ModelError(ValueError):
         self.detail = detail
         self.place = place
         super().__init__(title if not detail else f"{title}: {detail}")
+
+
+@contextmanager
+def errors_to(answer: Callable[[Any], object], kind: type[BaseException] = Exception) -> Iterator[None]:
+    """Hand whatever is raised inside to `answer`, and go on behind the block.
+
+    For borders where any error at all must become a message: the end of a job, another process, a kernel in a run.
+    Elsewhere say which errors. `kind` is BaseException for a thread that must not end without a word.
+    """
+    try:
+        yield
+    except kind as error:
+        answer(error)

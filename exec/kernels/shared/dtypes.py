@@ -6,6 +6,7 @@ fast, and most of them are of kind "V", so the questions a kernel has about a dt
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -85,8 +86,8 @@ def float_max(dtype: np.dtype[Any]) -> float:
         return float(np.finfo(dtype).max)
     from ml_dtypes import finfo
 
-    info: Any = finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes has no types for it
-    return float(info.max)
+    limits: Callable[[np.dtype[Any]], Any] = finfo  # ml_dtypes has no types for it
+    return float(limits(dtype).max)
 
 
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

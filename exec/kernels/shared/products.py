@@ -79,8 +79,29 @@ _LEAST_BYTES = 1 << 20
 #: All laid-out weights of the process together may take so many bytes.
 _KEPT_BYTES = 1 << 30
 
-_kept = 0
-_kept_lock = threading.Lock()
+
+class _Allowance:
+    """What is left of a number of bytes that several may take from. Any thread."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether there was so much, which is taken then."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """What was taken is free again."""
+        with self._lock:
+            self._left += size
+
+
+_kept = _Allowance(_KEPT_BYTES)
 
 
 class Weight:
@@ -120,24 +141,15 @@ class Weight:
 
 def laid_out(matrix: Array) -> Weight | None:
     """The matrix in the form products read quickest, or None where that does not pay or would take too much memory."""
-    global _kept  # noqa: PLW0603 - the sum over all weights of the process
     if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < 2 * _BLOCK:
         return None
-    with _kept_lock:
-        if _kept + matrix.nbytes > _KEPT_BYTES:
-            return None
-        _kept += matrix.nbytes
+    if not _kept.take(matrix.nbytes):
+        return None
     weight = Weight(matrix)
-    weakref.finalize(weight, _let_go, matrix.nbytes)
+    weakref.finalize(weight, _kept.give_back, matrix.nbytes)
     return weight
 
 
 def pays(x: Array) -> bool:
     """Whether x @ weight gains from the layout: there are enough rows to multiply."""
     return x.ndim >= 2 and x.size >= _LEAST_ROWS * x.shape[-1]
-
-
-def _let_go(size: int) -> None:
-    global _kept  # noqa: PLW0603
-    with _kept_lock:
-        _kept -= size
