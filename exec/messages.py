@@ -1,4 +1,4 @@
-"""Snapshots and results as messages between the program and its worker: only what the other side lacks."""
+"""Snapshots as messages from the program to its worker: only what the other side lacks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,7 @@ import numpy as np
 from exec.arrays import Array
 from exec.context import RuntimeValue
 from exec.operations import runtime_constant
-from exec.plan import Layout, Path
-from exec.results import NodeResult
 from exec.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot, TensorReference
-from exec.statistics import Summary
 from exec.transfer import Exchange
 from model.errors import ModelError
 from model.io.payloads import Payload
@@ -125,11 +123,11 @@ def _file_range(tensor: ProtoTensor) -> FileRange | None:
     if not isinstance(source, FileSource) or payload.length != tensor.nbytes:
         return None
     try:
-        same = identity_of(os.stat(source.name)) == source.identity  # noqa: PTH116 - a name, perhaps not a path
+        same = identity_of(Path(source.name).stat()) == source.identity
     except (OSError, ValueError):
         return None
-    path = os.path.abspath(source.name)  # noqa: PTH100
-    return FileRange(path, source.identity, payload.offset, kind, tensor.shape) if same else None
+    path = Path(source.name).absolute()
+    return FileRange(str(path), source.identity, payload.offset, kind, tensor.shape) if same else None
 
 
 @dataclass(slots=True)
@@ -253,23 +251,3 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         kind, uid = pid
         return self._known[kind][uid]
-
-
-@dataclass(slots=True)
-class ResultMessage:
-    """A RunResult without its values, which are fetched when someone looks, and where its Stepper stands."""
-
-    layout: Layout
-    infos: dict[int, Summary]  # by slot
-    nodes: list[NodeResult]
-    seed: int
-    seconds: float
-    peak_bytes: int
-    stopped: str
-    notes: tuple[str, ...]
-    reason: str
-    next_node: tuple[Path, int] | None
-    position: int
-    total: int
-    bodies: dict[Path, dict[int, Summary]]
-    inner: list[NodeResult]

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from exec.messages import Sender
+from exec.tables import Listener, ResultMessage
 from exec.transfer import Exchange
 from exec.worker import serve
 from model.errors import ModelError
@@ -40,6 +41,7 @@ class Process:
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
         self._sending = threading.Lock()
+        self._listener = Listener()
         self.alive = True
         self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self.exchange)
         threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True).start()
@@ -83,6 +85,8 @@ class Process:
 
     def deliver(self, number: int, kind: str, content: Any) -> None:
         """Called by the receiving thread."""
+        if isinstance(content, ResultMessage):
+            content = self._listener.tables(content)  # also when nobody waits: the next builds on it
         answers = self._answers.get(number)
         if answers is not None:
             answers.put((kind, content))

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Unpack
 
 from exec.context import RuntimeValue
 from exec.errors import WorkerUnavailable
-from exec.messages import ResultMessage
 from exec.plan import MISSING, Layout, Path, ValueKey
 from exec.process import Died, Process, raise_answer
 from exec.results import Failure, NodeResult, RunNumber, RunResult, State
 from exec.session import Asked, Request, Runs, default_budget, physical_memory
 from exec.snapshot import ModelSnapshot, NodeSnapshot
 from exec.statistics import Statistics
+from exec.tables import ResultTables
 from model.document import Document
 from model.errors import ModelError
 from model.graph import Graph, Model, Node
@@ -147,7 +147,7 @@ class RemoteStepper:
         self._progress = progress
         self._observer = observer
         self._finished: dict[tuple[Path, int], NodeResult] = {}
-        self._message: ResultMessage | None = None
+        self._tables: ResultTables | None = None
         self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
         self._going_on = False
         self._crash = ""
@@ -205,7 +205,7 @@ class RemoteStepper:
                         raise Died from None
                     continue
                 if what == "result":
-                    self._message = news
+                    self._tables = news
                     weakref.finalize(self, _drop, process, started)
                     return
                 self._news(what, news)
@@ -246,11 +246,10 @@ class RemoteStepper:
         self._crash = why
         process = self._process
         with contextlib.suppress(Died, queue.Empty), process.conversation("salvage", run) as (_, answers):
-            kind, content = answers.get(timeout=ANSWER)
+            kind, _ = answers.get(timeout=ANSWER)
             if kind == "salvaging":
-                kind, content = answers.get(timeout=HAND_OVER)
-            if kind == "salvaged" and content is not None:
-                self._message, values = content
+                _, values = answers.get(timeout=HAND_OVER)
+                _, self._tables = answers.get(timeout=HAND_OVER)
                 self._salvaged = {slot: process.exchange.take(sent) for slot, sent in values.items()}
         process.kill()
 
@@ -265,29 +264,29 @@ class RemoteStepper:
     @property
     def done(self) -> bool:
         """Whether nothing is left to compute."""
-        return bool(self._crash) or self._message is None or self._message.next_node is None
+        return bool(self._crash) or self._tables is None or self._tables.head.next_node is None
 
     @property
     def reason(self) -> str:
         """Why it stopped where it is."""
-        return "" if self._message is None else self._message.reason
+        return "" if self._tables is None else self._tables.head.reason
 
     @property
     def position(self) -> int:
         """How many nodes have been gone through."""
-        return len(self._finished) if self._message is None else self._message.position
+        return len(self._finished) if self._tables is None else self._tables.head.position
 
     @property
     def total(self) -> int:
         """How many nodes the run has."""
-        return 0 if self._message is None else self._message.total
+        return 0 if self._tables is None else self._tables.head.total
 
     @property
     def next_node(self) -> tuple[Path, Node] | None:
         """The node `step` computes next, and the call of a function it is in."""
-        if self.done or self._message is None or self._message.next_node is None:
+        if self.done or self._tables is None or self._tables.head.next_node is None:
             return None
-        path, number = self._message.next_node
+        path, number = self._tables.head.next_node
         return path, self._session.snapshots.nodes.object(number)
 
     def step(self) -> bool:
@@ -320,10 +319,10 @@ class RemoteStepper:
         if not self._begun or not self._going_on:
             return None
         try:
-            message: ResultMessage = self._process.ask("so far", (self._run,))
+            tables: ResultTables = self._process.ask("so far", (self._run,))
         except (Died, ModelError, LookupError):
             return None
-        seen = self._result_of(message)
+        seen = self._result_of(tables)
         self._seen = seen
         found = replace(seen)
         self._let_fetch(found)
@@ -331,35 +330,35 @@ class RemoteStepper:
 
     def result(self) -> RunResult:
         """Everything computed so far; values are fetched when someone looks."""
-        message = self._message
-        if message is None or (self._crash and not self._salvaged):
+        tables = self._tables
+        if tables is None or (self._crash and not self._salvaged):
             return self._crashed()
-        result = self._result_of(message)
+        result = self._result_of(tables)
         for slot, value in self._salvaged.items():
             result.slots[slot] = value
         if not self._crash:
             self._let_fetch(result)
         return result
 
-    def _result_of(self, message: ResultMessage) -> RunResult:
-        snapshot = self._request.snapshot
-        layout = replace(message.layout, names=snapshot.names)
+    def _result_of(self, tables: ResultTables) -> RunResult:
+        snapshot, head = self._request.snapshot, tables.head
+        layout = replace(tables.layout, names=snapshot.names)
         seen = self._seen  # the plan is the same, and what was fetched need not be again
         return RunResult(
             layout,
             [MISSING] * (1 + max(layout.slots.values(), default=0)) if seen is None else list(seen.slots),
-            lambda: message.nodes,
+            lambda: tables.nodes,
             self._session.number,
-            dict(message.infos),
-            seed=message.seed,
-            seconds=message.seconds,
-            peak_bytes=message.peak_bytes,
-            stopped=self._crash or message.stopped,
-            notes=message.notes,
+            tables.infos,
+            seed=head.seed,
+            seconds=head.seconds,
+            peak_bytes=head.peak_bytes,
+            stopped=self._crash or head.stopped,
+            notes=head.notes,
             state=snapshot.state,
-            bodies={path: dict.fromkeys(found, MISSING) for path, found in message.bodies.items()},
-            body_summaries=message.bodies,
-            inner=message.inner,
+            bodies={path: dict.fromkeys(found, MISSING) for path, found in tables.bodies.items()},
+            body_summaries=tables.bodies,
+            inner=tables.inner,
         )
 
     def _let_fetch(self, result: RunResult) -> None:
@@ -376,8 +375,8 @@ class RemoteStepper:
         suspect = known.get(self._at[1]) if self._at is not None else None
         if suspect is None:
             suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in self._finished), None)
-        if self._message is not None:
-            nodes = self._message.nodes
+        if self._tables is not None:
+            nodes = self._tables.nodes
         if suspect is not None and self._crash != "cancelled":
             nodes = [*nodes, _blamed(suspect, self._crash)]
         if self._seen is not None:

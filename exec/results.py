@@ -250,6 +250,31 @@ class RunResult:
                 found = result
         return found
 
+    @cached_property
+    def by_node(self) -> dict[int, NodeResult]:
+        """What became of each node, by its number, in the first call it is in; calls of functions have the sums."""
+        found: dict[int, NodeResult] = {}
+        calls: dict[int, list[NodeResult]] = {}
+        for one in self.nodes:
+            found.setdefault(one.node, one)
+            for call in one.path:
+                calls.setdefault(call, []).append(one)
+        for one in self.inner:
+            found.setdefault(one.node, one)
+        return found | {call: _together(call, parts) for call, parts in calls.items()}
+
+    @cached_property
+    def calls_of(self) -> Mapping[int, list[Path]]:
+        """In which calls of functions, and in which bodies, values were computed that are not of the graph itself."""
+        found: dict[int, list[Path]] = {}
+        for path, value in self.layout.slots:
+            if path:
+                found.setdefault(value, []).append(path)
+        for path, values in self.bodies.items():
+            for value in values:
+                found.setdefault(value, []).append(path)
+        return found
+
     def timeline(self) -> list[Moment]:
         """Memory over the run order if tensors were freed after their last use: what peaks where."""
         layout = self.layout
@@ -301,6 +326,17 @@ class Values(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def _together(call: int, parts: list[NodeResult]) -> NodeResult:
+    """A call of a function as one node: sums, and the first failure inside."""
+    states = {p.state for p in parts}
+    order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
+    state = next(s for s in order if s in states)
+    failure = next((p.failure for p in parts if p.failure is not None), None)
+    because = next((p.because for p in parts if p.because is not None), None)
+    seconds, nbytes = sum(p.seconds for p in parts), sum(p.nbytes for p in parts)
+    return NodeResult(call, (), "", "", state, seconds, nbytes, failure, because)
 
 
 def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:

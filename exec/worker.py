@@ -20,13 +20,14 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from exec.engine import Engine
-from exec.messages import Receiver, ResultMessage
+from exec.messages import Receiver
 from exec.plan import MISSING, ValueKey
 from exec.results import RunNumber, RunResult
 from exec.runner import Finished
 from exec.session import Request, Stepper, start
 from exec.snapshot import ABSENT
 from exec.statistics import Summary, describe
+from exec.tables import ResultHead, ResultTables, Teller
 from exec.threads import set_threads, usable_cores
 from exec.transfer import Exchange
 from model.errors import ModelError
@@ -62,6 +63,8 @@ class Worker:
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
+        self._teller = Teller()
+        self._telling = threading.Lock()  # messages of results build on each other
 
     def serve(self) -> None:
         """Work until the other side is gone."""
@@ -151,6 +154,10 @@ class Worker:
             except (BrokenPipeError, OSError):
                 pass  # nobody is there any more; the listener ends this process
 
+    def _tell(self, number: int, kind: str, tables: ResultTables) -> None:
+        with self._telling:
+            self._send(number, kind, self._teller.message(tables))
+
     def _work(self, number: int, kind: str, content: Any) -> None:
         match kind:
             case "run":
@@ -178,7 +185,7 @@ class Worker:
                 msg = "the run is over"
                 raise LookupError(msg)
             job.so_far = _still(job.stepper.result())
-            self._send(number, "value", _message(job.so_far, job.stepper))
+            self._tell(number, "value", _tables(job.so_far, job.stepper))
             return
         if job is None or job.so_far is None:
             msg = "the run has not come to it yet"
@@ -260,7 +267,7 @@ class Worker:
         stepper = job.stepper
         assert stepper is not None
         job.result, job.so_far = stepper.result(), None
-        self._send(number, "result", _message(job.result, stepper))
+        self._tell(number, "result", _tables(job.result, stepper))
         if stepper.done:
             job.stepper = None
 
@@ -278,7 +285,8 @@ class Worker:
             for slot, value in enumerate(result.slots)
             if value is not MISSING and slot not in stepper.constants
         }
-        self._send(number, "salvaged", (_message(result, stepper), values))
+        self._send(number, "salvaged values", values)
+        self._tell(number, "salvaged", _tables(result, stepper))
 
 
 def _still(result: RunResult) -> RunResult:
@@ -286,13 +294,11 @@ def _still(result: RunResult) -> RunResult:
     return replace(result, fetch=None)
 
 
-def _message(result: RunResult, stepper: Stepper) -> ResultMessage:
+def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
     infos = {slot: Summary(describe(value), None) for slot, value in enumerate(result.slots) if value is not MISSING}
     infos.update(result.summaries)
-    return ResultMessage(
-        replace(result.layout, names={}),  # the other side has them
-        infos,
-        result.nodes,
+    bodies = {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()}
+    head = ResultHead(
         result.seed,
         result.seconds,
         result.peak_bytes,
@@ -302,9 +308,8 @@ def _message(result: RunResult, stepper: Stepper) -> ResultMessage:
         stepper.next_key,
         stepper.position,
         stepper.total,
-        {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()},
-        result.inner,
     )
+    return ResultTables(head, result.layout, infos, result.nodes, bodies, result.inner)
 
 
 def serve(connection: Connection, folder: str, budget: int, memory: int | None) -> None:

@@ -10,13 +10,13 @@ run (undo) shows its values again without a run. What a run that goes on has com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from exec.plan import MISSING, Path, ValueKey
+from exec.plan import MISSING, ValueKey
 from exec.results import Failure, NodeResult, RunResult, State
 from exec.statistics import Summary, ValueInfo, describe
 from model.errors import ModelError
@@ -50,23 +50,13 @@ class Record:
     run: object = None  # equal for what one run gave at several times
     fetching: set[ValueKey] = field(default_factory=set)
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
-    _paths: dict[int, list[Path]] | None = None
-
-    def paths(self, number: int) -> list[Path]:
-        """In which calls of functions a value was computed."""
-        if self._paths is None:
-            self._paths = {}
-            for path, value in self.result.layout.slots:
-                self._paths.setdefault(value, []).append(path)
-            for path, values in self.result.bodies.items():
-                for value in values:
-                    self._paths.setdefault(value, []).append(path)
-        return self._paths.get(number, [])
 
     def key(self, value: Value) -> ValueKey | None:
         """Where the result has a value: in the first call, if it is inside a function."""
         number = self.result.number(value)
-        paths = self.paths(number) if number else []
+        if ((), number) in self.result.layout.slots:
+            return (), number
+        paths = self.result.calls_of.get(number) if number else None
         return (paths[0], number) if paths else None
 
     @property
@@ -195,39 +185,30 @@ class Results(QObject):
 
     def node_of(self, node: Node) -> NodeResult | None:
         """What became of a node in the last run: time, memory, state, failure."""
-        if self.current is None:
-            return None
-        if self._nodes is None:
-            self._nodes = self._index_nodes(self.current)
-        return self._nodes.get(node)
+        record = self.current
+        return None if record is None else self._named(node, record.result.by_node.get(record.result.number(node)))
 
     def nodes(self) -> dict[Node, NodeResult]:
         """Every node of the last run; a call of a function has the sums of its nodes."""
         if self.current is None:
             return {}
         if self._nodes is None:
-            self._nodes = self._index_nodes(self.current)
+            found = ((self.node_by_number(number), one) for number, one in self.current.result.by_node.items())
+            self._nodes = {node: named for node, one in found if node and (named := self._named(node, one))}
         return self._nodes
 
-    def _index_nodes(self, record: Record) -> dict[Node, NodeResult]:
-        object_of = self.node_by_number
-        found: dict[Node, NodeResult] = {}
-        calls: dict[Node, list[NodeResult]] = {}
-        for one in record.result.nodes:
-            node = object_of(one.node)
-            if node is not None:
-                found.setdefault(node, one)
-            for number in one.path:
-                call = object_of(number)
-                if call is not None:
-                    calls.setdefault(call, []).append(one)
-        for one in record.result.inner:
-            node = object_of(one.node)
-            if node is not None:
-                found.setdefault(node, one)
-        for call, parts in calls.items():
-            found[call] = _together(call, parts)
-        return found
+    def failed(self) -> list[Node]:
+        """Nodes that failed in the last run."""
+        results = () if self.current is None else self.current.result.by_node.items()
+        nodes = (self.node_by_number(number) for number, one in results if one.failure is not None)
+        return [node for node in nodes if node is not None]
+
+    def _named(self, node: Node, one: NodeResult | None) -> NodeResult | None:
+        """Calls of functions have no node of their own in a result."""
+        if one is None or one.operator:
+            return one
+        name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        return replace(one, operator=name, title=node.title)
 
     def error_of(self, node: Node) -> Failure | None:
         """Why a node gave no values in the last run; None when it did, or was not reached."""
@@ -397,15 +378,3 @@ def _bring(result: RunResult, key: ValueKey, _progress: object) -> None:
 
 def _reason(error: BaseException) -> str:
     return f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
-
-
-def _together(call: Node, parts: list[NodeResult]) -> NodeResult:
-    """A call of a function as one node: sums, and the first failure inside."""
-    states = {p.state for p in parts}
-    order = (State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
-    state = next(s for s in order if s in states)
-    failure = next((p.failure for p in parts if p.failure is not None), None)
-    because = next((p.because for p in parts if p.because is not None), None)
-    seconds, nbytes = sum(p.seconds for p in parts), sum(p.nbytes for p in parts)
-    name = f"{call.domain}::{call.op_type}" if call.domain else call.op_type
-    return NodeResult(0, (), name, call.title, state, seconds, nbytes, failure, because)
