@@ -7,7 +7,6 @@ hostile files, so none of them ever runs in the program's own process. The child
 from __future__ import annotations
 
 import atexit
-import importlib
 import json
 import os
 import shutil
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,9 +22,6 @@ from model.errors import ModelError
 from model.progress import SILENT, Progress
 
 GIB = 1 << 30
-
-#: Only functions below these packages run in a child, whatever a caller passes.
-_PACKAGES = ("model.", "exec.", "viewer.")
 
 
 def run_isolated(
@@ -83,9 +78,7 @@ def child_command() -> list[str]:
     if getattr(sys, "frozen", False):
         return [sys.executable, "--child"]
     root = str(Path(__file__).resolve().parents[1])
-    start = (
-        f"import sys; sys.path.insert(0, {root!r}); from model.isolation import child_main; child_main(sys.argv[1:])"
-    )
+    start = f"import sys; sys.path.insert(0, {root!r}); from model.isolated import child_main; child_main(sys.argv[1:])"
     return [sys.executable, "-I", "-c", start]
 
 
@@ -157,49 +150,3 @@ else:
         except OSError:
             return True
         return True
-
-
-def child_main(arguments: list[str]) -> None:
-    """Entry of the child: function, folder with ``in``, memory and time limit; writes ``out`` or ``error``."""
-    function, folder_name, memory, seconds = arguments
-    folder = Path(folder_name)
-    _limit(int(memory), int(seconds))
-    try:
-        output = _find(function)((folder / "in").read_bytes())
-    except MemoryError:
-        _fail(
-            folder, f"The limit of {int(memory) / GIB:.1f} GiB was reached", "The model needs more memory than allowed."
-        )
-    except ModelError as error:
-        _fail(folder, error.title, error.detail, str(error.place or ""))
-    else:
-        (folder / "out").write_bytes(output)
-
-
-def _find(function: str) -> Callable[[bytes], bytes]:
-    module, _, name = function.partition(":")
-    if not module.startswith(_PACKAGES):
-        msg = f"{function} is not part of this program"
-        raise ValueError(msg)
-    found: Callable[[bytes], bytes] = getattr(importlib.import_module(module), name)
-    return found
-
-
-def _fail(folder: Path, title: str, detail: str, place: str = "") -> None:
-    (folder / "error").write_text(json.dumps({"title": title, "detail": detail, "place": place}), "utf-8")
-
-
-def _limit(memory: int, seconds: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows has no rlimits; the wall-clock limit of the parent still holds
-        return
-    for what, amount in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, seconds + 1),
-        (resource.RLIMIT_FSIZE, memory),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        with suppress(ValueError, OSError):
-            _, hard = resource.getrlimit(what)
-            resource.setrlimit(what, (amount if hard == resource.RLIM_INFINITY else min(amount, hard), hard))

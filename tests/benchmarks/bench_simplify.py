@@ -5,8 +5,9 @@ and free dimensions of inputs and outputs, and is no more than 1.3 times as larg
 
     python tests/benchmarks/bench_simplify.py [FOLDER_OR_MODEL ...]
 
-Without onnxsim or onnxslim installed, theirs is left out. Each tool runs in a process of its own; CPU time is that
-of the whole process with its imports and children, as someone has it who runs the tool.
+Without onnxsim or onnxslim installed, theirs is left out. Each tool runs in a process of its own, after one run that is
+not counted and leaves the compiled modules behind that an installed program has; CPU time is that of the whole process
+with its imports and children, as someone has it who runs the tool.
 """
 
 from __future__ import annotations
@@ -74,10 +75,15 @@ def count_nodes(graph: Any) -> int:
     return total
 
 
+def _name(source: Path) -> str:
+    return source.parent.name if source.stem == "model" else source.stem
+
+
 def simplified(tool: str, source: Path, target: Path) -> Outcome:
     """Run a tool in a process of its own."""
     command = [sys.executable, "-c", _SCRIPTS[tool], str(source.resolve()), str(target.resolve())]
     paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    paths.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         with tempfile.TemporaryDirectory() as folder:  # some leave files where they run
             ended = subprocess.run(
@@ -165,11 +171,13 @@ def main() -> None:
     import onnx
 
     given = [Path(a) for a in sys.argv[1:]] or [MODELS]
-    models = [p for g in given for p in ([g] if g.is_file() else sorted(g.glob("*/model.onnx")))]
+    models = [p for g in given for p in ([g] if g.is_file() else sorted(g.rglob("*.onnx")))]
     seconds = dict.fromkeys(TOOLS, 0.0)
     sums = [0, 0, 0]
     worse = []
     with tempfile.TemporaryDirectory() as folder:
+        for tool in TOOLS if models else ():
+            simplified(tool, min(models, key=lambda p: p.stat().st_size), Path(folder) / "first.onnx")
         for source in models:
             before = count_nodes(onnx.load(source, load_external_data=False).graph)
             outcomes = {}
@@ -183,12 +191,12 @@ def main() -> None:
                     seconds[tool] += outcome.seconds
             cells = [f"{o.nodes:5}{'!' if o.problem else ' '} {o.seconds:5.2f}s" for o in outcomes.values()]
             problems = "; ".join(f"{t}: {o.problem}" for t, o in outcomes.items() if o.problem)
-            print(f"{source.parent.name[:40]:40} {before:5} {'  '.join(cells)}  {problems}", flush=True)
+            print(f"{_name(source)[:40]:40} {before:5} {'  '.join(cells)}  {problems}", flush=True)
             valid = [o.nodes for t, o in outcomes.items() if t != "ours" and not o.problem]
             if valid:
                 sums = [a + b for a, b in zip(sums, (before, outcomes["ours"].nodes, min(valid)), strict=True)]
                 if outcomes["ours"].nodes > min(valid) or outcomes["ours"].problem:
-                    worse.append(source.parent.name)
+                    worse.append(_name(source))
     print(f"\nwhere one of the others is valid: {sums[0]} -> ours {sums[1]}, the better of the others {sums[2]}")
     print("CPU seconds: " + ", ".join(f"{tool} {s:.1f}" for tool, s in seconds.items()))
     print(f"more nodes than the better of the others: {', '.join(worse) or 'none'}")

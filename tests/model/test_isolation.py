@@ -35,7 +35,7 @@ def _cases(monkeypatch, tmp_path):
     root = str(isolation.Path(model.__file__).parents[1])
     start = (
         f"import sys; sys.path.insert(0, {root!r}); import model; model.__path__.append({str(tmp_path)!r}); "
-        "from model.isolation import child_main; child_main(sys.argv[1:])"
+        "from model.isolated import child_main; child_main(sys.argv[1:])"
     )
     monkeypatch.setattr(isolation, "child_command", lambda: [sys.executable, "-I", "-c", start])
 
@@ -69,6 +69,21 @@ def test_an_error_inside_comes_out_as_it_was():
 def test_any_other_error_names_itself():
     with pytest.raises(ModelError, match="The test failed on this model: KeyError: 'oops'"):
         run("stumble")
+
+
+def test_a_frozen_program_starts_itself_as_the_child(monkeypatch, tmp_path):
+    root = isolation.Path(isolation.__file__).parents[1]
+    program = tmp_path / "program"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.frozen = True\n"
+        f"sys.path[:0] = [{str(root)!r}, {str(root / 'packaging/launcher')!r}]\n"
+        "from onnx_workbench.__main__ import main\nsys.exit(main())\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.undo()  # starts children as the program does
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert isolation.run_isolated("model.passes.inference.reply:encode", b"") == b"[[], []]"
 
 
 def test_cancelling_kills_the_child():

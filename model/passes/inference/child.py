@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any
 
 from model.io.decode import read_type
@@ -161,11 +162,10 @@ class Inference:
         """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep."""
         import onnx
 
-        try:
+        # It raises errors of its own and plain RuntimeErrors; node by node works on.
+        with suppress(Exception):
             inferred = onnx.shape_inference.infer_shapes(self._model, data_prop=True)
-        except Exception:  # noqa: BLE001  # it raises its own and plain RuntimeErrors; node by node works on
-            return
-        _adopt_types(self._main, list(_walk(inferred.graph)))
+            _adopt_types(self._main, list(_walk(inferred.graph)))
 
     def _collect(self) -> None:
         """Take over what the messages of the main graph and its bodies now say."""
@@ -282,11 +282,10 @@ class Inference:
                 write_type(given[name], kind)
         constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
         opsets = [onnx.helper.make_opsetid(d, v) for d, v in {"": 1, **imports}.items()]
-        try:
+        found: dict[str, Any] = {}
+        with suppress(Exception):  # of its own and of others; what it cannot infer stays unknown
             found = onnx.shape_inference.infer_node_outputs(schema, node, given, constants, opset_imports=opsets)
-        except Exception:  # noqa: BLE001  # what it cannot infer stays unknown
-            return []
-        return [read_type(found[name]) if name in found else None for name in node.output]
+        return [read_type(found[name]) if name in found else None for name in node.output] if found else []
 
     def _is_first_call(self, node: Any) -> bool:
         function = self._functions.get((node.domain, node.op_type, node.overload))

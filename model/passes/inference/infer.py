@@ -6,19 +6,18 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from model.declaring import declarable, size_names
-from model.document import Transaction
-from model.edits.values import set_type
 from model.errors import ModelError
-from model.graph import Graph, Model, Value
 from model.isolation import run_isolated
 from model.passes.inference.reply import decode
 from model.progress import SILENT, Progress
-from model.tensors import Tensor
 from model.types import Shape, TensorType, Type
 
-Types = Mapping[Value, Type]
+if TYPE_CHECKING:  # the child process imports this package too, and needs none of them
+    from model.document import Transaction
+    from model.graph import Graph, Model, Value
+
 
 #: Values of tensors from this many bytes on are left out: sizes and small constants are all that inference reads.
 _STRIP_FROM = 1024
@@ -42,6 +41,8 @@ class Inferred:
 
     def type_of(self, value: Value) -> Type | None:
         """The inferred type, else that of the constant, else the declared one."""
+        from model.tensors import Tensor
+
         found = self.types.get(value)
         if found is not None:
             return found
@@ -144,6 +145,9 @@ def declare_all(edit: Transaction, inferred: Inferred) -> int:
 
     Sizes are written as numbers and as names that the model has; see `declarable`.
     """
+    from model.declaring import declarable, size_names
+    from model.edits.values import set_type
+
     changed = 0
     names = size_names(edit.model)
     for value, kind in inferred.types.items():

@@ -14,6 +14,11 @@ def main() -> int:
         from multiprocessing import freeze_support
 
         freeze_support()
+        if sys.argv[1:2] == ["--child"]:  # as model.isolation starts its helpers
+            from model.isolated import child_main
+
+            child_main(sys.argv[2:])
+            return 0
     use_packages()
     from viewer.cli import main as run
 
