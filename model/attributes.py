@@ -6,7 +6,7 @@ import enum
 import math
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from model.graph import Graph
@@ -91,9 +91,9 @@ class Attribute:
     def graphs(self) -> tuple[Graph, ...]:
         """The bodies this attribute holds; empty for other kinds."""
         if self.kind is AttributeKind.GRAPH and self.value is not None:
-            return (self.value,)  # type: ignore[return-value]  # the kind says it is a Graph
+            return (cast("Graph", self.value),)  # the kind says so, and of lists below as well
         if self.kind is AttributeKind.GRAPHS:
-            return self.value or ()  # type: ignore[return-value]  # the kind says they are Graphs
+            return cast("tuple[Graph, ...]", self.value or ())
         return ()
 
 

@@ -133,7 +133,7 @@ def open_external(
     model been opened there.
     """
     check_location(location)
-    base = os.path.realpath(os.path.abspath(folder))  # noqa: PTH100  # an empty folder must become the working one
+    base = os.path.realpath(folder)  # an empty folder is the working one
     try:
         return _open_below(base, location)
     except Refused:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from model.attributes import Attribute, AttributeKind
 from model.clone import Cloner
@@ -33,6 +33,8 @@ from model.steps import (
     Step,
 )
 
+T = TypeVar("T")
+
 
 class Rehearsal:
     """A copy of a model with a document of its own, and the way back to the original's objects.
@@ -47,9 +49,9 @@ class Rehearsal:
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
 
-    def original(self, target: Any) -> Any:
+    def original(self, target: T) -> T:
         """The object of the real model that a copy stands for; anything else stands for itself."""
-        return self._originals.get(target, target)
+        return cast("T", self._originals.get(target, target))  # keys and values are of one kind
 
     def copy(self, value: Value) -> Value:
         """The copy of a value of the real model."""
@@ -159,7 +161,7 @@ class Rehearsal:
             moved = Value(value.name, value.type)
             moved._details, moved._source = value._read(), value._source
             self._originals[value] = moved
-        return self.original(value)  # type: ignore[no-any-return]  # keys and values are of one kind
+        return self.original(value)
 
     def _content(self, content: Any) -> Any:
         """A field's new content with copies replaced by what they stand for."""
@@ -198,7 +200,7 @@ class Rehearsal:
             )
             moved._details, moved._source, moved._decoder = node._details, node._source, node._decoder
             self._originals[node] = moved
-        return self.original(node)  # type: ignore[no-any-return]  # keys and values are of one kind
+        return self.original(node)
 
     def _function_made(self, function: Function) -> Function:
         if function not in self._originals:
@@ -206,7 +208,7 @@ class Rehearsal:
             for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
                 setattr(moved, slot, getattr(function, slot))
             self._originals[function] = moved
-        return self.original(function)  # type: ignore[no-any-return]  # keys and values are of one kind
+        return self.original(function)
 
     def _moved_graph(self, graph: Graph) -> Graph:
         """The graph a copy stands for; for one made here, a copy of it that captures the real model's values."""
@@ -220,4 +222,4 @@ class Rehearsal:
                 self._originals[made] = copied
                 for node, copy_of_node in zip(made.nodes, copied.nodes, strict=True):
                     self._originals[node] = copy_of_node
-        return self.original(graph)  # type: ignore[no-any-return]  # keys and values are of one kind
+        return self.original(graph)

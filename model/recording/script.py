@@ -27,8 +27,8 @@ def export(document: Document) -> str:
     names = Names(document.model)
     lines = [json.dumps({"format": FORMAT, "version": _VERSION, "model": document.model.graph.name})]
     try:
-        for entry in path:
-            entry.parent.latest = entry  # type: ignore[union-attr]  # only the root has no parent
+        for parent, entry in path:
+            parent.latest = entry
             lines.append(json.dumps({"edit": entry.title, "steps": _steps(document, entry, names)}))
     finally:
         document.go_to(here)
@@ -51,10 +51,11 @@ def _steps(document: Document, entry: Entry, names: Names) -> list[dict[str, Any
     return encoded
 
 
-def _path(entry: Entry) -> list[Entry]:
+def _path(entry: Entry) -> list[tuple[Entry, Entry]]:
+    """The way from the root, each entry with the one before it."""
     path = []
     while entry.parent is not None:
-        path.append(entry)
+        path.append((entry.parent, entry))
         entry = entry.parent
     return path[::-1]
 

@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from model.document import Transaction
 from model.errors import ModelError
+from model.graph import Graph
 from model.passes.convert.report import Report
-from model.steps import SetField
+from model.steps import SetField, Target
 
 #: What can be taken away, and what it is.
 PARTS = {
@@ -30,7 +31,8 @@ def strip(edit: Transaction, parts: Collection[str]) -> Report:
             edit.do(SetField(model, name, ""))
         report.changed("producer taken away", model)
     texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
-    for owner in (model, *model.functions):
+    owners: list[Target] = [model, *model.functions]
+    for owner in owners:
         _clear(edit, owner, texts, report)
     for graph in model.graphs():
         _clear(edit, graph, texts, report)
@@ -41,17 +43,14 @@ def strip(edit: Transaction, parts: Collection[str]) -> Report:
     return report
 
 
-def _clear(edit: Transaction, item: object, names: Collection[str], report: Report) -> None:
+def _clear(edit: Transaction, item: Target, names: Collection[str], report: Report) -> None:
     for name in names:
         if getattr(item, name):
-            edit.do(SetField(item, name, {} if name == "metadata" else ""))  # type: ignore[arg-type]  # all have both
+            edit.do(SetField(item, name, {} if name == "metadata" else ""))
             report.changed("description taken away" if name == "doc_string" else "metadata taken away", item)
 
 
-def _forget_types(edit: Transaction, graph: object, report: Report) -> None:
-    from model.graph import Graph
-
-    assert isinstance(graph, Graph)
+def _forget_types(edit: Transaction, graph: Graph, report: Report) -> None:
     shown = {*graph.inputs, *graph.outputs}
     for value in graph.declared:
         if value not in shown and value.type is not None:

@@ -162,9 +162,10 @@ class Inference:
         """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep."""
         import onnx
 
-        # It raises errors of its own and plain RuntimeErrors; node by node works on.
-        with suppress(Exception):
+        inferred: onnx.ModelProto | None = None
+        with suppress(Exception):  # it raises its own and plain RuntimeErrors; node by node works on
             inferred = onnx.shape_inference.infer_shapes(self._model, data_prop=True)
+        if inferred is not None:
             _adopt_types(self._main, list(_walk(inferred.graph)))
 
     def _collect(self) -> None:

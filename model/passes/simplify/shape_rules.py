@@ -232,8 +232,8 @@ def _sliced(facts: Facts, node: Node, opset: int) -> Dims | None:
 
 def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
     """What a slice leaves of a dimension."""
-    if all(isinstance(n, int) for n in (size, start, end, step)) and step != 0:
-        return len(range(*slice(start, end, step).indices(size)))  # type: ignore[arg-type]  # all are numbers
+    if isinstance(size, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step:
+        return len(range(*slice(start, end, step).indices(size)))
     first, last = _within(size, start), _within(size, end)
     if step == 1 and first is not None and last is not None and (sizes.least(last - first) or 0) >= 0:
         length = last - first

@@ -205,7 +205,7 @@ class _Attempt:
     def _pair_by_name(self, *, same_label: bool) -> None:
         """Nodes of equal name, then nodes whose first output has an equal name; the operator must be the same."""
 
-        def key_of(name: Callable[[Node], str], side: _Side) -> Callable[[Node], Hashable]:
+        def key_of(name: Callable[[Node], str | None], side: _Side) -> Callable[[Node], Hashable]:
             def key(node: Node) -> Hashable:
                 text = name(node)
                 return (text, side.labels[node] if same_label else side.operator(node)) if text else None
@@ -308,7 +308,7 @@ class _Attempt:
             self._pair_best(old_nodes, new_nodes, least=2)
         ours, theirs = self._free()
         for name in (_node_name, _output_name):
-            for old, new in _by_key(ours, theirs, lambda n: name(n) or None):  # noqa: B023 - used within the turn
+            for old, new in _by_key(ours, theirs, name):
                 self._pair_nodes(old, new)
             ours, theirs = self._free()
         if len(ours) * len(theirs) <= _MOST_PAIRS:
@@ -363,13 +363,13 @@ def _unused_label(value: Value) -> Hashable:
     return None if value.uses else leaf_label(value)
 
 
-def _node_name(node: Node) -> str:
-    return node.name
+def _node_name(node: Node) -> str | None:
+    return node.name or None
 
 
-def _output_name(node: Node) -> str:
+def _output_name(node: Node) -> str | None:
     first = node.outputs[0] if node.outputs else None
-    return "" if first is None else first.name
+    return None if first is None else first.name or None
 
 
 def _by_key(ours: Iterable[T], theirs: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[tuple[T, T]]:
