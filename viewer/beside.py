@@ -1,4 +1,4 @@
-"""Two compared documents side by side in one tab: a bar, both graphs, and one place and zoom for the two."""
+"""Two compared documents in one tab: a bar, and both graphs side by side at one place and zoom, or merged into one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
     QSplitter,
+    QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -19,7 +20,9 @@ from PySide6.QtWidgets import (
 
 from model.graph import Graph
 from model.queries.scopes import Scope
+from viewer.merged import Merged
 from viewer.panels.differences import told
+from viewer.settings import COMPARE_MERGED
 from viewer.text import display
 from viewer.tips import plain_tip
 from viewer.widgets.elided_label import ElidedLabel
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
     from viewer.document_tab import DocumentTab
     from viewer.pairing import Comparing
+    from viewer.workspace import Workspace
 
 _MOST_TRIED = 64  # boxes around the middle among which one with a partner is looked for
 
@@ -36,10 +40,11 @@ class Beside(QWidget):
     """Left the document compared with, right the one that is compared. Ends when the comparison does.
 
     Both tabs stay: whichever is in front shows the two. Actions, docks and shortcuts mean the side that was
-    clicked last.
+    clicked last; in the merged graph the document that has what was selected last, the new one where both have it.
     """
 
     front_changed = Signal()
+    view_made = Signal(object)  # GraphView: the merged graph is shown, or shown anew
 
     def __init__(self, left: DocumentTab, right: DocumentTab, comparing: Comparing) -> None:
         super().__init__()
@@ -53,12 +58,15 @@ class Beside(QWidget):
             place = tab.view.view_state()
             self.splitter.addWidget(self._side(tab))
             tab.view.restore_view_state(place)
+        self.merged: Merged | None = None  # while both are shown as one graph
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.splitter)
         self.bar = CompareBar(comparing)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.bar)
-        layout.addWidget(self.splitter, 1)
+        layout.addWidget(self._stack, 1)
         self.together = Together(left.view, right.view, comparing)
         self.bar.follow.toggled.connect(self.together.set_on)
         left.beside = right.beside = self
@@ -67,7 +75,9 @@ class Beside(QWidget):
             tab.view.installEventFilter(self)
         comparing.closed.connect(self._end)
         QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # there is one
+        comparing.new.settings.changed.connect(self._on_setting)
         self._show_titles()
+        self._arrange()
 
     def _side(self, tab: DocumentTab) -> QWidget:
         side = QWidget()
@@ -80,6 +90,44 @@ class Beside(QWidget):
         layout.addWidget(label)
         layout.addWidget(tab.pane, 1)
         return side
+
+    # -- side by side or merged ----------------------------------------------------------------------------------
+
+    def _on_setting(self, key: str) -> None:
+        if key == COMPARE_MERGED.key:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Show both graphs, or the one that both make, as it was chosen last."""
+        wanted = self.comparing.new.settings.get(COMPARE_MERGED)
+        self.bar.show_merged(is_merged=wanted)
+        if wanted == (self.merged is not None):
+            return
+        if wanted:
+            self.merged = Merged(self.comparing)
+            self.merged.chosen.connect(self._on_chosen)
+            self.merged.view_made.connect(self._on_view)
+            self._stack.addWidget(self.merged)
+            self._stack.setCurrentWidget(self.merged)
+        else:
+            self._end_merged()
+        self.front_changed.emit()
+
+    def _end_merged(self) -> None:
+        merged, self.merged = self.merged, None
+        if merged is not None:
+            merged.close_view()
+            self._stack.removeWidget(merged)
+            merged.deleteLater()
+
+    def _on_chosen(self, workspace: Workspace) -> None:
+        self.set_front(self.left if workspace is self.left.workspace else self.right)
+
+    def _on_view(self, view: GraphView) -> None:
+        self.view_made.emit(view)
+        self.front_changed.emit()
+
+    # -- which of them is meant ----------------------------------------------------------------------------------
 
     def move_to(self, tab: DocumentTab) -> None:
         """Show both in the page of one of the tabs, which is the one in front from now on."""
@@ -119,6 +167,8 @@ class Beside(QWidget):
     def _end(self) -> None:
         """Give each tab its own pane back."""
         QApplication.instance().focusChanged.disconnect(self._on_focus)  # type: ignore[union-attr]  # as above
+        self.comparing.new.settings.changed.disconnect(self._on_setting)
+        self._end_merged()
         self.together.set_on(False)
         for tab in (self.left, self.right):
             tab.beside = None
@@ -128,6 +178,7 @@ class Beside(QWidget):
             tab.put(tab.pane)
             tab.view.restore_view_state(place)
         self.front_changed.emit()
+        self.hide()  # or a layout that took it a moment ago would show it, as a window of its own
         self.setParent(None)
         self.deleteLater()
 
@@ -142,6 +193,8 @@ class CompareBar(QWidget):
         row.setContentsMargins(6, 3, 6, 3)
         row.setSpacing(4)
         self._row = row
+        self.beside = self._choice("Side by side", "Show the two graphs side by side", merged=False)
+        self.merged = self._choice("Merged", "Show both as one graph: what only one has stands in it too", merged=True)
         self.previous = self._button("↑", "Previous difference", lambda: comparing.step(-1))
         self.next = self._button("↓", "Next difference", lambda: comparing.step(1))
         self.state = ElidedLabel()
@@ -172,6 +225,18 @@ class CompareBar(QWidget):
             button.clicked.connect(lambda _checked: run())
         self._row.addWidget(button)
         return button
+
+    def _choice(self, text: str, tip: str, *, merged: bool) -> QToolButton:
+        settings = self._comparing.new.settings
+        button = self._button(text, tip, lambda: settings.set(COMPARE_MERGED, merged))
+        button.setCheckable(True)
+        return button
+
+    def show_merged(self, *, is_merged: bool) -> None:
+        """Say which way the two are shown."""
+        self.beside.setChecked(not is_merged)
+        self.merged.setChecked(is_merged)
+        self.follow.setVisible(not is_merged)
 
     def _trigger(self, action: str) -> None:
         self._comparing.new.trigger(action)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from model.graph import Node, Value
 from viewer import garbage
 from viewer.opening import identity_at
 from viewer.recovery import Keeper
@@ -71,6 +72,18 @@ class DocumentTab(QWidget):
     def front(self) -> DocumentTab:
         """The document that actions mean while this tab is shown: this one, or the one beside it."""
         return self if self.beside is None else self.beside.front
+
+    @property
+    def canvas(self) -> GraphView:
+        """The graph in which the document is seen: its own, or the one it makes together with the one beside it."""
+        merged = self.beside.merged if self.beside is not None else None
+        return self.view if merged is None or merged.view is None else merged.view
+
+    def drawn(self, item: Node | Value) -> Node | Value:
+        """What stands on the canvas for an object of the document: the object, but in a merged graph."""
+        merged = self.beside.merged if self.beside is not None else None
+        found = merged.drawn(item) if merged is not None else None
+        return found if isinstance(found, (Node, Value)) else item
 
     def put(self, content: QWidget) -> None:
         """Fill the tab with something: its own pane, or that and another one."""

@@ -27,7 +27,7 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
 
     try:
         which: Literal["all", "view", "selection"] = "all" if part == "graph" else part
-        scene, area, colouring = part_of(tab.view, which, tab.workspace.selection.items)
+        scene, area, colouring = part_of(tab.canvas, which, tab.canvas.workspace.selection.items)
     except ModelError as error:
         window.report(error)
         return
@@ -36,7 +36,7 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
     if path is None:
         return
     # Types are read from the model here, on its own thread; the job sees only this table.
-    types = {value: tab.view.type_of(value) for value in scene.drawing.values}
+    types = {value: tab.canvas.type_of(value) for value in scene.drawing.values}
     colors = theme()
 
     def work(progress: Progress) -> Exported:

@@ -50,6 +50,7 @@ from viewer.workspace import Message, Workspace
 
 if TYPE_CHECKING:
     from viewer.beside import Beside
+    from viewer.canvas.view import GraphView
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
@@ -156,9 +157,18 @@ class MainWindow(QMainWindow):
     def show_beside(self, beside: Beside) -> None:
         """Show two compared documents in one tab."""
         beside.front_changed.connect(self._show_front)
+        beside.view_made.connect(self._take_view)
+        if beside.merged is not None and beside.merged.view is not None:
+            self._take_view(beside.merged.view)
         self._tabs.setCurrentWidget(beside.right)
         beside.move_to(beside.right)
         self._show_front()
+
+    def _take_view(self, view: GraphView) -> None:
+        """Let the merged graph of two documents have keys, and show its zoom."""
+        view.zoom_changed.connect(self.status.show_zoom)
+        view.opened.connect(self._open_panel_of)
+        self.actions_binding.add_graph_shortcuts(view)
 
     def add_tab(self, tab: DocumentTab) -> None:
         """Put a new document in front."""
@@ -237,7 +247,7 @@ class MainWindow(QMainWindow):
         self.docks.set_shown(shown=tab is not None or self._expecting or bool(self.files.pending))
         self.docks.follow(tab)
         self.status.follow(None if tab is None else tab.workspace)
-        self.status.show_zoom(None if tab is None else tab.view.zoom)
+        self.status.show_zoom(None if tab is None else tab.canvas.zoom)
         self._show_titles()
         self.actions_binding.refresh_soon()
         self.workspace_changed.emit()
@@ -291,7 +301,7 @@ class MainWindow(QMainWindow):
             self.docks.open(panel)
 
     def _show_zoom(self, tab: DocumentTab, zoom: float) -> None:
-        if tab is self.tab:
+        if tab is self.tab and tab.canvas is tab.view:
             self.status.show_zoom(zoom)
 
     # -- messages, menus, palette ----------------------------------------------------------------------------

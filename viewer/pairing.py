@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from model.passes.rehearsal import Rehearsal
     from model.progress import Progress
     from model.queries.differences import Comparison, Difference
+    from model.queries.differences.union import Union
     from viewer.workspace import Workspace
 
 _DELAY_MS = 400  # after the last edit
@@ -23,6 +24,8 @@ _DELAY_MS = 400  # after the last edit
 SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
 #: The same as words of the legend; earlier ones have the first colours.
 WORDS = {kind: f"{sign} {kind}" for kind, sign in SIGNS.items()}
+#: Headers of the nodes on the graph: amber, red, green, blue and grey, under white text.
+COLORS = dict(zip(WORDS.values(), ("#7d5c00", "#a8331a", "#00735a", "#00629b", "#4d5763"), strict=True))
 #: What a node with several differences is shown as: the first of these.
 _WEIGHT = ("added", "removed", "changed", "moved", "renamed")
 
@@ -41,6 +44,9 @@ class Comparing(QObject):
         super().__init__()
         self.old, self.new = old, new
         self.result: Comparison | None = None
+        self.union: Union | None = None  # both as one graph, where that is wanted; see want_union
+        self.kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})  # how nodes of either side are marked
+        self._wants_union = False
         self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
         self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is the one in view
         self._about: dict[object, list[Difference]] = {}  # those shown, by the objects of either side
@@ -98,15 +104,26 @@ class Comparing(QObject):
         old, new = self._copies.get(self.old), self._copies.get(self.new)
         if old is None or new is None:
             return
-        revisions = self._revisions()
+        revisions, with_union = self._revisions(), self._wants_union
 
-        def done(result: Comparison) -> None:
+        def work(progress: Progress) -> tuple[Comparison, Union | None]:
+            return _compare(old, new, progress, with_union=with_union)
+
+        def done(found: tuple[Comparison, Union | None]) -> None:
             if revisions == self._revisions() and self._endings:
-                self._take(result)
+                self.union = found[1]
+                self._take(found[0])
 
-        self.new.jobs.start(
-            "Comparing models", lambda progress: _compare(old, new, progress), done=done, supersede="compare models"
-        )
+        self.new.jobs.start("Comparing models", work, done=done, supersede="compare models")
+
+    def want_union(self, *, wanted: bool) -> None:
+        """Whether `union` is made with each comparison; it comes with the next `changed`."""
+        if wanted and not self._wants_union:
+            self._wants_union = True
+            self.refresh()
+        elif not wanted:
+            self._wants_union = False
+            self.union = None
 
     @property
     def shown(self) -> list[Difference]:
@@ -145,13 +162,12 @@ class Comparing(QObject):
                 whole = not difference.aspect and isinstance(item, Node)
                 kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
                 for node in _nodes_of(item):
-                    _note(kinds[side], node, kind)
+                    note_kind(kinds[side], node, kind)
                     for owner in _around(node, callers[side]):
-                        _note(kinds[side], owner, "changed")
+                        note_kind(kinds[side], owner, "changed")
         for workspace, found in zip((self.old, self.new), kinds, strict=True):
-            workspace.group({n: WORDS[kind] for n, kind in found.items()}, "Compared", tuple(WORDS.values()))
-            for kind, sign in SIGNS.items():
-                workspace.mark(sign, [n for n, k in found.items() if k == kind])
+            mark_kinds(workspace, found)
+        self.kinds = kinds
 
     # -- going through -------------------------------------------------------------------------------------------
 
@@ -233,6 +249,15 @@ class Comparing(QObject):
             self._choose_selected(leader)
 
 
+def mark_kinds(
+    workspace: Workspace, kinds: Mapping[Node, str], more: Mapping[str, Iterable[object]] | None = None
+) -> None:
+    """Colour nodes by how they differ, and write the sign of it on them; `more`: what else has a sign, by kind."""
+    workspace.group({n: WORDS[kind] for n, kind in kinds.items()}, "Compared", COLORS)
+    for kind, sign in SIGNS.items():
+        workspace.mark(sign, [*(n for n, k in kinds.items() if k == kind), *(more or {}).get(kind, ())])
+
+
 def _nodes_of(item: object) -> list[Node]:
     """The nodes that show a difference of an object: itself, or who gives or uses a value."""
     match item:
@@ -246,7 +271,8 @@ def _nodes_of(item: object) -> list[Node]:
             return []
 
 
-def _note(kinds: dict[Node, str], node: Node, kind: str) -> None:
+def note_kind(kinds: dict[Node, str], node: Node, kind: str) -> None:
+    """Say that a node is of a kind, unless it is of a weightier one."""
     before = kinds.get(node)
     if before is None or _WEIGHT.index(kind) < _WEIGHT.index(before):
         kinds[node] = kind
@@ -277,14 +303,21 @@ def _around(node: Node, callers: Callers) -> list[Node]:
     return found
 
 
-def _compare(old: Rehearsal, new: Rehearsal, progress: Progress) -> Comparison:
+def _compare(
+    old: Rehearsal, new: Rehearsal, progress: Progress, *, with_union: bool
+) -> tuple[Comparison, Union | None]:
     """Compare copies, and tell in terms of the documents' own objects."""
     from dataclasses import replace
 
     from model.queries.differences import compare
+    from model.queries.differences.union import unite
 
     result = compare(old.document.model, new.document.model, progress)
+    union = unite(result, progress) if with_union else None
+    if union is not None:
+        union.sides = {made: (old.original(a), new.original(b)) for made, (a, b) in union.sides.items()}
+        union.of = {side: made for made, sides in union.sides.items() for side in sides if side is not None}
     result.differences = [replace(d, old=old.original(d.old), new=new.original(d.new)) for d in result.differences]
     result.matching.new_of = {old.original(a): new.original(b) for a, b in result.matching.new_of.items()}
     result.matching.old_of = {b: a for a, b in result.matching.new_of.items()}
-    return result
+    return result, union

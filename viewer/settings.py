@@ -52,6 +52,7 @@ RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified fi
 RUN_IN_PROCESS = Option(
     "run/own-process", True, "Run models in a process of their own", help="Keeps the window safe from what a run does"
 )
+COMPARE_MERGED = Option("compare/merged", False)
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
 #: Panels that the person closed: they are not opened unasked again.

@@ -46,6 +46,10 @@ class Theme:
     error: QColor  # errors and nothing else
     changed: QColor  # a value that differs from the run before
     stale: QColor  # a value an edit made out of date
+    added: QColor  # what one of two compared models has alone, as a line or text
+    removed: QColor
+    edited: QColor  # in both, and not alike
+    moved: QColor
     group: QColor  # inside an expanded group
     group_border: QColor
 

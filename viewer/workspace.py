@@ -60,7 +60,8 @@ class Workspace(QObject):
     action_requested = Signal(str)  # the id of an Action
     panel_offered = Signal(str)  # the id of a panel, see `offer`
     marked = Signal(str, object)  # kind and objects: what the graph is to mark, see `mark`
-    grouped = Signal(object, str, object)  # Mapping[Node, str] or None, what the words are, their order; see `group`
+    unmarked = Signal(str, object)  # kind and nodes: from which a mark is to go, see `unmark`
+    grouped = Signal(object, str, object)  # Mapping[Node, str] or None, what the words are, colours; see `group`
     comparing_changed = Signal()
     overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
     noted = Signal(object)  # set[Value]: what a run says beside their edges is another now; None: of any. See note_of
@@ -227,9 +228,9 @@ class Workspace(QObject):
         """Colour the nodes of the graph by a number each, with a legend; None takes the colours away."""
         self.overlaid.emit(numbers, title)
 
-    def group(self, keys: Mapping[Node, str] | None, title: str = "", order: tuple[str, ...] = ()) -> None:
-        """Colour the nodes of the graph by a word each, with a legend; words in `order` keep their colours."""
-        self.grouped.emit(keys, title, order)
+    def group(self, keys: Mapping[Node, str] | None, title: str = "", own: Mapping[str, str] | None = None) -> None:
+        """Colour the nodes of the graph by a word each, with a legend; words in `own` have those colours."""
+        self.grouped.emit(keys, title, own)
 
     def set_comparing(self, comparing: Comparing | None) -> None:
         """Say what this document is compared with; None: with nothing any more."""
@@ -240,6 +241,10 @@ class Workspace(QObject):
     def mark(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
         self.marked.emit(kind, list(items))
+
+    def unmark(self, kind: str, nodes: Iterable[Node]) -> None:
+        """Take marks of a kind off some nodes; costs little where many are marked."""
+        self.unmarked.emit(kind, list(nodes))
 
     # -- actions and menus -----------------------------------------------------------------------------------
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from model.graph import Graph, Node, Value
 
 Thing = Node | Value
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A value on its way to one of the nodes that use it."""
+
+    value: Value
+    node: Node
 
 
 def upstream(start: Iterable[Thing]) -> dict[Thing, None]:

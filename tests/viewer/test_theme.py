@@ -15,12 +15,13 @@ TEXT_ON_BACKGROUND = [
     ("muted", "window"), ("muted", "panel"), ("muted", "alternate"), ("muted", "canvas"), ("muted", "node"),
     ("muted", "endpoint"), ("muted", "group"), ("muted", "label"), ("muted", "hover"),
     ("accent_text", "accent"), ("accent", "panel"), ("accent", "window"), ("accent", "canvas"), ("changed", "node"),
-    ("warning", "panel"), ("warning", "window"), ("error", "panel"), ("error", "window"), ("error", "canvas"),
+    ("warning", "panel"), ("warning", "window"), ("added", "panel"), ("removed", "panel"), ("edited", "panel"),
+    ("moved", "panel"), ("error", "panel"), ("error", "window"), ("error", "canvas"),
 ]  # fmt: skip
 #: Lines and marks that say something have to stand out, if less than text.
 DRAWN_ON_BACKGROUND = [
     ("edge", "canvas"), ("edge", "group"), ("accent", "canvas"), ("accent", "node"), ("accent", "window"),
-    ("error", "canvas"), ("changed", "canvas"),
+    ("error", "canvas"), ("changed", "canvas"), ("added", "canvas"), ("removed", "canvas"),
 ]  # fmt: skip
 #: What widgets write with which colour of the palette on which.
 PALETTE_TEXT = [

@@ -167,7 +167,7 @@ def _rename(context: Context) -> None:
     workspace, tab = context.opened, context.window.tab
     item = workspace.selection.current
     if tab is not None and isinstance(item, (Node, Value)):
-        rename(tab.view, item)
+        rename(tab.canvas, item, workspace.document, tab.drawn(item))
 
 
 def _select_values(context: Context) -> None:

@@ -133,7 +133,7 @@ def _next_match(step: int, context: Context) -> None:
 def _focus_graph(context: Context) -> None:
     tab = context.window.tab
     if tab is not None:
-        tab.view.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        tab.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
 def _properties(context: Context) -> None:

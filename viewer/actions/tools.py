@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from viewer.actions.action import Action, Context, Menu, with_document
 from viewer.dialogs.lifetime import show_for
+from viewer.settings import COMPARE_MERGED
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
@@ -164,6 +165,15 @@ def _run_both(context: Context) -> None:
     run_both(comparing, done)
 
 
+def _is_merged(context: Context) -> bool:
+    return context.window.settings.get(COMPARE_MERGED)
+
+
+def _toggle_merged(context: Context) -> None:
+    settings = context.window.settings
+    settings.set(COMPARE_MERGED, not settings.get(COMPARE_MERGED))
+
+
 def _stop_comparing(context: Context) -> None:
     comparing = context.opened.comparing
     if comparing is not None:
@@ -217,6 +227,17 @@ ACTIONS = (
         section=3,
         tip="Run both compared models with the same inputs and list how far each value is off.",
         words="diff error accuracy execute",
+    ),
+    Action(
+        id="model.compare_merged",
+        title="Show Both as One &Graph",
+        run=_toggle_merged,
+        enabled=_is_compared,
+        checked=_is_merged,
+        menu=Menu.MODEL,
+        section=3,
+        tip="Merge the two compared graphs into one, with what was added, removed, changed and moved coloured.",
+        words="diff merged union side by side unified",
     ),
     Action(
         id="model.next_difference",

@@ -26,7 +26,7 @@ def _view(context: Context) -> GraphView:
     """The graph in front; only where `enabled` made sure there is one."""
     tab = context.window.tab
     assert tab is not None
-    return tab.view
+    return tab.canvas
 
 
 def _toggle_minimap(context: Context) -> None:

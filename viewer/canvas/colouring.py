@@ -72,15 +72,17 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
 
 
 def by_key(
-    scene: Scene, theme: Theme, keys: Mapping[Node, Hashable], title: str, order: tuple[Hashable, ...] = ()
+    scene: Scene, theme: Theme, keys: Mapping[Node, Hashable], title: str, own: Mapping[str, str] | None = None
 ) -> Colouring:
     """Colour nodes by device, pipeline stage or anything else that has few different values.
 
-    Those in `order` always have the same colours: blue, orange, green … A closed group has the colour that all its
-    coloured nodes share, or the first of `order` where they differ.
+    Those in `own` have colours of their own, dark enough for white text. A closed group has the colour that all its
+    coloured nodes share, or the first of `own` where they differ.
     """
-    distinct = list(dict.fromkeys((*order, *keys.values())))
-    number = {key: 1 + index % len(_DEVICES) for index, key in enumerate(distinct)}
+    order = list(own or ())
+    distinct: list[Hashable] = list(dict.fromkeys((*order, *keys.values())))
+    names = list(dict.fromkeys((*(own or {}).values(), *_DEVICES)))
+    number = {key: 1 + index % len(names) for index, key in enumerate(distinct)}
     indices = np.zeros(len(scene.boxes), np.uint8)
     for index, box in enumerate(scene.boxes):
         if isinstance(box.subject, Node) and box.subject in keys:
@@ -89,9 +91,9 @@ def by_key(
             inside = {keys[node] for node in box.subject.all_nodes() if node in keys}
             shared = next(iter(inside)) if len(inside) == 1 else order[0] if inside and order else None
             indices[index] = number[shared] if shared is not None else 0
-    colors = tuple(QColor(color) for color in _DEVICES)
+    colors = tuple(QColor(name) for name in names)
     seen = set(keys.values())
-    entries = tuple((str(key), colors[number[key] - 1]) for key in distinct[: len(_DEVICES)] if key in seen)
+    entries = tuple((str(key), colors[number[key] - 1]) for key in distinct[: len(names)] if key in seen)
     palette = (theme.endpoint, *colors)
     return Colouring(indices, palette, (theme.text, *[theme.header_text] * len(colors)), Legend(title, entries=entries))
 

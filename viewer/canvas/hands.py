@@ -57,7 +57,7 @@ class Hands:
         view.workspace.selection.set_hover(items[0] if len(items) == 1 else None)
         if hit is not None and hit.button is not None:
             view.setCursor(Qt.CursorShape.PointingHandCursor)
-        elif hit is not None and hit.part in ("input", "output"):
+        elif hit is not None and hit.part in ("input", "output") and not view.is_fixed:
             view.setCursor(Qt.CursorShape.CrossCursor)
         else:
             view.unsetCursor()

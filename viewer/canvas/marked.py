@@ -45,12 +45,14 @@ class MarkedSurface(Surface):
         else:
             self._set_shades(lambda scene: colouring.by_heat(scene, theme(), numbers, title))
 
-    def set_groups(self, keys: Mapping[Node, str] | None, title: str = "", order: tuple[str, ...] = ()) -> None:
-        """Colour nodes by a word each, with a legend; words in `order` keep their colours. None: by category again."""
+    def set_groups(
+        self, keys: Mapping[Node, str] | None, title: str = "", own: Mapping[str, str] | None = None
+    ) -> None:
+        """Colour nodes by a word each, with a legend; words in `own` have those colours. None: by category again."""
         if keys is None:
             self._set_shades(None)
         else:
-            self._set_shades(lambda scene: colouring.by_key(scene, theme(), keys, title, order))
+            self._set_shades(lambda scene: colouring.by_key(scene, theme(), keys, title, own))
 
     def set_devices(self, *, shown: bool) -> None:
         """Colour nodes by the device or pipeline stage their configurations name."""

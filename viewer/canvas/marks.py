@@ -13,6 +13,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from model.graph import Value
+from model.queries.topology import Wire
 from viewer.canvas.drawing import Kind
 from viewer.canvas.grid import Ids
 from viewer.canvas.painter import BLOCKS_BELOW, RADIUS
@@ -26,7 +27,7 @@ _NOTHING = np.zeros(0, np.intp)
 #: Kinds of marks that are a sign on a corner of the box: how it differs from the one in another model.
 SIGNS = ("+", "−", "~", "→", "=")
 #: Kinds whose edges are drawn anew, over what the picture has.
-_PATHS = ("selected", "taken", "given", "hovered")
+_PATHS = ("selected", "taken", "given", "came", "went", "hovered")
 _MANY_EDGES = 200  # of more, those in view are found by place
 _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 
@@ -36,8 +37,8 @@ class SceneMarks:
     """The marked boxes and edges of one scene, ascending, by kind of mark.
 
     Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", "traced": what lies up- or downstream,
-    all else is dimmed while there is any; "taken" and "given": what would go into a part and come out of it; and
-    SIGNS, written on the boxes.
+    all else is dimmed while there is any; "taken" and "given": what would go into a part and come out of it; "came"
+    and "went": wires of the newer or the older of two models; and SIGNS, written on the boxes.
     """
 
     scene: Scene
@@ -50,6 +51,10 @@ class SceneMarks:
         boxes: set[int] = set()
         edges: list[int] = []
         for item in items:
+            if isinstance(item, Wire):
+                ends = set(drawing.boxes_of(item.node))
+                edges += [edge for edge in drawing.edges_of(item.value) if int(drawing.edges[edge, 1]) in ends]
+                continue
             boxes.update(drawing.boxes_of(item))
             if isinstance(item, Value):
                 edges += drawing.edges_of(item)
@@ -71,6 +76,8 @@ class SceneMarks:
             self._veil(painter, np.setdiff1d(plain, self.boxes["traced"]), theme, 150)
         self._veil(painter, self._in(area, "stale"), theme, 130)
         self._outline(painter, self._in(area, "matches"), theme.match, 4.0, scale)
+        self._paths(painter, "came", theme.added, 2.0, area, scale)
+        self._paths(painter, "went", theme.removed, 2.0, area, scale, dashed=True)
         self._paths(painter, "selected", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "selected"), theme.accent, 2.0, scale)
         for kind, color, dashed in (("taken", theme.changed, False), ("given", theme.error, True)):

@@ -65,6 +65,7 @@ class GraphView(MarkedSurface):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.workspace: Workspace = workspace
+        self.is_fixed = False  # whether no wire can be drawn: the model is there to be looked at
         self.hands = Hands(self)
         self.travel: Travel = Travel(self)
         self._places: dict[Graph, Place] = {}

@@ -67,7 +67,7 @@ class DifferenceModel(QAbstractTableModel):
         """How many."""
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """Kind, place, what, and what it is in either document."""
         return 5
 
@@ -95,7 +95,10 @@ class DifferenceModel(QAbstractTableModel):
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             return for_role(display(texts[column], 1000, keep_lines=True), role)
         if role == Qt.ItemDataRole.ForegroundRole and column == 0:
-            return {"added": theme().changed, "removed": theme().warning}.get(row.kind)
+            colors = theme()
+            return {
+                "added": colors.added, "removed": colors.removed, "changed": colors.edited, "moved": colors.moved
+            }.get(row.kind)  # fmt: skip
         return None
 
 

@@ -16,6 +16,7 @@ from viewer.text import display
 from viewer.theme import theme
 
 if TYPE_CHECKING:
+    from model.document import Document
     from viewer.canvas.view import GraphView
 
 _NARROWEST = 180
@@ -24,10 +25,12 @@ _NARROWEST = 180
 class RenameField(QLineEdit):
     """Enter commits, Esc leaves the name alone; a refused name stays open with the reason below it."""
 
-    def __init__(self, view: GraphView, item: Node | Value) -> None:
+    def __init__(self, view: GraphView, item: Node | Value, document: Document, drawn: Node | Value) -> None:
         super().__init__(view)
         self._view = view
         self._item = item
+        self._document = document
+        self._drawn = drawn
         self._first = item.name
         self._left = False
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -40,7 +43,7 @@ class RenameField(QLineEdit):
         self.destroyed.connect(self.error.deleteLater)
         self.setText(item.name)
         self._shown = self.text()  # what a line edit makes of a name with line breaks
-        self.setGeometry(_place(view, item))
+        self.setGeometry(_place(view, drawn))
         self.selectAll()
         view.viewport_changed.connect(self._follow)
         view.workspace.graph_shown.connect(self.leave)
@@ -56,7 +59,7 @@ class RenameField(QLineEdit):
             self.leave()
             return
         try:
-            with self._view.workspace.document.edit(f"Rename {display(self._first or 'node', 60)}") as edit:
+            with self._document.edit(f"Rename {display(self._first or 'node', 60)}") as edit:
                 if isinstance(item, Node):
                     nodes.rename_node(edit, item, name)
                 else:
@@ -79,7 +82,7 @@ class RenameField(QLineEdit):
         self.error.raise_()
 
     def _follow(self) -> None:
-        self.setGeometry(_place(self._view, self._item))
+        self.setGeometry(_place(self._view, self._drawn))
         self.error.hide()
 
     def leave(self, _graph: object = None) -> None:
@@ -140,6 +143,6 @@ def _place(view: GraphView, item: Node | Value) -> QRect:
     return QRect(round(min(max(left, 4), room_x)), round(min(max(top, 4), room_y)), round(width), height)
 
 
-def rename(view: GraphView, item: Node | Value) -> RenameField:
-    """Open the field for an object."""
-    return RenameField(view, item)
+def rename(view: GraphView, item: Node | Value, document: Document, drawn: Node | Value) -> RenameField:
+    """Open the field for an object of a document, over what stands for it in the view."""
+    return RenameField(view, item, document, drawn)

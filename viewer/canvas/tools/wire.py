@@ -72,6 +72,8 @@ class WireTool(Tool):
     @classmethod
     def wants(cls, view: GraphView, press: Press) -> bool:
         """A press of the left button on a port, or on the side of an input's pill where its wires leave."""
+        if view.is_fixed:
+            return False
         plain = not press.modifiers & Qt.KeyboardModifier.ShiftModifier
         return press.button == Qt.MouseButton.LeftButton and plain and _grip(view, press)[0] is not None
 
