@@ -263,12 +263,17 @@ class Context:
 
     # -- wires ---------------------------------------------------------------------------------------------------
 
+    def users(self, value: Value | None) -> list[Node]:
+        """The nodes that use a value, all in its graph; empty when it is used otherwise, returned or protected."""
+        if value is None or self.is_protected(value):
+            return []
+        nodes = [user for user, _ in value.uses if isinstance(user, Node) and user.graph is value.graph]
+        return nodes if len(nodes) == len(value.uses) else []
+
     def sole_user(self, value: Value | None) -> Node | None:
-        """The one node that uses a value, in the same graph; None when it is used otherwise, returned or protected."""
-        if value is None or len(value.uses) != 1 or self.is_protected(value):
-            return None
-        user, _ = next(iter(value.uses))
-        return user if isinstance(user, Node) and user.graph is value.graph else None
+        """The one node that uses a value, once and in its graph; None when it is used otherwise."""
+        users = self.users(value) if value is not None and len(value.uses) == 1 else []
+        return users[0] if users else None
 
     def producer(self, value: Value | None, *op_types: str) -> Node | None:
         """The node that makes a value, if it is one of these operators and may be rewritten."""

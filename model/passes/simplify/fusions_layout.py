@@ -164,20 +164,31 @@ def _set_axes(context: Context, node: Node, before: Node, axes: list[int], rewri
 
 def _consecutive_slices(context: Context) -> Iterator[Match]:
     for node in context.nodes("Slice"):
-        before = context.producer(node.inputs[0], "Slice")
-        if before is None or context.opset(node) < 10 or context.sole_user(node.inputs[0]) is not node:
+        joined = _joined_slices(context, node)
+        if joined is None:
             continue
-        first = slice_bounds(context.facts, before, context.opset(before))
-        second = slice_bounds(context.facts, node, context.opset(node))
-        if first is None or second is None or not all(isinstance(v, int) for b in (*first, *second) for v in b):
-            continue
-        joined = _joined_slices(context, before, first, second)
-        if joined is not None:
+        before, bounds = joined
+        # Where others use the first one too, it goes only if each of them can do without.
+        users = context.users(node.inputs[0])
+        if users and all((found := _joined_slices(context, user)) and found[0] is before for user in users):
             yield Match(f"{said(before)} and {said(node)} become one", (before, node),
-                        partial(_set_bounds, node, before, joined))  # fmt: skip
+                        partial(_set_bounds, node, before, bounds))  # fmt: skip
 
 
-def _joined_slices(context: Context, before: Node, first: Any, second: Any) -> list[tuple[int, ...]] | None:
+def _joined_slices(context: Context, node: Node) -> tuple[Node, list[tuple[int, ...]]] | None:
+    """The Slice before this Slice, and the bounds that do the same as both; None where there are none."""
+    before = context.producer(node.inputs[0], "Slice") if node.op_type == "Slice" else None
+    if before is None or not context.may_change(node) or context.opset(node) < 10:
+        return None
+    first = slice_bounds(context.facts, before, context.opset(before))
+    second = slice_bounds(context.facts, node, context.opset(node))
+    if first is None or second is None or not all(isinstance(v, int) for b in (*first, *second) for v in b):
+        return None
+    bounds = _joined_bounds(context, before, first, second)
+    return None if bounds is None else (before, bounds)
+
+
+def _joined_bounds(context: Context, before: Node, first: Any, second: Any) -> list[tuple[int, ...]] | None:
     by_axis = {bound[0]: bound for bound in first}
     if any(axis < 0 for axis, *_ in (*first, *second)):
         return None
@@ -230,9 +241,8 @@ def _consecutive_reshapes(context: Context) -> Iterator[Match]:
 
 def _is_only_viewed(context: Context, value: Value | None) -> bool:
     """Whether all who use a value look at it in another shape, so that none needs it as it is."""
-    if value is None or context.is_protected(value) or value.is_output:
-        return False
-    return all(user.op_type in _VIEWS and user.inputs[0] is value for user in value.consumers)
+    users = context.users(value)
+    return bool(users) and all(user.op_type in _VIEWS and user.inputs[0] is value for user in users)
 
 
 def _skip(node: Node, source: Value, rewriter: Rewriter) -> None:

@@ -206,6 +206,16 @@ CASES = [
         {"Slice": 1},
     ),
     (
+        "fuse_consecutive_slices",
+        text(
+            "a = Slice(x, zero, five, zero) b = Slice(a, zero, five, one) c = Slice(a, one, three, one)"
+            " y = Concat <axis = 1> (b, c)",
+            "(float[6, 6] x) => (float[5, 7] y)",
+            "int64[1] zero = {0}, int64[1] one = {1}, int64[1] three = {3}, int64[1] five = {5}",
+        ),
+        {"Slice": 2, "Concat": 1},
+    ),
+    (
         "fuse_consecutive_reduce_unsqueeze",
         text(
             "a = ReduceMax <axes = [1], keepdims = 0> (x) y = Unsqueeze(a, d)",
