@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from PySide6.QtWidgets import QApplication, QDialog
+from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from model.attributes import Attribute, AttributeKind, make_attribute
 from model.document import Document
@@ -12,6 +15,7 @@ from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
 from model.types import ElementType, Shape, TensorType
 from viewer.garbage import Collector
+from viewer.main_window import MainWindow
 from viewer.settings import Settings
 from viewer.workspace import Workspace
 
@@ -56,6 +60,45 @@ def collector(qapp: object) -> Iterator[Collector]:
     made.start()
     yield made
     made.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_window_left(qapp: QApplication) -> Iterator[None]:
+    """A test that leaves a window on the screen names itself: the next test's clicks could land there."""
+    yield
+    left = [window for window in qapp.topLevelWidgets() if window.isVisible()]
+    for window in left:
+        window.hide()
+    assert not left, f"still on the screen: {left}"
+
+
+@pytest.fixture
+def make_window(qtbot: QtBot) -> Iterator[Callable[..., MainWindow]]:
+    """`make_window()` is a main window, painted; after the test it goes without asking for what was edited."""
+    made: list[MainWindow] = []
+
+    def make(settings: Settings | None = None, size: tuple[int, int] = (1100, 700)) -> MainWindow:
+        window = MainWindow(settings or Settings())
+        made.append(window)
+        window.resize(*size)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    yield make
+    for window in filter(isValid, made):  # one that the test closed is gone
+        for dialog in window.findChildren(QDialog):
+            dialog.hide()
+        for tab in window.tabs():
+            window.remove_tab(tab)
+        window.close()
+    qtbot.wait(0)
+
+
+@pytest.fixture
+def window(make_window: Callable[..., MainWindow]) -> MainWindow:
+    """The program's window as at the first start."""
+    return make_window()
 
 
 @pytest.fixture

@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from shiboken6 import isValid
 
 from model.edits import attributes, nodes
 from model.graph import Node, Value
 from model.io.save import save
 from tests.model import builders
-from viewer.main_window import MainWindow
 from viewer.panels.compare import ComparePanel
-from viewer.settings import Settings
 from viewer.widgets.choice_popup import ChoicePopup
 
 LONG = (
@@ -19,20 +16,6 @@ LONG = (
     + "\n".join(f"[relu_{i}] v{i} = Relu (v{i - 1})" for i in range(1, 40)).replace("(v0)", "(x)")
     + "\n[sin] s = Sin (v39)\n[last] y = Neg (s)\n}"
 )
-
-
-@pytest.fixture
-def window(qtbot):
-    window = MainWindow(Settings())
-    window.resize(1300, 800)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    if isValid(window):
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
 
 
 @pytest.fixture

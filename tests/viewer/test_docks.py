@@ -58,19 +58,6 @@ def test_a_panel_that_is_closed_hears_nothing_any_more(info, qtbot, workspace):
     qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=20_000)
 
 
-@pytest.fixture
-def window(qtbot):
-    window = MainWindow(Settings())
-    window.resize(1100, 700)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    for tab in window.tabs():
-        window.remove_tab(tab)
-    window.close()
-    qtbot.wait(0)
-
-
 def open_copies(window, qtbot, tmp_path, *names):
     for name in names:
         (tmp_path / name).write_bytes(sample_model().read_bytes())

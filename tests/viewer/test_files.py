@@ -11,22 +11,6 @@ from shiboken6 import isValid
 from model.io.save import Saving
 from model.steps import SetField
 from viewer import opening
-from viewer.main_window import MainWindow
-from viewer.settings import Settings
-
-
-@pytest.fixture
-def window(qtbot):
-    window = MainWindow(Settings())
-    window.resize(900, 600)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    if isValid(window):
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
 
 
 @pytest.fixture

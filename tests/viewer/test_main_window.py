@@ -17,21 +17,6 @@ from viewer.theme import theme, themes
 
 
 @pytest.fixture
-def window(qtbot):
-    """The window as at the first start, painted."""
-    window = MainWindow(Settings())
-    window.resize(1100, 700)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    if isValid(window):  # it is gone where the test closed it
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
-
-
-@pytest.fixture
 def write_model(tmp_path):
     """Write a chain of Relus to a file; returns its path."""
 

@@ -5,15 +5,12 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex
 from PySide6.QtCore import Qt as Core
 from PySide6.QtGui import Qt
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, QWidget
-from shiboken6 import isValid
 
 from model.document import Document
 from model.steps import SetField
 from tests.model import builders
 from viewer.document_tab import DocumentTab
-from viewer.main_window import MainWindow
 from viewer.panels import PANELS
-from viewer.settings import Settings
 from viewer.workspace import Workspace
 
 _HOSTILE = "<b>bold</b>"
@@ -61,18 +58,11 @@ def is_taken(text):
 
 
 @pytest.fixture
-def window(qtbot):
-    window = MainWindow(Settings())
-    window.resize(1200, 800)
-    window.show()
-    qtbot.waitExposed(window)
+def window(make_window, qtbot):
+    window = make_window()
     window.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
     qtbot.waitUntil(lambda: not window.tab.view.is_busy, timeout=20_000)
-    yield window
-    for tab in window.tabs():
-        window.remove_tab(tab)
-    window.close()
-    qtbot.waitUntil(lambda: not isValid(window))
+    return window
 
 
 @pytest.mark.parametrize("panel", [panel.id for panel in PANELS])

@@ -7,8 +7,6 @@ from PySide6.QtWidgets import QAbstractButton
 from model.edits import nodes
 from tests.model import builders
 from viewer import recovery
-from viewer.main_window import MainWindow
-from viewer.settings import Settings
 
 
 @pytest.fixture
@@ -16,14 +14,6 @@ def model_file(tmp_path):
     path = tmp_path / "chain.onnx"
     path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
     return path
-
-
-@pytest.fixture
-def window(qtbot):
-    window = MainWindow(Settings())
-    qtbot.addWidget(window, before_close_func=lambda w: [t.workspace.document.mark_saved() for t in w.tabs()])
-    window.show()
-    return window
 
 
 def opened(qtbot, window, path):

@@ -1,14 +1,11 @@
 """Telling in the window how the types of an unknown operator follow."""
 
 import pytest
-from shiboken6 import isValid
 
 from model.io.save import save
 from tests.model import builders
 from tests.model.builders import node, value
 from viewer.dialogs.ask_text import AskText
-from viewer.main_window import MainWindow
-from viewer.settings import Settings
 
 CUSTOM = """
     <ir_version: 10, opset_import: ["" : 18, "my.own" : 1]>
@@ -17,18 +14,12 @@ CUSTOM = """
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
+def window(make_window, qtbot, tmp_path):
     save(builders.model(CUSTOM), tmp_path / "custom.onnx")
-    window = MainWindow(Settings())
-    window.show()
+    window = make_window()
     window.files.open([tmp_path / "custom.onnx"])
     qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.is_busy, timeout=20_000)
-    yield window
-    if isValid(window):
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
+    return window
 
 
 def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot):

@@ -6,11 +6,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from PySide6.QtCore import QPoint, Qt
-from shiboken6 import isValid
 
 from model.steps import RemoveNode
-from viewer.main_window import MainWindow
-from viewer.settings import Settings
+from tests.viewer.pointer import hover
 from viewer.visits import Visit, Visits
 
 BACK, FORWARD = Qt.MouseButton.BackButton, Qt.MouseButton.ForwardButton
@@ -18,7 +16,7 @@ ALT, NONE = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
+def window(make_window, qtbot, tmp_path):
     """A window with a chain of 120 nodes and an If at its end, at its beginning."""
     info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n"]) for n in ("v0", "y", "b")]
     body = helper.make_graph([helper.make_node("Neg", ["v120"], ["b"], name="inner")], "body", [], [info[2]])
@@ -27,19 +25,11 @@ def window(qtbot, tmp_path):
     nodes.append(helper.make_node("If", ["flag"], ["y"], name="branch", then_branch=body, else_branch=body))
     model = helper.make_model(helper.make_graph(nodes, "net", info[:1], info[1:2]), ir_version=9)
     onnx.save(model, tmp_path / "net.onnx")
-    window = MainWindow(Settings())
-    window.resize(1100, 700)
-    window.show()
-    qtbot.waitExposed(window)
+    window = make_window()
     window.files.open([tmp_path / "net.onnx"])
     qtbot.waitUntil(lambda: window.tab is not None and ready(window), timeout=20_000)
     window.tab.view.setFocus()
-    yield window
-    if isValid(window):
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
+    return window
 
 
 def ready(window):
@@ -104,7 +94,7 @@ def test_a_click_on_the_overview_is_a_jump_and_dragging_there_is_one_too(window,
     left = seen(window)
     qtbot.mousePress(minimap, Qt.MouseButton.LeftButton, NONE, QPoint(minimap.width() // 2, 150))
     for y in range(140, 60, -10):
-        qtbot.mouseMove(minimap, QPoint(minimap.width() // 2, y))
+        hover(minimap, QPoint(minimap.width() // 2, y), Qt.MouseButton.LeftButton)
     qtbot.mouseRelease(minimap, Qt.MouseButton.LeftButton, NONE, QPoint(minimap.width() // 2, 60))
     assert seen(window) != left
     go_back(window, qtbot)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from model.graph import Function
 from model.queries.bodies import argument, origin, result
 from tests.viewer.canvas.graphs import Graphs
+from tests.viewer.pointer import hover
 from viewer.canvas.drawing import Kind
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -82,10 +83,10 @@ def test_hovering_follows_a_value_through_the_frames(show, qtbot, looping):
     view = show(model)
     open_all(view, qtbot)
     pill = index_of(view, body.values["state_in"], Kind.INPUT)
-    qtbot.mouseMove(view, point(view, pill))
+    hover(view, point(view, pill))
     assert hovered(view) == {"state_in", "r"}
     assert pill in view.marks.boxes["hovered"]
-    qtbot.mouseMove(view, point(view, index_of(view, body.values["state_out"], Kind.OUTPUT)))
+    hover(view, point(view, index_of(view, body.values["state_out"], Kind.OUTPUT)))
     assert hovered(view) == {"state_out", "z", "a"}, "out of the loop and into the function"
     view.workspace.selection.set_hover(None)
     assert hovered(view) == set()

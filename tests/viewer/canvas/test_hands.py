@@ -8,6 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QNativeGestureEvent, QP
 from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolTip
 
 from tests.viewer.canvas.graphs import Graphs, long_chain
+from tests.viewer.pointer import hover
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
 from viewer.settings import WHEEL_ZOOMS
 
@@ -99,8 +100,8 @@ def test_dragging_pans_and_selects_nothing(view, qtbot, start):
     pressed = Qt.MouseButton.MiddleButton if start == "middle button" else LEFT
     before = point(view, box(view, "Relu"))
     qtbot.mousePress(view, pressed, NONE, begin)
-    qtbot.mouseMove(view, begin + QPoint(20, 10))
-    qtbot.mouseMove(view, begin + QPoint(60, 25))
+    hover(view, begin + QPoint(20, 10), pressed)
+    hover(view, begin + QPoint(60, 25), pressed)
     qtbot.mouseRelease(view, pressed, NONE, begin + QPoint(60, 25))
     assert point(view, box(view, "Relu")) == before + QPoint(60, 25)
     assert view.workspace.selection.items == ()
@@ -109,7 +110,7 @@ def test_dragging_pans_and_selects_nothing(view, qtbot, start):
 def test_escape_takes_a_drag_back(view, qtbot):
     before = point(view, 0)
     qtbot.mousePress(view, LEFT, NONE, QPoint(5, 5))
-    qtbot.mouseMove(view, QPoint(60, 60))
+    hover(view, QPoint(60, 60), LEFT)
     assert point(view, 0) != before
     qtbot.keyClick(view, Qt.Key.Key_Escape)
     assert point(view, 0) == before
@@ -119,8 +120,8 @@ def test_escape_takes_a_drag_back(view, qtbot):
 
 def drag_band(qtbot, view, modifiers, first, last):
     qtbot.mousePress(view, LEFT, modifiers, first)
-    qtbot.mouseMove(view, (first + last) / 2)
-    qtbot.mouseMove(view, last)
+    hover(view, (first + last) / 2, LEFT)
+    hover(view, last, LEFT)
     view.grab()
     qtbot.mouseRelease(view, LEFT, modifiers, last)
 
@@ -143,7 +144,7 @@ def test_escape_leaves_the_selection_of_a_rectangle_alone(view, qtbot):
     view.workspace.selection.set([node(view, "Conv")])
     first, last = around(view, box(view, "Relu"))
     qtbot.mousePress(view, LEFT, SHIFT, first)
-    qtbot.mouseMove(view, last)
+    hover(view, last, LEFT)
     qtbot.keyClick(view, Qt.Key.Key_Escape)
     qtbot.mouseRelease(view, LEFT, SHIFT, last)
     assert view.workspace.selection.items == (node(view, "Conv"),)
@@ -172,9 +173,9 @@ def test_the_wheel_zooms_at_the_pointer(view, keys):
 
 
 def test_hover_is_told_and_forgotten(view, qtbot, small):
-    qtbot.mouseMove(view, point(view, box(view, "x")))
+    hover(view, point(view, box(view, "x")))
     assert view.workspace.selection.hover is small.values["x"]
-    qtbot.mouseMove(view, point(view, box(view, "Relu")))
+    hover(view, point(view, box(view, "Relu")))
     assert view.workspace.selection.hover is node(view, "Relu")
     QApplication.sendEvent(view, QEvent(QEvent.Type.Leave))
     assert view.workspace.selection.hover is None
@@ -258,7 +259,7 @@ def test_a_button_pressed_but_dragged_away_does_nothing(show, qtbot, branching_m
     view = show(branching_model)
     place = button(view, box(view, "If"))
     qtbot.mousePress(view, LEFT, NONE, place)
-    qtbot.mouseMove(view, place + QPoint(50, 50))
+    hover(view, place + QPoint(50, 50), LEFT)
     qtbot.mouseRelease(view, LEFT, NONE, place + QPoint(50, 50))
     wait(qtbot, view)
     assert view.scene.kinds[box(view, "If")] == Kind.NODE
@@ -361,7 +362,7 @@ def test_the_view_says_what_it_is_and_shows_focus(view, qtbot):
 def test_losing_the_focus_ends_an_interaction(view, qtbot):
     before = point(view, 0)
     qtbot.mousePress(view, LEFT, NONE, QPoint(5, 5))
-    qtbot.mouseMove(view, QPoint(60, 60))
+    hover(view, QPoint(60, 60), LEFT)
     view.hands.cancel()
     assert point(view, 0) == before
     assert view.hands.tool is None

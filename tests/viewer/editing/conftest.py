@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
-from shiboken6 import isValid
 
 from model.document import Document
 from model.graph import Model, Node, Value
 from tests.model import builders
 from viewer.document_tab import DocumentTab
 from viewer.main_window import MainWindow
-from viewer.settings import Settings
 from viewer.workspace import Workspace
 
 
@@ -86,20 +84,6 @@ class Desk:
     def point(self, x: float, y: float) -> QPoint:
         """A point of the scene, in the view."""
         return QPointF(*self.view.viewport.to_widget(x, y)).toPoint()
-
-
-@pytest.fixture
-def window(qtbot: QtBot) -> Iterator[MainWindow]:
-    window = MainWindow(Settings())
-    window.resize(1200, 800)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    if isValid(window):
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
 
 
 @pytest.fixture

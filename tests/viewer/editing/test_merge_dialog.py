@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialogButtonBox
+from PySide6.QtWidgets import QDialogButtonBox
+from shiboken6 import isValid
 
 from tests.model import builders
+from tests.viewer.pointer import hover
 from viewer.dialogs.merge import MergeDialog
 from viewer.widgets.choice_popup import ChoicePopup
 
@@ -25,7 +26,9 @@ def dialog(desk):
     dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, builders.model(OTHER), "other.onnx")
     dialog.show()
     desk.qtbot.waitExposed(dialog)
-    return dialog
+    yield dialog
+    if isValid(dialog):
+        dialog.hide()
 
 
 def port(dialog, side, name, *, gives):
@@ -40,16 +43,7 @@ def place(dialog, port):
 def move(dialog, start, point, buttons):
     """The mouse over the viewport the drag began in, as Qt sends it while a button is held."""
     viewport = dialog.bay.lists[start.side].viewport()
-    local = viewport.mapFromGlobal(point)
-    event = QMouseEvent(
-        QEvent.Type.MouseMove,
-        QPointF(local),
-        QPointF(point),
-        Qt.MouseButton.NoButton,
-        buttons,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    QApplication.sendEvent(viewport, event)
+    hover(viewport, viewport.mapFromGlobal(point), buttons)
     dialog.grab()
 
 

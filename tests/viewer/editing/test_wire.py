@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QMenu
 
 from tests.model import builders
+from tests.viewer.pointer import hover
 from viewer.canvas.tools import WireTool
 from viewer.settings import DIRECTION
 from viewer.widgets.operator_palette import OperatorPalette
@@ -32,8 +33,8 @@ def drag(desk, start, end, *, drop=True):
     """Drag; returns what was shown at the end."""
     view = desk.view
     desk.qtbot.mousePress(view, LEFT, NONE, start)
-    desk.qtbot.mouseMove(view, start + QPoint(8, 8))
-    desk.qtbot.mouseMove(view, end)
+    hover(view, start + QPoint(8, 8), LEFT)
+    hover(view, end, LEFT)
     tool = view.hands.tool
     assert isinstance(tool, WireTool)
     view.grab()

@@ -2,9 +2,7 @@
 
 import onnx
 import pytest
-from shiboken6 import isValid
 
-from viewer.main_window import MainWindow
 from viewer.settings import RUN_IN_PROCESS, Settings
 
 NET = """
@@ -24,20 +22,11 @@ net (float[N, 3, 8, 8] x) => (float[N, 2] y)
 
 
 @pytest.fixture
-def window(qtbot):
+def window(make_window):
     """A window whose documents run in a thread of this process, which is quicker to start."""
     settings = Settings()
     settings.set(RUN_IN_PROCESS, False)
-    window = MainWindow(settings)
-    window.resize(1100, 700)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    if isValid(window):
-        for tab in window.tabs():
-            window.remove_tab(tab)
-        window.close()
-    qtbot.wait(0)
+    return make_window(settings)
 
 
 @pytest.fixture

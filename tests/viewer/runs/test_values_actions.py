@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from exec.session import Breakpoint
 from model.steps import SetField
+from tests.viewer.pointer import hover
 from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value
 
 
@@ -165,6 +166,6 @@ def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     centre = picture._frame().center().toPoint()
     chosen = workspace.results.element
     qtbot.mousePress(picture, Qt.MouseButton.LeftButton, pos=centre)
-    qtbot.mouseMove(picture, centre * 1.3)
+    hover(picture, centre * 1.3, Qt.MouseButton.LeftButton)
     qtbot.mouseRelease(picture, Qt.MouseButton.LeftButton, pos=centre * 1.3)
     assert workspace.results.element == chosen

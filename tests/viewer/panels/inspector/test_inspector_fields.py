@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication
 from model.attributes import make_attribute
 from model.steps import SetAttribute
 from tests.viewer.panels.inspector.hands import begin, index, relu, row
+from tests.viewer.pointer import hover
 from viewer.dialogs.shortcuts import INSPECTOR
 
 
@@ -75,7 +76,7 @@ def test_labels_get_more_room_by_dragging(qtbot, panel):
     before = tree.columnWidth(0)
     start = QPoint(before, 30)
     qtbot.mousePress(tree.viewport(), Qt.MouseButton.LeftButton, pos=start)
-    qtbot.mouseMove(tree.viewport(), start + QPoint(40, 0))
+    hover(tree.viewport(), start + QPoint(40, 0), Qt.MouseButton.LeftButton)
     qtbot.mouseRelease(tree.viewport(), Qt.MouseButton.LeftButton, pos=start + QPoint(40, 0))
     assert abs(tree.columnWidth(0) - before - 40) <= 2
 

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, QPointF, Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
@@ -19,6 +19,7 @@ from model.tensors import ArrayTensor, SparseTensor
 from model.types import ElementType
 from tests.model import builders
 from tests.viewer.panels.tensor.hands import opened, put, select
+from tests.viewer.pointer import hover
 from viewer.panels.tensor.readers import TensorReader, first_slice
 from viewer.results import Record
 from viewer.workspace import Workspace
@@ -430,8 +431,7 @@ def test_the_value_under_the_pointer_and_zooming(qtbot, panel, chain):
     place = picture._place()
     across, down = picture._cell_size()
     point = QPointF(place.left() + 2.5 * across, place.top() + 1.5 * down).toPoint()
-    qtbot.mouseMove(picture, QPoint(1, 1))
-    qtbot.mouseMove(picture, point)
+    hover(picture, point)
     qtbot.waitUntil(lambda: picture.cell_text == "[1, 2] = 6")
     picture.zoom_by(3, QPointF(point))
     assert picture._cell_at(QPointF(point)) == (0, 1, 2)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from model.tensors import ArrayTensor
 from model.types import ElementType
 from tests.viewer.panels.tensor.hands import look, put, select
+from tests.viewer.pointer import hover
 
 
 def choose(qtbot, panel, box, text):
@@ -123,8 +124,7 @@ def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, pan
     picture.zoom_by(30, centre)
     qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
     assert picture.detail.note == ""
-    qtbot.mouseMove(picture, QPoint(1, 1))
-    qtbot.mouseMove(picture, centre.toPoint())
+    hover(picture, centre.toPoint())
     qtbot.waitUntil(lambda: bool(picture.cell_text))
     place = picture._place()
     row = int((centre.y() - place.top()) / place.height() * 2502)
