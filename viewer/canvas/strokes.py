@@ -21,6 +21,7 @@ Area = tuple[float, float, float, float]  # left, top, right, bottom
 _ARROW = 7.0
 _OFF = 0.15  # device px that a line may be off its curve
 _MOST_LINES = 256  # of one piece
+_PARTS = 16  # that a piece of more lines is cut into, to leave out those that are not seen
 _OVERLAP = 0.3  # device px that lines of one curve reach beyond where they meet, so that no gap shows
 
 
@@ -59,9 +60,15 @@ def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
     bends = np.abs(pieces[:, :2] - 2 * pieces[:, 1:3] + pieces[:, 2:]).max((1, 2)) * scale
     exact = np.sqrt(np.maximum(bends, 1e-9) * (0.75 / _OFF))
     steps = 2 ** np.clip(np.ceil(np.log2(exact)), 0, np.log2(_MOST_LINES)).astype(np.int64)
-    lines = np.concatenate([_lines(pieces[steps == number], number) for number in np.unique(steps).tolist()])
-    low, high = np.minimum(lines[:, :2], lines[:, 2:]), np.maximum(lines[:, :2], lines[:, 2:])
-    lines = np.asarray(lines[((low <= area[2:]) & (high >= area[:2])).all(1)], np.float64)
+    found = []
+    for number in np.unique(steps).tolist():
+        chosen = pieces[steps == number]
+        if number > _PARTS:
+            chosen = _on_curves(_SPLIT, chosen).reshape(-1, 4, 2)
+            chosen, number = chosen[_touching(chosen, area)], number // _PARTS
+        found.append(_lines(chosen, number))
+    lines = np.concatenate(found)
+    lines = lines[_touching(lines.reshape(-1, 2, 2), area)]
     along = lines[:, 2:] - lines[:, :2]
     along *= (_OVERLAP / scale) / np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-9)[:, None]
     lines[:, :2] -= along
@@ -69,12 +76,38 @@ def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
     return lines
 
 
-def _lines(pieces: Real, steps: int) -> NDArray[np.float64]:
+def _touching(points: Real, area: Area) -> NDArray[np.bool_]:
+    """[N] which of N groups of points [N, K, 2] reach into an area."""
+    low, high = points.min(1), points.max(1)
+    return np.asarray(((low <= area[2:]) & (high >= area[:2])).all(1))
+
+
+def _lines(pieces: Real, steps: int) -> Real:
     """Cubic pieces [P, 4, 2] as lines [P * steps, 4]."""
-    t = np.linspace(0.0, 1.0, steps + 1)
-    weights = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
-    points = np.einsum("kt,pkc->ptc", weights, pieces)
+    points = _on_curves(_weights(np.linspace(0.0, 1.0, steps + 1)), pieces)
     return np.concatenate([points[:, :-1], points[:, 1:]], 2).reshape(-1, 4)
+
+
+def _on_curves(weights: Real, pieces: Real) -> Real:
+    """[P, K, 2] points of cubic pieces [P, 4, 2], by what each [K, 4] takes of the four."""
+    across = weights @ pieces.transpose(1, 0, 2).reshape(4, -1)
+    return across.reshape(len(weights), -1, 2).transpose(1, 0, 2)
+
+
+def _weights(t: Real) -> Real:
+    """[K, 4] what the points at some parameters take of a piece's four."""
+    return np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], 1)
+
+
+def _split(parts: int) -> Real:
+    """[parts * 4, 4] what the points of equal parts of a piece take of its four."""
+    t = np.linspace(0.0, 1.0, parts + 1)
+    slopes = 3 * np.stack([-((1 - t) ** 2), (1 - t) * (1 - 3 * t), t * (2 - 3 * t), t**2], 1) / (3 * parts)
+    ends = _weights(t)
+    return np.stack([ends[:-1], ends[:-1] + slopes[:-1], ends[1:] - slopes[1:], ends[1:]], 1).reshape(-1, 4)
+
+
+_SPLIT = _split(_PARTS)
 
 
 def curve_path(pieces: Real) -> QPainterPath:
