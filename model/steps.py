@@ -39,8 +39,10 @@ class SetField:
             target._read()
             target._type = self.value
         else:
+            before = _training_graphs(target, field)
             setattr(target, field, self.value)
             _adopt(target, field)
+            _relink(before, _training_graphs(target, field))
             _note_field(target, field, self.value)
         return SetField(target, field, old)
 
@@ -432,6 +434,26 @@ def _note_field(target: Target, field: str, content: Any) -> None:
             known.named(target)
     elif isinstance(target, Graph) and field == "declared" and (known := _lookup(target)):
         known.used(*content)
+
+
+def _training_graphs(target: Target, field: str) -> list[Graph]:
+    """The training graphs that a field of a model, or of training info in one, stands for."""
+    trainings: tuple[TrainingInfo, ...] = ()
+    if isinstance(target, Model) and field == "training_info":
+        trainings = target.training_info
+    elif isinstance(target, TrainingInfo) and target.model is not None:
+        trainings = (target,) if any(t is target for t in target.model.training_info) else ()
+    return [graph for t in trainings for graph in (t.initialization, t.algorithm) if graph is not None]
+
+
+def _relink(before: list[Graph], after: list[Graph]) -> None:
+    """Training graphs use values of the main graph: only while they are in the model."""
+    for graph in before:
+        if not any(graph is other for other in after):
+            _detach_graph(graph)
+    for graph in after:
+        if not any(graph is other for other in before):
+            _attach_graph(graph)
 
 
 def _adopt(target: Target, field: str) -> None:

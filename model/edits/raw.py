@@ -1,38 +1,39 @@
 """Editing by message and field, as the raw view does: from a path in the message to an edit of the model.
 
 A path is the fields from ModelProto down with their index among fields of the same name:
-``(("graph", 0), ("node", 3), ("op_type", 0))``.
+``(("graph", 0), ("node", 3), ("op_type", 0))``. The numbers in a packed field and the bytes of data come in pages:
+``(…, ("float_data", 0), ("page", 2), ("element", 2017))``, ``(…, ("raw_data", 0), ("page", 0), ("bytes", 32))``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
-from model.attributetext import convert_value, parse_float
+from model.attributetext import convert_value, parse_float, plainest
 from model.document import Transaction
 from model.edits import properties
 from model.edits.attributes import rename_attribute, set_attribute
 from model.edits.function_attributes import set_default
 from model.edits.nodes import rename_node
 from model.edits.rawparts import (
-    Path,
+    Part,
     Setter,
     annotation_setter,
     binding_setter,
     configuration_setter,
-    device_setter,
     function_setter,
     import_setter,
-    integer,
+    part_at,
     swapped,
-    type_change,
 )
-from model.edits.values import connect, disconnect, rename_value, set_type
+from model.edits.values import connect, disconnect, rename_value
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.io.messages import Path, integer
+from model.io.rawview import ELEMENT, PAGE
 from model.queries.scope import visible_values
 from model.steps import SetAttribute, SetField
 from model.tensors import SparseTensor, Tensor
@@ -160,22 +161,75 @@ def _path_of_value(value: Value) -> Path | None:
 
 def can_set(model: Model, path: Path) -> bool:
     """Whether `set_field` knows what to do with a field."""
-    target, rest = object_at(model, path)
-    return _setter(target, rest) is not None
+    return _setter_at(model, path) is not None
 
 
 def set_field(edit: Transaction, path: Path, text: str) -> None:
     """Change one scalar field to what a person wrote; ModelError when it is not of the field's kind."""
-    target, rest = object_at(edit.model, path)
-    setter = _setter(target, rest)
+    setter = _setter_at(edit.model, path)
     if setter is None:
-        raise ModelError("This field is edited elsewhere", "Its message has an editor of its own.", target)
+        raise ModelError("This field is edited elsewhere", "Its message has an editor of its own.", path[-1][0])
     setter(edit, text)
 
 
-def _setter(target: Target, rest: Path) -> Setter | None:
+def _setter_at(model: Model, path: Path) -> Setter | None:
+    place = place_of(model, path)
+    if place is None or not place.rest:
+        return None
+    part = place.part
+    if part is not None and part.path:
+        inner = part.path
+        return lambda edit, text: part.change(edit, lambda copy: copy.set(inner, text))
+    return _setter(place.target, place.field, place.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads: the innermost object, the field it was met in, and the path below it.
+
+    `part` is the message of its own that holds the field, where there is one.
+    """
+
+    target: Target
+    field: str
+    rest: Path
+    part: Part | None
+
+
+def place_of(model: Model, path: Path) -> Place | None:
+    """Where a path of the raw view leads; None for what cannot be told apart in the model."""
+    plain = plain_path(path)
+    if plain is None:
+        return None
+    target, rest = object_at(model, plain)
+    at = len(plain) - len(rest) - 1
+    field = plain[at][0] if at >= 0 else ""
+    renamed = field.endswith("initializer") and _is_name(field, rest)
+    return Place(target, field, rest, None if renamed else part_at(target, field, rest))
+
+
+def plain_path(path: Path) -> Path | None:
+    """A path without the pages and packed fields of the raw view: elements are entries of their field.
+
+    None for the second of two packed fields of one name, whose elements have no number of their own.
+    """
+    steps = [step for step in path if step[0] != PAGE]
+    if steps and steps[-1][0] == ELEMENT:
+        name, index = steps[-2]
+        return None if index else (*steps[:-2], (name, steps[-1][1]))
+    return tuple(steps)
+
+
+def _is_name(field: str, rest: Path) -> bool:
+    names = tuple(name for name, _ in rest)
+    return names == ("name",) if field == "initializer" else names == ("values", "name")
+
+
+def _setter(target: Target, field: str, rest: Path) -> Setter | None:
     names = tuple(name for name, _ in rest)
     match target, names:
+        case Value(), _ if field.endswith("initializer"):
+            return (lambda edit, text: rename_value(edit, target, text)) if _is_name(field, rest) else None
         case ((Node() | Value() | Graph() | Function() | Model()), ("doc_string",)):
             return lambda edit, text: properties.set_text(edit, target, "doc_string", text)
         case ((Node() | Value() | Graph() | Function() | Model()), ("metadata_props", "key" | "value" as part)):
@@ -190,14 +244,11 @@ def _setter(target: Target, rest: Path) -> Setter | None:
             return _node_setter(target, names, rest)
         case Value(), ("name",):
             return lambda edit, text: rename_value(edit, target, text)
-        case Value(), ("type", *_) if target.type is not None:
-            change = type_change(target.type, rest[1:])
-            return None if change is None else lambda edit, text: set_type(edit, target, change(text))
         case ((Graph() | Function()), ("name",)):
             return lambda edit, text: edit.do(SetField(target, "name", text))
-        case Function(), ("domain" | "overload" as field,):
-            return lambda edit, text: edit.do(SetField(target, field, text))
-        case Function(), ("attribute_proto", field) if field != "name":
+        case Function(), ("domain" | "overload" as own,):
+            return lambda edit, text: edit.do(SetField(target, own, text))
+        case Function(), ("attribute_proto", own) if own != "name":
             default = _at(target.attribute_defaults, rest[0][1])
             return None if default is None else _default_setter(target, default, rest)
         case Function(), ("input" | "output" | "attribute" | "attribute_proto", *_):
@@ -237,8 +288,6 @@ def _node_setter(node: Node, names: tuple[str, ...], rest: Path) -> Setter | Non
         case ("attribute", *_):
             attribute = _at(list(node.attributes.values()), rest[0][1])
             return None if attribute is None else _attribute_setter(node, attribute, rest[1:])
-        case ("device_configurations", *_):
-            return device_setter(node, rest)
     return None
 
 
@@ -300,13 +349,6 @@ def _attribute_change(attribute: Attribute, path: Path) -> Callable[[str], Attri
         return lambda text: replace(attribute, doc_string=text)
     if len(path) == 1 and field == "type":
         return lambda text: _of_kind(attribute, integer(text))
-    if field in ("tp", "type_protos") and value is not None and len(path) > 1:
-        inner = type_change(value if field == "tp" else value[index], path[1:])
-        if inner is None:
-            return None
-        return lambda text: replace(
-            attribute, value=inner(text) if field == "tp" else swapped(value, index, inner(text))
-        )
     kind = _ATTRIBUTE_FIELDS.get(field)
     if len(path) > 1 or kind is None or kind is not attribute.kind:
         return None
@@ -337,6 +379,12 @@ def _set_opset(edit: Transaction, target: Model | Function, index: int, version:
     if index >= len(domains):
         raise ModelError("This import is repeated", "Of two imports of one domain the last is in force.", target)
     properties.set_opset(edit, target, domains[index], version)
+
+
+def parse_item(kind: AttributeKind, text: str) -> Any:
+    """One entry of a list of a kind: what a person wrote, or the plainest for kinds that are no texts."""
+    names = {AttributeKind.INT: "i", AttributeKind.FLOAT: "f", AttributeKind.STRING: "s"}
+    return _PARSERS[names[kind]](text) if kind in names else plainest(kind)
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {"i": integer, "f": parse_float, "s": str}

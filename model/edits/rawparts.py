@@ -1,4 +1,4 @@
-"""Fields of the messages below a model object, for `model.edits.raw`: types, shardings, bindings, configurations.
+"""Fields of the messages below a model object, for `model.edits.raw`: tensors, types, shardings, bindings, annotations.
 
 Each function says which edit sets a field, or None where it is edited elsewhere.
 """
@@ -6,12 +6,13 @@ Each function says which edit sets a field, or None where it is edited elsewhere
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
+from model.attributes import Attribute, AttributeKind
 from model.document import Transaction
-from model.edits import devices, function_attributes, properties
-from model.edits.values import rename_value
+from model.edits import devices, function_attributes, initializers, properties, tensors
+from model.edits.values import rename_value, set_type
 from model.errors import ModelError
 from model.graph import (
     DeviceConfiguration,
@@ -21,39 +22,23 @@ from model.graph import (
     Node,
     NodeDeviceConfiguration,
     QuantizationAnnotation,
-    ShardedDimension,
-    ShardingSpec,
     TrainingInfo,
     Value,
 )
+from model.io import messages
+from model.io.arrays import is_stored_outside
+from model.io.decode import read_node_device_configuration, read_type
+from model.io.encode import write_node_device, write_type
+from model.io.messages import Path, TensorMessage, integer
+from model.io.protobuf import NodeDeviceConfigurationProto, SparseTensorProto, TypeProto
+from model.io.tensors import ProtoTensor
 from model.queries.scope import visible_values
-from model.steps import SetField
-from model.types import (
-    MapType,
-    OpaqueType,
-    OptionalType,
-    SequenceType,
-    Shape,
-    SparseTensorType,
-    TensorType,
-    Type,
-    element_type,
-)
+from model.steps import SetAttribute, SetField
+from model.tensors import SparseTensor, Tensor
+from model.types import Type
 
 Setter = Callable[[Transaction, str], None]
-Path = tuple[tuple[str, int], ...]
-Change = Callable[[str], Any]  # from a text to what takes the place of the part
-
-
-def integer(text: str, bits: int = 64) -> int:
-    """A whole number of so many bits, in any notation of Python."""
-    try:
-        found = int(text.strip(), 0)
-    except ValueError:
-        raise ModelError(f"{text[:40]!r} is not a whole number", f"This field holds a {bits}-bit integer.") from None
-    if not -(1 << bits - 1) <= found < 1 << bits - 1:
-        raise ModelError(f"{text[:40]!r} is too large", f"This field holds a {bits}-bit integer.")
-    return found
+Put = Callable[[Transaction, Any], None]
 
 
 def swapped(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
@@ -61,116 +46,177 @@ def swapped(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
     return (*items[:index], item, *items[index + 1 :])
 
 
-# -- types ----------------------------------------------------------------------------------------------------
+# -- parts that are messages of their own ---------------------------------------------------------------------
 
 
-def type_change(kind: Type, path: Path) -> Callable[[str], Type] | None:
-    """How a text changes the field at a path below a TypeProto."""
-    names = tuple(name for name, _ in path)
-    if names == ("denotation",):
-        return lambda text: replace(kind, denotation=text)
-    match kind, names:
-        case TensorType(), ("tensor_type", *_):
-            return _tensor_change(kind, path[1:])
-        case SparseTensorType(), ("sparse_tensor_type", *_):
-            return _tensor_change(kind, path[1:])
-        case SequenceType(), ("sequence_type", "elem_type", *_):
-            return _inner_change(kind, "element", kind.element, path[2:])
-        case OptionalType(), ("optional_type", "elem_type", *_):
-            return _inner_change(kind, "element", kind.element, path[2:])
-        case MapType(), ("map_type", "key_type"):
-            return lambda text: replace(kind, key_type=element_type(integer(text, 32)))
-        case MapType(), ("map_type", "value_type", *_):
-            return _inner_change(kind, "value", kind.value, path[2:])
-        case OpaqueType(), ("opaque_type", "domain" | "name" as field):
-            return lambda text: replace(kind, **{field: text})
+class Editable(Protocol):
+    """A copy of a message that can be changed by paths."""
+
+    def set(self, path: Path, text: str) -> None:
+        """Set a scalar."""
+
+    def remove(self, path: Path) -> None:
+        """Take out a field."""
+
+    def add(self, path: Path, name: str, text: str) -> None:
+        """Add a field to the message at a path."""
+
+    @property
+    def message(self) -> Any:
+        """The message as it is now."""
+
+
+class _Plain:
+    """A message without values that stand elsewhere."""
+
+    def __init__(self, message: Any) -> None:
+        self.message = message
+
+    def set(self, path: Path, text: str) -> None:
+        messages.set_field(self.message, path, text)
+
+    def remove(self, path: Path) -> None:
+        messages.remove_field(self.message, path)
+
+    def add(self, path: Path, name: str, text: str) -> None:
+        messages.add_field(self.message, path, name, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the model that is a message of its own: `path` leads on inside it, `put` takes it back changed."""
+
+    open: Callable[[], Editable]
+    put: Callable[[Transaction, Any], None]
+    path: Path
+
+    def change(self, edit: Transaction, how: Callable[[Editable], None]) -> None:
+        """Change a copy and put it in the place of the part."""
+        copy = self.open()
+        how(copy)
+        self.put(edit, copy)
+
+
+def part_at(target: object, field: str, rest: Path) -> Part | None:
+    """The part that holds a field below an object, which was met as a `field` of the message around it."""
+    name, index = rest[0] if rest else ("", 0)
+    match target, name:
+        case Value(), "type" if field not in ("initializer", "sparse_initializer"):
+            return _type_part(target.type, lambda edit, kind: set_type(edit, target, kind), rest[1:])
+        case Value(), _ if field in ("initializer", "sparse_initializer"):
+            held = target.initializer
+            return _any_tensor_part(held, lambda edit, made: initializers.set_tensor(edit, target, made), rest)
+        case Node(), "attribute" if index < len(target.attributes):
+            attribute = list(target.attributes.values())[index]
+            return _attribute_part(attribute, lambda edit, made: _put_attribute(edit, target, made), rest[1:])
+        case Function(), "attribute_proto" if index < len(target.attribute_defaults):
+            default = target.attribute_defaults[index]
+            return _attribute_part(
+                default, lambda edit, made: function_attributes.set_default(edit, target, made), rest[1:]
+            )
+        case Node(), "device_configurations" if index < len(target.device_configurations) and len(rest) > 1:
+            return _device_part(target, index, rest[1:])
     return None
 
 
-def _inner_change(kind: Any, field: str, inner: Type | None, path: Path) -> Callable[[str], Type] | None:
-    change = None if inner is None else type_change(inner, path)
-    return None if change is None else lambda text: replace(kind, **{field: change(text)})
+def _type_part(kind: Type | None, put: Callable[[Transaction, Type | None], None], path: Path) -> Part:
+    def read() -> Editable:
+        message = TypeProto()
+        if kind is not None:
+            write_type(message, kind)
+        return _Plain(message)
+
+    return Part(read, lambda edit, copy: put(edit, read_type(copy.message)), path)
 
 
-def _tensor_change(kind: TensorType | SparseTensorType, path: Path) -> Callable[[str], Type] | None:
-    names = tuple(name for name, _ in path)
-    if names == ("elem_type",):
-        return lambda text: replace(kind, element_type=element_type(integer(text, 32)))
-    shape = kind.shape
-    if shape is None or names[:2] != ("shape", "dim") or len(names) != 3 or path[1][1] >= shape.rank:
+def _any_tensor_part(
+    held: Tensor | SparseTensor | None, put: Callable[[Transaction, Any], None], path: Path
+) -> Part | None:
+    if isinstance(held, Tensor):
+        if not isinstance(held, ProtoTensor) and is_stored_outside(held):
+            return None  # its values go to a data file that is not written yet
+        return Part(lambda: TensorMessage(held), lambda edit, copy: put(edit, copy.tensor), path)
+    if held is None or not path:
         return None
-    axis, field = path[1][1], names[2]
-    if field == "denotation":
-        given = shape.denotations or ("",) * shape.rank
-        return lambda text: replace(kind, shape=Shape(shape.dims, swapped(given, axis, text)))
-    parse: Change = integer if field == "dim_value" else str
-    return lambda text: replace(kind, shape=Shape(swapped(shape.dims, axis, parse(text)), shape.denotations))
+
+    def with_part(edit: Transaction, values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> None:
+        put(edit, SparseTensor(values, indices, shape, held.source))
+
+    match path[0][0]:
+        case "dims":
+            return Part(
+                lambda: _Plain(SparseTensorProto(dims=held.shape)),
+                lambda edit, copy: with_part(edit, held.values, held.indices, tuple(copy.message.dims)),
+                path,
+            )
+        case "values":
+            return _any_tensor_part(
+                held.values, lambda edit, made: with_part(edit, made, held.indices, held.shape), path[1:]
+            )
+        case _:
+            return _any_tensor_part(
+                held.indices, lambda edit, made: with_part(edit, held.values, made, held.shape), path[1:]
+            )
 
 
-# -- what nodes say of devices --------------------------------------------------------------------------------
+_TENSOR_FIELDS = {
+    "t": AttributeKind.TENSOR, "tensors": AttributeKind.TENSORS, "sparse_tensor": AttributeKind.SPARSE_TENSOR,
+    "sparse_tensors": AttributeKind.SPARSE_TENSORS, "tp": AttributeKind.TYPE_PROTO,
+    "type_protos": AttributeKind.TYPE_PROTOS,
+}  # fmt: skip
 
 
-def device_setter(node: Node, path: Path) -> Setter | None:
-    """A field below one of a node's device configurations."""
-    index, inner = path[0][1], path[1:]
-    if index >= len(node.device_configurations) or not inner:
+def _attribute_part(attribute: Attribute, put: Callable[[Transaction, Attribute], None], path: Path) -> Part | None:
+    """A tensor or type in an attribute."""
+    field, index = path[0] if path else ("", 0)
+    kind, value = attribute.kind, attribute.value
+    if _TENSOR_FIELDS.get(field) is not kind or value is None:
         return None
-    configuration = node.device_configurations[index]
-    match tuple(name for name, _ in inner):
-        case ("configuration_id",):
-            return lambda edit, text: _put(edit, node, index, replace(configuration, configuration_id=text))
-        case ("pipeline_stage",):
-            return lambda edit, text: _put(edit, node, index, replace(configuration, pipeline_stage=integer(text, 32)))
-        case ("sharding_spec", *_) if inner[0][1] < len(configuration.sharding):
-            place = inner[0][1]
-            change = _spec_change(configuration.sharding[place], inner[1:])
-            if change is not None:
-                return lambda edit, text: devices.put_sharding(edit, node, index, place, change(text))
-    return None
+    if kind.is_list:
+        assert isinstance(value, tuple)
+        if index >= len(value):
+            return None
+    items: Any = value
+    held = items[index] if kind.is_list else items
+
+    def put_one(edit: Transaction, made: Any) -> None:
+        put(edit, replace(attribute, value=swapped(items, index, made) if kind.is_list else made))
+
+    if kind.element is AttributeKind.TYPE_PROTO:
+        return _type_part(held, put_one, path[1:])
+    return _any_tensor_part(held, put_one, path[1:])
 
 
-def _put(edit: Transaction, node: Node, index: int, configuration: NodeDeviceConfiguration) -> None:
-    devices.put_device_configuration(edit, node, index, configuration)
+def _put_attribute(edit: Transaction, node: Node, attribute: Attribute) -> None:
+    if attribute.kind in (AttributeKind.TENSOR, AttributeKind.SPARSE_TENSOR):
+        made: Any = attribute.value
+        tensors.put(edit, tensors.Place(node, attribute.name), made)
+    else:
+        edit.do(SetAttribute(node, attribute.name, attribute))
 
 
-def _spec_change(spec: ShardingSpec, path: Path) -> Callable[[str], ShardingSpec] | None:
-    place = path[0][1]
-    match tuple(name for name, _ in path):
-        case ("tensor_name",):
-            return lambda text: replace(spec, tensor_name=text)
-        case ("device",):
-            return lambda text: replace(spec, devices=swapped(spec.devices, place, integer(text)))
-        case ("index_to_device_group_map", "key" | "value" as part):
-            key, members = spec.device_groups[place]
-            position = path[1][1]
+def _device_part(node: Node, index: int, path: Path) -> Part:
+    """One of a node's device configurations; what is not possible there is refused as in the inspector."""
+    old = node.device_configurations[index]
 
-            def group(text: str) -> ShardingSpec:
-                made = (integer(text), members) if part == "key" else (key, swapped(members, position, integer(text)))
-                return replace(spec, device_groups=swapped(spec.device_groups, place, made))
+    def read() -> Editable:
+        message = NodeDeviceConfigurationProto()
+        write_node_device(message, old)
+        return _Plain(message)
 
-            return group
-        case ("sharded_dim", *_):
-            change = _dimension_change(spec.dimensions[place], path[1:])
-            if change is not None:
-                return lambda text: replace(spec, dimensions=swapped(spec.dimensions, place, change(text)))
-    return None
+    def put(edit: Transaction, copy: Editable) -> None:
+        made: NodeDeviceConfiguration = read_node_device_configuration(copy.message)
+        changed = [
+            place
+            for place, spec in enumerate(made.sharding)
+            if place < len(old.sharding) and spec != old.sharding[place] and len(made.sharding) == len(old.sharding)
+        ]
+        if changed:
+            devices.put_sharding(edit, node, index, changed[0], made.sharding[changed[0]])
+        else:
+            devices.put_device_configuration(edit, node, index, made)
 
-
-def _dimension_change(dimension: ShardedDimension, path: Path) -> Callable[[str], ShardedDimension] | None:
-    match tuple(name for name, _ in path):
-        case ("axis",):
-            return lambda text: replace(dimension, axis=integer(text))
-        case ("simple_sharding", "dim_value" | "dim_param" | "num_shards" as part):
-            place = path[0][1]
-            size, count = dimension.shards[place]
-
-            def shard(text: str) -> ShardedDimension:
-                sized = integer(text) if part == "dim_value" else text
-                made = (size, integer(text)) if part == "num_shards" else (sized, count)
-                return replace(dimension, shards=swapped(dimension.shards, place, made))
-
-            return shard
-    return None
+    return Part(read, put, path)
 
 
 # -- the model, functions, graphs, training -------------------------------------------------------------------
@@ -244,23 +290,24 @@ def annotation_setter(graph: Graph, path: Path) -> Setter | None:
 
     match tuple(name for name, _ in path[1:]):
         case ("tensor_name",):
-            return lambda edit, text: put(edit, replace(annotation, value=_value_of(graph, text)))
+            return lambda edit, text: put(edit, replace(annotation, value=value_of(graph, text)))
         case ("quant_parameter_tensor_names", "key" | "value" as part):
             place = path[1][1]
             key, value = annotation.parameters[place]
 
             def apply(edit: Transaction, text: str) -> None:
-                made = (text, value) if part == "key" else (key, _value_of(graph, text))
+                made = (text, value) if part == "key" else (key, value_of(graph, text))
                 put(edit, replace(annotation, parameters=swapped(annotation.parameters, place, made)))
 
             return apply
     return None
 
 
-def _value_of(graph: Graph, name: str) -> Value:
+def value_of(graph: Graph, name: str) -> Value:
+    """The value of a name that is visible in a graph; ModelError when there is none."""
     value = visible_values(graph).get(name)
     if value is None:
-        raise ModelError(f"There is no value {name!r} here", "An annotation names values of its graph.", graph)
+        raise ModelError(f"There is no value {name!r} here", "Name one that the graph has or can see.", graph)
     return value
 
 

@@ -136,10 +136,11 @@ def set_node_devices(message: Any, configurations: Sequence[NodeDeviceConfigurat
         return
     message.ClearField("device_configurations")
     for configuration in configurations:
-        _write_node_device(message.device_configurations.add(), configuration)
+        write_node_device(message.device_configurations.add(), configuration)
 
 
-def _write_node_device(out: NodeDeviceConfigurationProto, configuration: NodeDeviceConfiguration) -> None:
+def write_node_device(out: NodeDeviceConfigurationProto, configuration: NodeDeviceConfiguration) -> None:
+    """Set how a node takes part in a device configuration."""
     if configuration.source is not None:
         out.CopyFrom(configuration.source)
         if read_node_device_configuration(out) == configuration:

@@ -10,10 +10,12 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from model.attributes import AttributeKind
 from model.attributetext import number_source
 from model.graph import Model
+from model.io.messages import LINE
 from model.io.payloads import Payload, Pieces
 from model.io.place import Layout
 from model.io.save import prepare
@@ -32,7 +34,13 @@ from model.io.wire import (
     schemas,
 )
 
+#: What the rows below a packed field or below bytes are called in a path.
+PAGE, ELEMENT, BYTES = "page", "element", "bytes"
+
 _WINDOW = 1 << 16
+_PAGE = 1000  # numbers in a page
+_PAGE_BYTES = 256 * LINE
+_FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and bytes that may take
 _PREVIEW = 64  # bytes of a text or of data that are shown
 _LONGEST = 20_000  # bytes of a text that are edited in place
 _HEADER = 20  # a tag and a length take no more
@@ -78,7 +86,7 @@ class RawField:
     """One field where it stands. `index` counts fields of the same number before it in its message.
 
     The content is [content, end); `schema` is None for a field onnx.proto does not know, and for bytes that stop
-    being fields `problem` says why. `item` is the place in a packed field, where the row is one number of it.
+    being fields `problem` says why.
     """
 
     number: int
@@ -93,6 +101,23 @@ class RawField:
     problem: str = ""
 
     @property
+    def key(self) -> tuple[str, int]:
+        """Its step in a path."""
+        return self.name, self.index
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it holds many numbers in one field."""
+        return self.schema is not None and self.wire_type == LENGTH and self.schema.wire_type != LENGTH
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether it holds bytes that are no text and no message."""
+        schema = self.schema
+        plain = schema is not None and self.wire_type == LENGTH and not self.is_packed
+        return plain and schema is not None and schema.message is None and not _is_text(schema)
+
+    @property
     def name(self) -> str:
         """Its name in onnx.proto, or its number."""
         return self.schema.name if self.schema is not None else f"field {self.number}"
@@ -103,6 +128,128 @@ class RawField:
         if self.schema is None or self.wire_type != LENGTH or self.depth >= DEPTH_LIMIT:
             return None
         return self.schema.message
+
+
+#: Fields of bytes that hold text.
+_TEXTS = frozenset({"s", "strings", "string_data"})
+
+
+def _is_text(schema: FieldSchema) -> bool:
+    return schema.is_text or (schema.wire_type == LENGTH and schema.name in _TEXTS)
+
+
+@dataclass(frozen=True, slots=True)
+class RawPart:
+    """A part of a packed field or of bytes: a page, one number, or a line of bytes.
+
+    `first` counts numbers, or bytes; `count` is how many there are. The content is [start, end).
+    """
+
+    kind: str
+    first: int
+    count: int
+    start: int
+    end: int
+    field: RawField
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Its step in a path."""
+        return self.kind, self.first
+
+    @property
+    def name(self) -> str:
+        """What its row is called."""
+        return f"[{self.first:,}]" if self.kind == ELEMENT else f"{self.first:,}…{self.first + self.count - 1:,}"
+
+
+def has_parts(field: RawField) -> bool:
+    """Whether a field has parts below it."""
+    return (field.is_packed or field.is_bytes) and field.end > field.content and not field.problem
+
+
+def parts(contents: Contents, whole: RawField | RawPart) -> Iterator[RawPart]:
+    """The numbers or lines of a field or page; pages of them where there are many. Reads as it goes."""
+    field = whole.field if isinstance(whole, RawPart) else whole
+    start, end = (whole.start, whole.end) if isinstance(whole, RawPart) else (whole.content, whole.end)
+    first = whole.first if isinstance(whole, RawPart) else 0
+    if field.is_bytes:
+        paged = isinstance(whole, RawField) and end - start > _PAGE_BYTES
+        size, kind = (_PAGE_BYTES, PAGE) if paged else (LINE, BYTES)
+        for at in range(start, end, size):
+            count = min(size, end - at)
+            yield RawPart(kind, first + at - start, count, at, at + count, field)
+        return
+    paged = isinstance(whole, RawField) and end - start > _PAGE
+    size, kind = (_PAGE, PAGE) if paged else (1, ELEMENT)
+    for count, at, stop in _runs(contents, field, start, end, size):
+        yield RawPart(kind, first, count, at, stop, field)
+        first += count
+
+
+def _runs(contents: Contents, field: RawField, start: int, end: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """So many numbers at a time: how many there are, where they begin and end. What is cut at the end is left out."""
+    assert field.schema is not None
+    width = {FIXED32: 4, FIXED64: 8}.get(field.schema.wire_type)
+    if width is not None:
+        for at in range(start, end - width + 1, width * size):
+            stop = min(at + width * size, end - (end - start) % width)
+            yield (stop - at) // width, at, stop
+        return
+    begun, count = start, 0
+    for base in range(start, end, _WINDOW):
+        for place, byte in enumerate(contents.read(base, min(_WINDOW, end - base))):
+            if byte < 0x80:
+                count += 1
+                if count == size:
+                    yield count, begun, base + place + 1
+                    begun, count = base + place + 1, 0
+    if count:
+        yield count, begun, end
+
+
+def part_text(contents: Contents, part: RawPart) -> str:
+    """What a part holds, in short: the first numbers of a page, the whole of a line."""
+    if part.field.is_bytes:
+        data = contents.read(part.start, min(part.end - part.start, LINE))
+        return data.hex(" ") + ("…" if part.kind == PAGE else "")
+    if part.kind == ELEMENT:
+        return _number(contents.read(part.start, part.end - part.start), part.field)
+    return _numbers(contents, part.field, part.start, part.end)
+
+
+def part_source(contents: Contents, part: RawPart) -> str | None:
+    """What a number or line holds, as a person edits it; None for a page."""
+    if part.kind == PAGE:
+        return None
+    if part.kind == BYTES:
+        return part_text(contents, part)
+    return _number(contents.read(part.start, part.end - part.start), part.field, whole=True)
+
+
+def _numbers(contents: Contents, field: RawField, start: int, end: int) -> str:
+    """The first few numbers between two places."""
+    runs = list(islice(_runs(contents, field, start, min(end, start + _OVERVIEW), 1), _FEW))
+    shown = [_number(contents.read(at, stop - at), field) for _, at, stop in runs]
+    return ", ".join(shown) + (", …" if runs and runs[-1][2] < end else "")
+
+
+def _number(data: bytes, field: RawField, *, whole: bool = False) -> str:
+    assert field.schema is not None
+    if field.schema.wire_type == FIXED32:
+        number = struct.unpack("<f", data)[0]
+        return number_source(number, AttributeKind.FLOAT) if whole else f"{number:g}"
+    if field.schema.wire_type == FIXED64:
+        number = struct.unpack("<d", data)[0]
+        return repr(number) if whole else f"{number:g}"
+    try:
+        return _integer_text(read_varint(data, 0)[0], field.schema)
+    except WireError as error:
+        return error.reason
+
+
+def _integer_text(value: int, schema: FieldSchema) -> str:
+    return str(value if schema.name == "uint64_data" else signed(value))
 
 
 def root(contents: Contents, message: str = "ModelProto") -> RawField:
@@ -174,16 +321,16 @@ def value_text(contents: Contents, field: RawField) -> str:
     if field.wire_type == LENGTH:
         head = contents.read(field.content, min(_PREVIEW, field.end - field.content))
         more = "…" if field.end - field.content > _PREVIEW else ""
-        if field.schema is not None and field.schema.wire_type != LENGTH:
-            return f"{field.end - field.content:,} bytes of packed numbers"
-        if field.schema is None or not field.schema.is_text:
+        if field.is_packed:
+            return _numbers(contents, field, field.content, field.end)
+        if field.schema is None or not _is_text(field.schema):
             return f"{field.end - field.content:,} bytes: {head[:16].hex(' ')}{'…' if len(head) > 16 or more else ''}"
         return head.decode("utf-8", "surrogateescape" if not more else "replace") + more
     if field.wire_type == FIXED32:
         return f"{struct.unpack('<f', field.value.to_bytes(4, 'little'))[0]:g}"
     if field.wire_type == FIXED64:
         return f"{struct.unpack('<d', field.value.to_bytes(8, 'little'))[0]:g}"
-    return str(signed(field.value))
+    return str(signed(field.value)) if field.schema is None else _integer_text(field.value, field.schema)
 
 
 def source_text(contents: Contents, field: RawField) -> str | None:
@@ -192,14 +339,15 @@ def source_text(contents: Contents, field: RawField) -> str | None:
         return None
     if field.wire_type == LENGTH:
         length = field.end - field.content
-        if not field.schema.is_text or length > _LONGEST:
+        if field.is_packed or length > (_PAGE_BYTES if field.is_bytes else _LONGEST):
             return None
-        return contents.read(field.content, length).decode("utf-8", "surrogateescape")
+        data = contents.read(field.content, length)
+        return data.hex(" ") if field.is_bytes else data.decode("utf-8", "surrogateescape")
     if field.wire_type == FIXED32:
         return number_source(struct.unpack("<f", field.value.to_bytes(4, "little"))[0], AttributeKind.FLOAT)
     if field.wire_type == FIXED64:
         return repr(struct.unpack("<d", field.value.to_bytes(8, "little"))[0])
-    return str(signed(field.value))
+    return _integer_text(field.value, field.schema)
 
 
 def signed(value: int) -> int:

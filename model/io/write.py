@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from model.attributes import Attribute, AttributeKind, is_same
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
@@ -43,6 +43,9 @@ from model.io.protobuf import (
 )
 from model.progress import SILENT, Progress
 from model.tensors import SparseTensor, Tensor
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -93,12 +96,12 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progres
 
     `out` is a copy of `original`, so where the objects are still the same in the same order it stays untouched.
     """
-    messages: Any = getattr(out, field)
+    messages: RepeatedCompositeFieldContainer[Any] = getattr(out, field)
     originals = getattr(original, field) if original is not None else ()
     progress.check()
     if len(messages) == len(originals) == len(sources) and all(map(_is, originals, sources)):
         progress.check()
-        return messages  # type: ignore[no-any-return]
+        return messages
     progress.check()
     del messages[:]  # ClearField would cut this list off from the message
     for number, source in enumerate(sources):
@@ -107,7 +110,7 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progres
         message = messages.add()
         if source is not None:
             message.CopyFrom(source)
-    return messages  # type: ignore[no-any-return]
+    return messages
 
 
 def _is(first: object, second: object) -> bool:
@@ -274,7 +277,7 @@ class _Writer:
             return
         read = value._source
         if read is None:
-            if value.graph is not graph and out.HasField("type"):
+            if value.graph is not graph and (out.HasField("type") or out.doc_string or out.metadata_props):
                 return  # what a body says of a value of an outer graph, which itself may say nothing
             read = out  # said of another value that had this name
         declared = value._type
@@ -357,7 +360,7 @@ class _Writer:
         """The value anew, for kinds that hold no message."""
         for name in _VALUE_FIELDS:
             out.ClearField(name)
-        out.type = int(attribute.kind)  # type: ignore[assignment]  # numbers are what the enum's values are
+        out.type = cast("AttributeProto.AttributeType", int(attribute.kind))  # numbers are what its values are
         if attribute.reference:
             set_text(out, "ref_attr_name", attribute.reference)
             return

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
 
-from model.edits.raw import object_at, path_of, set_field
-from model.edits.rawparts import Path
+from model.edits.raw import path_of, place_of, plain_path, set_field
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, Value
+from model.io.messages import Path
 from model.io.rawview import contents_of
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.panels import Panel
+from viewer.panels.raw_menu import RawMenu
 from viewer.qt_models.raw import RawModel
 from viewer.text import bytes_text
 from viewer.widgets.holding import HoldingDelegate
@@ -52,6 +56,7 @@ class RawPanel(Panel):
         layout.addWidget(self.error)
         layout.addWidget(self.status)
         self.entry = self.tree
+        self.menu = RawMenu(self)
         self._stale = True
         self._following = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
@@ -109,9 +114,8 @@ class RawPanel(Panel):
     def _on_current(self, index: QModelIndex) -> None:
         if self._following or not index.isValid():
             return
-        target, _ = object_at(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
-        if isinstance(target, TrainingInfo):
-            return
+        place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
+        target = None if place is None else place.target
         self._following = True
         if isinstance(target, (Node, Value)):
             self.workspace.reveal(target)
@@ -121,11 +125,16 @@ class RawPanel(Panel):
 
     def _edit(self, path: Path, text: str) -> None:
         """Set a field, or say why not."""
-        name = path[-1][0]
+        name = (plain_path(path) or path)[-1][0]
+        with self.telling(), self.workspace.document.edit(f"Set {name}") as edit:
+            set_field(edit, path, text)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Say why an edit in the block was refused, below the rows and at the field that is being edited."""
         self.error.show_error(None)
         try:
-            with self.workspace.document.edit(f"Set {name}") as edit:
-                set_field(edit, path, text)
+            yield
         except ModelError as error:
             self.error.show_error(error)
             self.model.refuse(f"{error.title}\n{error.detail}")

@@ -10,10 +10,24 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from model.edits.raw import can_set
-from model.edits.rawparts import Path
 from model.errors import ModelError
 from model.graph import Model
-from model.io.rawview import Contents, RawField, fields, readings, root, source_text, value_text
+from model.io.messages import Path
+from model.io.rawview import (
+    PAGE,
+    Contents,
+    RawField,
+    RawPart,
+    fields,
+    has_parts,
+    part_source,
+    part_text,
+    parts,
+    readings,
+    root,
+    source_text,
+    value_text,
+)
 from viewer.text import display
 from viewer.theme import monospace, theme
 from viewer.tips import plain_tip
@@ -26,16 +40,27 @@ _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One field, or one reading of a field nobody knows."""
+    """One field, a part of its numbers or bytes, or one reading of a field nobody knows."""
 
     raw: RawField
     parent: Row | None
     place: int = 0
     children: list[Row] | None = None
-    rest: Iterator[RawField] | None = None  # fields not fetched yet
+    rest: Iterator[RawField | RawPart] | None = None  # what is not fetched yet
+    part: RawPart | None = None
     reading: tuple[str, str] | None = None
     path: Path = ()
     text: str | None = field(default=None, repr=False)
+
+    @property
+    def is_field(self) -> bool:
+        """Whether it stands for a whole field."""
+        return self.reading is None and self.part is None
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether numbers or bytes are below it."""
+        return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
 
 
 class RawModel(QAbstractItemModel):
@@ -68,24 +93,28 @@ class RawModel(QAbstractItemModel):
     def _open(self, row: Row) -> list[Row]:
         if row.children is None:
             row.children = []
-            if row.reading is None and row.raw.message is not None:
+            if row.is_field and row.raw.message is not None:
                 row.rest = fields(self._contents, row.raw)
-                self._fetch(row, _BATCH)
-            elif row.reading is None and row.raw.schema is None and not row.raw.problem:
+            elif row.has_parts:
+                row.rest = parts(self._contents, row.part or row.raw)
+            elif row.is_field and row.raw.schema is None and not row.raw.problem:
                 for place, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
                     row.children.append(Row(row.raw, row, place, reading=reading, path=row.path))
+            row.children += self._fetched(row)
         return row.children
 
-    def _fetch(self, row: Row, count: int) -> None:
-        assert row.children is not None
-        if row.rest is None:
-            return
-        batch = self._safely(lambda: list(islice(row.rest or (), count)), [])
-        for raw in batch:
-            path = (*row.path, (raw.name, raw.index))
-            row.children.append(Row(raw, row, len(row.children), path=path))
-        if len(batch) < count:
+    def _fetched(self, row: Row) -> list[Row]:
+        """The next rows of a branch."""
+        if row.rest is None or row.children is None:
+            return []
+        batch = self._safely(lambda: list(islice(row.rest or (), _BATCH)), [])
+        if len(batch) < _BATCH:
             row.rest = None
+        made = []
+        for place, found in enumerate(batch, len(row.children)):
+            raw, part = (found.field, found) if isinstance(found, RawPart) else (found, None)
+            made.append(Row(raw, row, place, part=part, path=(*row.path, found.key)))
+        return made
 
     def _safely(self, read: Any, otherwise: Any) -> Any:
         """Read from the file; one that changed on disk shows nothing more."""
@@ -111,7 +140,7 @@ class RawModel(QAbstractItemModel):
         position = 0
         while True:
             for child in children[position:]:
-                if child.raw.name == name and child.raw.index == number:
+                if child.path and child.path[-1] == (name, number):
                     return child
             position = len(children)
             if row.rest is None:
@@ -121,16 +150,12 @@ class RawModel(QAbstractItemModel):
     def _fetch_visibly(self, row: Row) -> None:
         """Fetch more rows of a branch the view knows already."""
         assert row.children is not None
-        before = len(row.children)
-        raws = self._safely(lambda: list(islice(row.rest or (), _BATCH)), [])
-        if raws:
+        made = self._fetched(row)
+        if made:
             parent = QModelIndex() if row is self._top else self.createIndex(row.place, 0, row)
-            self.beginInsertRows(parent, before, before + len(raws) - 1)
-            for raw in raws:
-                row.children.append(Row(raw, row, len(row.children), path=(*row.path, (raw.name, raw.index))))
+            self.beginInsertRows(parent, len(row.children), len(row.children) + len(made) - 1)
+            row.children += made
             self.endInsertRows()
-        if len(raws) < _BATCH:
-            row.rest = None
 
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
@@ -158,6 +183,10 @@ class RawModel(QAbstractItemModel):
         row = self._row(parent)
         if row is None or row.reading is not None:
             return False
+        if row.has_parts:
+            return True
+        if row.part is not None:
+            return False
         if row.raw.message is not None:
             return row.raw.end > row.raw.content
         return row.raw.schema is None and not row.raw.problem
@@ -173,7 +202,7 @@ class RawModel(QAbstractItemModel):
         if row is not None and row.children is not None:
             self._fetch_visibly(row)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """Field, number, value, bytes."""
         return len(_COLUMNS)
 
@@ -206,6 +235,8 @@ class RawModel(QAbstractItemModel):
         raw = row.raw
         if row.reading is not None:
             return (f"as {row.reading[0]}", "", display(row.reading[1]), "")[column]
+        if row.part is not None:
+            return (row.part.name, "", self._value(row), f"{row.part.start:,}…{row.part.end:,}")[column]
         if column == 0:
             repeated = raw.schema is not None and raw.schema.repeated
             return f"{raw.name}[{raw.index}]" if repeated else raw.name
@@ -217,12 +248,16 @@ class RawModel(QAbstractItemModel):
 
     def _value(self, row: Row) -> str:
         if row.text is None:
-            row.text = self._safely(lambda: value_text(self._contents, row.raw), "the file changed on disk")
+            part, raw = row.part, row.raw
+            read = (lambda: part_text(self._contents, part)) if part else (lambda: value_text(self._contents, raw))
+            row.text = self._safely(read, "the file changed on disk")
         return row.text or ""
 
     def _source(self, row: Row) -> str | None:
         """The whole of what a field holds; None when it is not edited here."""
-        found: str | None = self._safely(lambda: source_text(self._contents, row.raw), None)
+        part, raw = row.part, row.raw
+        read = (lambda: part_source(self._contents, part)) if part else (lambda: source_text(self._contents, raw))
+        found: str | None = self._safely(read, None)
         return found
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -247,6 +282,13 @@ class RawModel(QAbstractItemModel):
         if str(value) != self._source(row):
             self.edited.emit(row.path, str(value))
         return not self._refusal
+
+    def message_path(self, index: Index) -> Path:
+        """The path of the message that a row is, or that its field stands in."""
+        row = self._row(index)
+        while row is not None and not (row.is_field and row.raw.message is not None):
+            row = row.parent
+        return row.path if row is not None else ()
 
     def refuse(self, reason: str) -> None:
         """What was just typed is not taken."""

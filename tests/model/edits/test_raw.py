@@ -9,10 +9,13 @@ import pytest
 
 from model.document import Document
 from model.edits.raw import can_set, path_of, set_field
+from model.edits.rawchanges import add_field, addable, can_remove, remove_field
 from model.errors import ModelError
+from model.io.rawview import RawField, RawPart, contents_of, fields, has_parts, part_source, parts, root, source_text
 from model.io.read import load
 from model.io.save import to_bytes
 from tests.model import builders
+from tests.model.snapshots import assert_linked
 
 
 def proto() -> onnx.ModelProto:
@@ -41,8 +44,110 @@ def proto() -> onnx.ModelProto:
     types.type_protos.add().CopyFrom(onnx.helper.make_map_type_proto(7, floats))
     values = onnx.numpy_helper.from_array(np.ones(1, np.float32), "sp")
     indices = onnx.numpy_helper.from_array(np.zeros(1, np.int64))
+    values, indices = typed(values), typed(indices)
     made.graph.sparse_initializer.add().CopyFrom(onnx.helper.make_sparse_tensor(values, indices, [4]))
+    made.graph.initializer.append(odd_tensor())
+    tensors = node.attribute.add(name="tensors", type=onnx.AttributeProto.TENSORS)
+    tensors.tensors.extend(every_form())
     return made
+
+
+def typed(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    """The same with its values in the typed field."""
+    return onnx.helper.make_tensor(tensor.name, tensor.data_type, tensor.dims, onnx.numpy_helper.to_array(tensor))
+
+
+def odd_tensor() -> onnx.TensorProto:
+    """Every field but raw data; what says that its values are elsewhere is not in force."""
+    made = onnx.helper.make_tensor("odd", onnx.TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
+    made.doc_string = "odd"
+    made.external_data.add(key="location", value="nowhere.bin")
+    made.metadata_props.add(key="k", value="v")
+    made.segment.begin, made.segment.end = 0, 3
+    return made
+
+
+def every_form() -> list[onnx.TensorProto]:
+    """A tensor in each field that values can be in."""
+    kinds = onnx.TensorProto
+    return [
+        onnx.numpy_helper.from_array(np.zeros(1, np.float32), "raw"),
+        onnx.helper.make_tensor("int32", kinds.INT32, [2], [1, -2]),
+        onnx.helper.make_tensor("int64", kinds.INT64, [1], [1 << 40]),
+        onnx.helper.make_tensor("uint64", kinds.UINT64, [1], [1 << 63]),
+        onnx.helper.make_tensor("double", kinds.DOUBLE, [2], [0.5, 0.25]),
+        onnx.helper.make_tensor("string", kinds.STRING, [2], [b"a", b"b"]),
+    ]
+
+
+def walk(contents, parent, steps=()):
+    """Every row of the raw view with its path."""
+    for field in fields(contents, parent):
+        yield (*steps, field.key), field
+        if field.message is not None:
+            yield from walk(contents, field, (*steps, field.key))
+        elif has_parts(field):
+            for part in parts(contents, field):
+                yield (*steps, field.key, part.key), part
+
+
+def rows(model):
+    contents = contents_of(model)
+    return contents, list(walk(contents, root(contents)))
+
+
+def test_every_scalar_of_a_model_with_everything_is_edited_in_place(document):
+    contents, found = rows(document.model)
+    for steps, row in found:
+        source = part_source(contents, row) if isinstance(row, RawPart) else source_text(contents, row)
+        if source is not None:
+            assert can_set(document.model, steps), steps
+
+
+def test_whatever_can_be_removed_comes_back_with_undo(document):
+    before = to_bytes(document.model)
+    removed = 0
+    for steps, _ in rows(document.model)[1]:
+        if not can_remove(document.model, steps):
+            continue
+        try:
+            with document.edit("Remove") as edit:
+                remove_field(edit, steps)
+        except ModelError:
+            assert to_bytes(document.model) == before
+            continue
+        removed += to_bytes(document.model) != before
+        assert_linked(document.model)
+        while document.undo():
+            pass
+        assert to_bytes(document.model) == before
+    assert removed > 100
+
+
+def test_whatever_can_be_added_is_in_the_file_and_goes_with_undo(document):
+    texts = {"name of a value": "w", "name of a configuration": "pair", "op_type": "Relu", "key = name": "NEW = w"}
+    before = to_bytes(document.model)
+    messages = [((), None), *((steps, row) for steps, row in rows(document.model)[1] if is_message(row))]
+    added = 0
+    for steps, _ in messages:
+        for name, ask in addable(document.model, steps).items():
+            had = len(rows(document.model)[1])
+            try:
+                with document.edit("Add") as edit:
+                    add_field(edit, steps, name, texts.get(ask, "7"))
+            except ModelError:
+                assert to_bytes(document.model) == before
+                continue
+            after = to_bytes(document.model)
+            assert to_bytes(load(after)) == after
+            added += len(rows(document.model)[1]) > had
+            document.undo()
+            assert to_bytes(document.model) == before
+    assert added > 100
+
+
+def is_message(row):
+    return isinstance(row, RawField) and row.message is not None
 
 
 @pytest.fixture
@@ -66,6 +171,8 @@ def at(message, steps):
 
 NODE = "graph.node[0]"
 INNER = f"{NODE}.attribute.type_protos[1].map_type.value_type"
+W = "graph.initializer[1]"
+TENSORS = f"{NODE}.attribute[1].tensors"
 SPEC = f"{NODE}.device_configurations.sharding_spec"
 
 
@@ -105,15 +212,30 @@ SPEC = f"{NODE}.device_configurations.sharding_spec"
         ("graph.quantization_annotation.quant_parameter_tensor_names.key", "ZERO_POINT_TENSOR", "ZERO_POINT_TENSOR"),
         ("graph.quantization_annotation.quant_parameter_tensor_names.value", "x", "x"),
         ("training_info.update_binding.value", "w", "w"),
-        ("graph.sparse_initializer.values.name", None, None),
+        ("graph.sparse_initializer.values.name", "sparse", "sparse"),
+        ("graph.sparse_initializer.values.float_data", "2.5", 2.5),
+        ("graph.sparse_initializer.indices.int64_data", "3", 3),
+        ("graph.sparse_initializer.dims", "8", 8),
+        (f"{W}.name", "weights", "weights"),
+        (f"{W}.doc_string", "what it is", "what it is"),
+        (f"{W}.dims", "2", 2),
+        (f"{W}.data_type", "6", 6),
+        (f"{W}.float_data[2]", "-0.5", -0.5),
+        (f"{W}.external_data.value", "elsewhere.bin", "elsewhere.bin"),
+        (f"{W}.metadata_props.key", "source", "source"),
+        (f"{W}.segment.end", "9", 9),
+        (f"{TENSORS}.raw_data", "00 01 02 03", b"\0\1\2\3"),
+        (f"{TENSORS}[1].int32_data[1]", "-3", -3),
+        (f"{TENSORS}[2].int64_data", str(-(1 << 63)), -(1 << 63)),
+        (f"{TENSORS}[3].uint64_data", str((1 << 64) - 1), (1 << 64) - 1),
+        (f"{TENSORS}[4].double_data[1]", "1e300", 1e300),
+        (f"{TENSORS}[5].string_data[1]", "ümlaut", "ümlaut".encode()),
     ],
 )
 def test_a_field_is_set_and_taken_back(document, field, text, value):
     before = to_bytes(document.model)
     steps = path(field)
-    assert can_set(document.model, steps) is (text is not None)
-    if text is None:
-        return
+    assert can_set(document.model, steps)
     with document.edit("Set") as edit:
         set_field(edit, steps, text)
     after = to_bytes(document.model)
@@ -146,8 +268,9 @@ def test_what_does_not_fit_is_refused(document, field, text, said):
 
 def test_dense_and_sparse_initializers_are_told_apart(document):
     graph = document.model.graph
-    for value, field in zip(graph.initializers, ("initializer", "sparse_initializer"), strict=True):
-        assert path_of(value) == (("graph", 0), (field, 0))
+    wanted = (("initializer", 0), ("initializer", 1), ("sparse_initializer", 0))
+    for value, step in zip(graph.initializers, wanted, strict=True):
+        assert path_of(value) == (("graph", 0), step)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit
 
+from model.edits.initializers import add_initializer
+from model.io.save import to_bytes
 from model.steps import SetField
+from model.tensors import ArrayTensor
 from tests.model import builders
+from viewer.dialogs.ask_text import AskText
 from viewer.panels.raw import RawPanel
 from viewer.workspace import Workspace
 
@@ -138,3 +143,82 @@ def test_what_is_typed_outlives_an_edit_made_elsewhere(qtbot, panel):
     qtbot.keyClick(editor, Qt.Key.Key_Return)
     assert panel.workspace.model.ir_version == 11
     qtbot.waitUntil(lambda: cell(panel, (("graph", 0), ("name", 0))).data() == "other")
+
+
+def type_over(qtbot, panel, path, text):
+    """Put another text into the field of a value."""
+    editor = begin(panel, path)
+    editor.selectAll()
+    qtbot.keyClicks(editor, text)
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+
+
+W = (("graph", 0), ("initializer", 0))
+
+
+def test_a_number_of_packed_data_is_edited_in_place_and_undone(qtbot, panel):
+    path = (*W, ("float_data", 0), ("element", 2))
+    assert cell(panel, path, 0).data() == "[2]"
+    type_over(qtbot, panel, path, "-0.25")
+    tensor = builders.value(panel.workspace.model, "w").initializer
+    assert tensor.numpy().tolist() == [1.0, 2.0, -0.25, 4.0]
+    qtbot.waitUntil(lambda: cell(panel, path).data() == "-0.25")
+    panel.workspace.document.undo()
+    qtbot.waitUntil(lambda: cell(panel, path).data() == "3")
+
+
+def test_raw_bytes_are_edited_line_by_line_in_pages(qtbot, panel):
+    with panel.workspace.document.edit("Add") as edit:
+        values = np.arange(3000, dtype=np.int32)
+        add_initializer(edit, panel.workspace.model.graph, ArrayTensor(values), "large")
+    path = (("graph", 0), ("initializer", 1), ("raw_data", 0), ("page", 4096), ("bytes", 4112))
+    qtbot.waitUntil(lambda: cell(panel, path, 0).data() == "4,112…4,127")
+    assert cell(panel, path).data() == values[1028:1032].tobytes().hex(" ")
+    type_over(qtbot, panel, path, "ff" * 16)
+    assert builders.value(panel.workspace.model, "large").initializer.numpy()[1027:1033].tolist() == [
+        1027, -1, -1, -1, -1, 1032,
+    ]  # fmt: skip
+    qtbot.waitUntil(lambda: cell(panel, path).data() == " ".join(["ff"] * 16))
+    type_over(qtbot, panel, path, "00")
+    assert "16 bytes stand in this line" in panel.error.text()
+
+
+def test_delete_removes_a_field_or_says_why_not(qtbot, panel):
+    document = panel.workspace.document
+    before = to_bytes(document.model)
+    panel.tree.setCurrentIndex(cell(panel, (*W, ("dims", 0)), 0))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
+    assert builders.value(document.model, "w").initializer.shape == ()
+    qtbot.waitUntil(lambda: panel.model.index_of((*W, ("dims", 0))).data() != "dims[0]")
+    document.undo()
+    assert to_bytes(document.model) == before
+    qtbot.waitUntil(lambda: panel.model.index_of((*W, ("dims", 0))).data() == "dims[0]")
+    panel.tree.setCurrentIndex(cell(panel, (("graph", 0),), 0))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
+    assert "cannot be removed" in panel.error.text()
+
+
+def choose(menu, *titles):
+    """Trigger an entry of a menu, through its submenus."""
+    for title in titles[:-1]:
+        menu = next(a for a in menu.actions() if a.text() == title).menu()
+    next(a for a in menu.actions() if a.text() == titles[-1]).trigger()
+
+
+def test_fields_are_added_from_the_menu(qtbot, panel):
+    panel.menu.build(panel.model.index_of(W))
+    choose(panel.menu, "&Add Field", "doc_string…")
+    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, AskText) and w.isVisible())
+    qtbot.keyClicks(dialog.fields[0], "weights of the branch")
+    qtbot.keyClick(dialog.fields[0], Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: cell(panel, (*W, ("doc_string", 0))).data() == "weights of the branch")
+    assert builders.value(panel.workspace.model, "w").initializer.doc_string == "weights of the branch"
+
+
+def test_a_tensor_opens_in_the_tensor_panel(qtbot, panel):
+    asked = []
+    panel.workspace.action_requested.connect(asked.append)
+    panel.menu.build(panel.model.index_of((*W, ("float_data", 0))))
+    choose(panel.menu, "Edit as &Tensor")
+    assert asked == ["panel.tensor"]
+    assert panel.workspace.selection.current is builders.value(panel.workspace.model, "w")

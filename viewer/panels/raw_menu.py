@@ -1,0 +1,130 @@
+"""What can be done with a row of the raw messages: editing, adding a field to its message, removing it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QKeyEvent
+from PySide6.QtWidgets import QMenu
+
+from model.edits.raw import place_of, plain_path
+from model.edits.rawchanges import add_field, addable, can_remove, remove_field
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.io.messages import Path
+from viewer.dialogs.ask_text import AskText, TextField
+from viewer.text import display
+
+if TYPE_CHECKING:
+    from viewer.panels.raw import RawPanel
+
+_TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors"})
+
+
+class RawMenu(QMenu):
+    """Built anew each time it opens, for the row under the mouse. Delete does on the tree what Remove does here."""
+
+    def __init__(self, panel: RawPanel) -> None:
+        super().__init__(panel)
+        self._panel = panel
+        panel.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        panel.tree.customContextMenuRequested.connect(self._open)
+        panel.tree.installEventFilter(self)
+
+    def _open(self, position: QPoint) -> None:
+        index = self._panel.tree.indexAt(position)
+        if index.isValid():
+            self._panel.tree.setCurrentIndex(index)
+        self.build(index)
+        self.popup(self._panel.tree.viewport().mapToGlobal(position))
+
+    def build(self, index: QModelIndex) -> None:
+        """Offer what fits a row; beside the rows, what the model itself can get."""
+        self.clear()
+        tree, model = self._panel.tree, self._panel.workspace.model
+        path: Path = index.data(Qt.ItemDataRole.UserRole) if index.isValid() else ()
+        value = index.siblingAtColumn(2)
+        if index.isValid():
+            editing = self.addAction("&Edit Value", lambda: tree.edit(value))
+            editing.setEnabled(bool(value.flags() & Qt.ItemFlag.ItemIsEditable))
+        message = self._panel.model.message_path(index)
+        fields = addable(model, message)
+        adding = self.addMenu("&Add Field")
+        adding.setEnabled(bool(fields))
+        for name, ask in fields.items():
+            title = f"{name}…" if ask else name
+            adding.addAction(title, partial(self.add, message, name, ask))
+        if index.isValid():
+            self.addAction("&Remove Field", partial(self.remove, path)).setEnabled(can_remove(model, path))
+            self.addSeparator()
+            if self._is_tensor(path):
+                self.addAction("Edit as &Tensor", partial(self._open_tensor, path))
+            self.addAction("&Copy Value", lambda: QGuiApplication.clipboard().setText(self._text(value)))
+
+    def _text(self, index: QModelIndex) -> str:
+        return self._panel.model.source(index) or str(index.data() or "")
+
+    def _is_tensor(self, path: Path) -> bool:
+        place = place_of(self._panel.workspace.model, path)
+        if place is None:
+            return False
+        inside = isinstance(place.target, Node) and any(name in _TENSOR_FIELDS for name, _ in place.rest)
+        return inside or place.field.endswith("initializer")
+
+    def _open_tensor(self, path: Path) -> None:
+        place = place_of(self._panel.workspace.model, path)
+        if place is not None and isinstance(place.target, (Node, Value)):
+            self._panel.workspace.reveal(place.target)
+            self._panel.workspace.trigger("panel.tensor")
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def add(self, path: Path, name: str, ask: str) -> None:
+        """Add a field to the message at a path, asking for its text where it has one."""
+        if not ask:
+            self._add(path, name, "")
+            return
+        message = path[-1][0] if path else "the model"
+        dialog = AskText(
+            self._panel,
+            f"Add {name}",
+            [TextField(ask[0].upper() + ask[1:])],
+            lambda texts: self._change(f"Add {name}", partial(add_field, path=path, name=name, text=texts[0])),
+            explanation=f"To {display(message)}.",
+            button="Add",
+        )
+        dialog.open()
+
+    def _add(self, path: Path, name: str, text: str) -> None:
+        with self._panel.telling():
+            self._change(f"Add {name}", partial(add_field, path=path, name=name, text=text))
+
+    def remove(self, path: Path) -> None:
+        """Take the field out of its message, or say why not."""
+        plain = plain_path(path)
+        if plain:
+            with self._panel.telling():
+                self._change(f"Remove {plain[-1][0]}", partial(remove_field, path=path))
+
+    def _change(self, title: str, change: partial[None]) -> None:
+        with self._panel.workspace.document.edit(title) as edit:
+            change(edit)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Delete removes the field, not what is selected on the graph."""
+        kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+        if event.type() in kinds and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Delete:
+            event.accept()
+            index = self._panel.tree.currentIndex()
+            if event.type() == QEvent.Type.KeyPress and index.isValid():
+                path: Path = index.data(Qt.ItemDataRole.UserRole)
+                if can_remove(self._panel.workspace.model, path):
+                    self.remove(path)
+                else:
+                    self._panel.error.show_error(
+                        ModelError(f"{path[-1][0]} cannot be removed", "The message needs it.")
+                    )
+            return True
+        return super().eventFilter(watched, event)
