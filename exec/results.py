@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -121,10 +122,20 @@ class RunResult:
         """Every node of the plan in run order: what became of it, its time and memory."""
         return self.build_nodes()
 
-    @property
+    @cached_property
     def failures(self) -> list[Failure]:
         """Nodes that failed, in run order."""
         return [n.failure for n in self.nodes if n.failure is not None]
+
+    @cached_property
+    def counts(self) -> Counter[State]:
+        """How many nodes there are of each state."""
+        return Counter(n.state for n in self.nodes)
+
+    @cached_property
+    def computed_bytes(self) -> int:
+        """Bytes of the values that this run computed itself."""
+        return sum(n.nbytes for n in self.nodes if n.state is State.DONE)
 
     @property
     def ok(self) -> bool:
@@ -138,6 +149,11 @@ class RunResult:
             raise ModelError(f"{failures[0].operator} failed", str(failures[0]))
         if self.stopped:
             raise ModelError("The run did not finish", self.stopped)
+        return self
+
+    def work_out(self) -> RunResult:
+        """Itself, with all that is found out on first use already known: for another thread that must not wait."""
+        _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
         return self
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -262,6 +278,11 @@ class RunResult:
         for one in self.inner:
             found.setdefault(one.node, one)
         return found | {call: _together(call, parts) for call, parts in calls.items()}
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """Numbers of the nodes that failed, calls of functions and nodes in bodies among them."""
+        return [number for number, one in self.by_node.items() if one.failure is not None]
 
     @cached_property
     def calls_of(self) -> Mapping[int, list[Path]]:

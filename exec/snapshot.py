@@ -8,19 +8,25 @@ what it has already computed. Taking a snapshot of an unchanged node costs a few
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from model.attributes import Attribute, AttributeKind
 from model.graph import Function, Graph, Model, Node, Value
+from model.progress import SILENT, Progress
 from model.tensors import SparseTensor, Tensor
 from model.types import Type
 
 #: The number of an input or output that is left out.
 ABSENT = 0
+
+#: Nodes between two checks of progress: what they take is far below a frame.
+_PIECE = 250
+
+T = TypeVar("T")
 
 FunctionKey = tuple[str, str, str]
 
@@ -213,10 +219,15 @@ class Snapshots:
         self._seen: dict[Graph, _Seen] = {}
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None
+        self._progress: Progress = SILENT
 
-    def take(self, *, state: int = 0) -> ModelSnapshot:
-        """The model as it is now; the same object as before when nothing that matters to a run changed."""
+    def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
+        """The model as it is now; the same object as before when nothing that matters to a run changed.
+
+        Checks `progress` every few nodes. When that raises, all is as if this had not been called.
+        """
         model = self.model
+        self._progress = progress
         root = self.graph if self.graph is not None else model.graph
         functions = {f.key: self._function(f) for f in model.functions}
         graph = self._graph(root)
@@ -252,10 +263,7 @@ class Snapshots:
         """A graph; quick when nothing in it is another object than the last time."""
         header: list[Any] = [graph.inputs, graph.outputs, [v.type for v in graph.outputs]]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
-        parts = [
-            (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
-            for n in graph.nodes
-        ]
+        parts = self._parts(graph)
         seen = self._seen.get(graph)
         if (
             seen is not None
@@ -269,11 +277,27 @@ class Snapshots:
             if seen is None
             else dict(zip((p[0] for p in seen.parts), zip(seen.parts, seen.snapshot.nodes, strict=True), strict=True))
         )
-        nodes = tuple([self._node(part, old.get(part[0])) for part in parts])
-        snapshot = self._new_graph(graph, nodes)
-        bodies = [(body, self._graph(body)) for part in parts if part[0].bodies for body in part[0].bodies]
+        nodes: list[NodeSnapshot] = []
+        around: list[Node] = []  # nodes with bodies
+        for some in _pieces(parts):
+            self._progress.check()
+            nodes += [self._node(part, old.get(part[0])) for part in some]
+            around += [part[0] for part in some if part[0].bodies]
+        self._progress.check()
+        snapshot = self._new_graph(graph, tuple(nodes))
+        bodies = [(body, self._graph(body)) for node in around for body in node.bodies]
         self._seen[graph] = _Seen(header, parts, bodies, snapshot)
         return snapshot
+
+    def _parts(self, graph: Graph) -> list[_Part]:
+        found: list[_Part] = []
+        for some in _pieces(tuple(graph.nodes)):
+            self._progress.check()
+            found += [
+                (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
+                for n in some
+            ]
+        return found
 
     def _new_graph(self, graph: Graph, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
         number = self.values.__getitem__
@@ -318,6 +342,10 @@ class Snapshots:
             return value
 
         return AttributeSnapshot(attribute.name, attribute.kind, convert(attribute.value), attribute.reference)
+
+
+def _pieces(things: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (things[start : start + _PIECE] for start in range(0, len(things), _PIECE))
 
 
 def attribute_key(attribute: AttributeSnapshot) -> Hashable:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
+_AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
 
 
 class Files(QObject):
@@ -48,6 +49,7 @@ class Files(QObject):
         self._touched_paths: set[str] = set()
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
         self._saves: dict[DocumentTab, dict[object, Callable[[], object]]] = {}  # being written: what waits for that
+        self._can_run = False  # what a run needs is imported, or about to be
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
 
@@ -133,6 +135,12 @@ class Files(QObject):
     def _arrived(self, title: str) -> None:
         self.pending.remove(title)
         self.pending_changed.emit()
+        if not self._can_run:
+            self._can_run = True
+            QTimer.singleShot(_AFTER_OPENING, self, self._prepare_runs)
+
+    def _prepare_runs(self) -> None:
+        self.jobs.start("", lambda _progress: opening.import_runs())
 
     def _add(self, model: Model, title: str, path: Path | None) -> DocumentTab:
         tab = self._make_tab(model, title, path)

@@ -35,6 +35,12 @@ def import_view() -> None:
     import_module("viewer.canvas.view")
 
 
+def import_runs() -> None:
+    """Import what running a model and looking at its values need, see import_view."""
+    for name in ("viewer.runs", "viewer.panels.run", "viewer.panels.tensor"):
+        import_module(name)
+
+
 def identity_at(path: Path) -> Identity | None:
     """What tells the file there is now from what it was or will be; None when there is none to look at."""
     from model.io.source import identity_of

@@ -9,7 +9,7 @@ run (undo) shows its values again without a run. What a run that goes on has com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal
 
 from exec.plan import MISSING, ValueKey
-from exec.results import Failure, NodeResult, RunResult, State
+from exec.results import Failure, NodeResult, RunResult
 from exec.statistics import Summary, ValueInfo, describe
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -58,11 +58,6 @@ class Record:
             return (), number
         paths = self.result.calls_of.get(number) if number else None
         return (paths[0], number) if paths else None
-
-    @property
-    def computed_bytes(self) -> int:
-        """Bytes of the values that this run computed itself."""
-        return sum(n.nbytes for n in self.result.nodes if n.state is State.DONE)
 
 
 class Results(QObject):
@@ -199,8 +194,8 @@ class Results(QObject):
 
     def failed(self) -> list[Node]:
         """Nodes that failed in the last run."""
-        results = () if self.current is None else self.current.result.by_node.items()
-        nodes = (self.node_by_number(number) for number, one in results if one.failure is not None)
+        failed = [] if self.current is None else self.current.result.failed
+        nodes = map(self.node_by_number, failed)
         return [node for node in nodes if node is not None]
 
     def _named(self, node: Node, one: NodeResult | None) -> NodeResult | None:
@@ -255,11 +250,12 @@ class Results(QObject):
         self.is_running = self._was_begun = True
         self.run_started.emit()
 
-    def see(self, record: Record, values: Iterable[Value]) -> None:
-        """Show what a run that goes on has computed; `values`: what was not there before. Called by whoever runs."""
+    def see(self, record: Record, fresh: Collection[ValueKey]) -> None:
+        """Show what a run that goes on has computed; `fresh`: what was not there before. Called by whoever runs."""
         if self._may_show(record):
             self._put(record)
-            self.changed.emit(set(values))
+            found = (self.value_by_number(number) for _, number in fresh)
+            self.changed.emit({value for value in found if value is not None})
 
     def take(self, record: Record | None) -> None:
         """A run has ended; None when it gave nothing. Called by whoever runs."""
@@ -321,7 +317,7 @@ class Results(QObject):
         kept: list[Record] = []
         total = 0
         for record in reversed(self._records):
-            total += record.computed_bytes
+            total += record.result.computed_bytes
             if len(kept) >= 2 and (len(kept) >= _MOST_RECORDS or total > _MOST_BYTES):
                 break
             kept.append(record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _PATIENCE = 0.3
 #: Seconds between two looks of a large graph that is being computed.
 _PACE = 0.15
+#: Nodes that light up together: what that takes is far below a frame.
+_AT_ONCE = 2000
 
 
 class RunMarks(QObject):
@@ -29,8 +32,9 @@ class RunMarks(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._waiting: set[Node] | None = None
+        self._is_dimmed = False  # what waits to be computed
         self._affected: frozenset[object] | None = None  # what was stale when the run began; None: perhaps all
+        self._finished: set[Node] = set()  # since it was shown last
         self._begun = self._shown = 0.0
         self._compared: tuple[Record, Record] | None = None
         self.differing: frozenset[Value] = frozenset()
@@ -43,22 +47,29 @@ class RunMarks(QObject):
 
     def _begin(self) -> None:
         self._begun = time.monotonic()
-        self._waiting = None
+        self._is_dimmed = False
+        self._finished.clear()
         results = self._workspace.results
         self._affected = (results.stale or None) if results.current is not None else None
 
     def finished(self, nodes: list[Node]) -> None:
         """Nodes have just been computed: let them light up."""
         now = time.monotonic()
-        if self._waiting is None:
+        self._finished.update(nodes)
+        if not self._is_dimmed:
             if now - self._begun < _PATIENCE:
                 return
             known = self._workspace.graph.nodes if self._affected is None else self._affected
-            self._waiting = {thing for thing in known if isinstance(thing, Node)}
-        self._waiting.difference_update(nodes)
-        if now - self._shown > _PACE:
-            self._shown = now
-            self._workspace.mark("stale", self._waiting)
+            self._is_dimmed = True
+            self._workspace.mark("stale", {thing for thing in known if isinstance(thing, Node)} - self._finished)
+            self._finished.clear()
+        elif now - self._shown > _PACE:
+            some = set(islice(self._finished, _AT_ONCE))
+            self._finished -= some
+            self._workspace.unmark("stale", some)
+        else:
+            return
+        self._shown = now
 
     def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
         """Where runs stop, and the node that a waiting run computes next."""
@@ -77,10 +88,11 @@ class RunMarks(QObject):
 
     def refresh(self) -> None:
         """Mark anew."""
-        self._waiting = None
+        self._is_dimmed = False
+        self._finished.clear()
         results, mark = self._workspace.results, self._workspace.mark
         mark("stale", [thing for thing in results.stale if isinstance(thing, Node)])
-        mark("failures", [node for node, result in results.nodes().items() if result.failure is not None])
+        mark("failures", results.failed())
         self._compare()
 
     def _compare(self) -> None:

@@ -76,8 +76,7 @@ class RunNews:
 
 
 def _summary(result: RunResult) -> str:
-    done = sum(n.state is State.DONE for n in result.nodes)
-    kept = sum(n.state is State.KEPT for n in result.nodes)
+    done, kept = result.counts[State.DONE], result.counts[State.KEPT]
     time = duration_text(result.seconds)
     if not done:
         return f"Nothing changed: {plural(kept, 'node')} kept"

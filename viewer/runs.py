@@ -35,6 +35,7 @@ from viewer.results import Record
 from viewer.run_inputs import Recipe, RunInputs
 from viewer.run_marks import RunMarks
 from viewer.run_news import RunNews
+from viewer.run_preparing import Preparing
 from viewer.settings import RUN_IN_PROCESS
 from viewer.so_far import SoFar
 from viewer.testing import Testing
@@ -122,6 +123,7 @@ class RunControl(QObject):
         self._run: _Run | None = None  # going on, or waiting at a breakpoint
         self._feeds: tuple[object, dict[str, Any]] | None = None
         self._tell = RunNews(workspace)
+        self._preparing = Preparing(workspace, self)
         self._so_far = SoFar(workspace.jobs, self)
         self._can_start_worker = True
         self._turn = threading.Lock()  # of runs in this process: one that is superseded ends before the next
@@ -173,7 +175,7 @@ class RunControl(QObject):
     @property
     def is_running(self) -> bool:
         """Whether something is being computed."""
-        return self._job is not None
+        return self._job is not None or self._preparing.running
 
     @property
     def is_paused(self) -> bool:
@@ -224,7 +226,10 @@ class RunControl(QObject):
 
     def stop(self) -> None:
         """End the run; what it computed so far stays."""
-        if self._job is not None:
+        if self._preparing.running:
+            self._preparing.stop()
+            self.state_changed.emit()
+        elif self._job is not None:
             self._job.cancel()
         elif self._run is not None:
             self._run = None
@@ -239,8 +244,10 @@ class RunControl(QObject):
         def go(feeds: dict[str, Any]) -> None:
             self._feeds = recipe.signature, feeds
             if serial == self._serial:
-                self._perform(mode, recipe, feeds, until=until, fresh=fresh)
+                perform = partial(self._perform, mode, recipe, feeds, until=until, fresh=fresh)
+                self._preparing.start(self.session, perform)
 
+        self._preparing.stop()
         if self._feeds is not None and self._feeds[0] == recipe.signature:
             go(self._feeds[1])
         else:
@@ -314,14 +321,14 @@ class RunControl(QObject):
         if isinstance(session, WorkerSession):
             stepping = run.mode == "step"
             run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe, stepping=stepping)
-            run.result = run.stepper.result()
+            run.result = run.stepper.result().work_out()
             return
         with self._turn:
             progress.check()
             run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe)
             if run.mode == "run":
                 run.stepper.go_on()
-            run.result = run.stepper.result()
+            run.result = run.stepper.result().work_out()
 
     def _continue(self, *, one: bool) -> None:
         run = self._run
@@ -335,7 +342,7 @@ class RunControl(QObject):
                     run.stepper.step()
                 else:
                     run.stepper.go_on()
-                run.result = run.stepper.result()
+                run.result = run.stepper.result().work_out()
 
         self._launch(run, work)
 
@@ -408,16 +415,15 @@ class RunControl(QObject):
         """What a run has computed up to now. Off the GUI thread."""
         session, stepper = self._session, run.stepper
         if isinstance(session, WorkerSession):
-            return session.so_far()
-        # Its fetch would compute, beside the run.
-        result = None if stepper is None else replace(stepper.result(), fetch=None)
-        return result if result is not None and result.nodes else None  # nodes: worked out here, not by the window
+            result = session.so_far()
+        else:
+            # Its fetch would compute, beside the run.
+            result = None if stepper is None else replace(stepper.result(), fetch=None)
+        return result.work_out() if result is not None and result.nodes else None
 
     def _see(self, run: _Run, result: RunResult, fresh: Collection[ValueKey]) -> None:
         if run is self._run and self.is_running:
-            values = (self._value(number) for _, number in fresh)
-            record = run.record(result, unfinished=True)
-            self._workspace.results.see(record, [value for value in values if value is not None])
+            self._workspace.results.see(run.record(result, unfinished=True), fresh)
 
     # -- nodes that finish -----------------------------------------------------------------------------------
 
@@ -519,6 +525,7 @@ class RunControl(QObject):
         self._serial += 1
         self._live_timer.stop()
         self._news_timer.stop()
+        self._preparing.stop()
         self._so_far.stop()
         session, self._session = self._session, None
         self._run = None

@@ -19,6 +19,7 @@ _SHARE = 10
 
 Look = Callable[[], RunResult | None]  # off the GUI thread
 Show = Callable[[RunResult, Collection[ValueKey]], object]
+_Seen = tuple[RunResult, frozenset[ValueKey], frozenset[ValueKey]]  # all keys of values, and those that are new
 
 
 class SoFar(QObject):
@@ -61,14 +62,18 @@ class SoFar(QObject):
         self._begun = time.monotonic()
         look, known = self._look, self._known
 
-        def work(_progress: object) -> tuple[RunResult, frozenset[ValueKey]] | None:
+        def work(_progress: object) -> _Seen | None:
             result = look()
-            return None if result is None else (result, computed(result))
+            if result is None:
+                return None
+            now = computed(result)
+            return result, now, now - known
 
-        def done(found: tuple[RunResult, frozenset[ValueKey]] | None) -> None:
+        def done(found: _Seen | None) -> None:
             if found is not None and look is self._look:
-                self._known, self._counted = found[1], count
-                self._show(found[0], found[1] - known)
+                result, self._known, fresh = found
+                self._counted = count
+                self._show(result, fresh)
 
         # Without a title: not worth a progress bar.
         self._jobs.start("", work, done=done, finished=lambda: self._looked(look))

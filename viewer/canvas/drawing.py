@@ -7,7 +7,7 @@ Plain data, no Qt: built by `viewer.canvas.build`, placed by the layout, painted
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, Protocol
@@ -132,6 +132,13 @@ class _Places:
         first = self._first.get(subject)
         return [] if first is None else [first, *self._more.get(subject, ())]
 
+    def of_all(self, subjects: Sequence[object]) -> list[int]:
+        """The numbers of many objects, in no order."""
+        found = [number for number in map(self._first.get, subjects) if number is not None]
+        if self._more:
+            found += [number for subject in subjects for number in self._more.get(subject, ())]
+        return found
+
 
 @dataclass(slots=True, eq=False)
 class Drawing:
@@ -178,15 +185,23 @@ class Drawing:
 
     def boxes_of(self, subject: object) -> list[int]:
         """Where an object is drawn: once, or for each time a function is expanded. Its group, while that is closed."""
-        if self._by_subject is None:
-            self._by_subject = _Places(zip((box.subject for box in self.boxes), range(len(self.boxes)), strict=True))
-        found = self._by_subject.of(subject)
+        found = self._places().of(subject)
         if found:
             return found
         if isinstance(subject, Node):
             number = self.folded.get(subject, -1)
             return [number] if number >= 0 else []
         return []
+
+    def boxes_of_nodes(self, nodes: Sequence[Node]) -> list[int]:
+        """The same for many nodes at once, in no order."""
+        folded = [number for number in map(self.folded.get, nodes) if number is not None] if self.folded else []
+        return [*self._places().of_all(nodes), *folded]
+
+    def _places(self) -> _Places:
+        if self._by_subject is None:
+            self._by_subject = _Places(zip((box.subject for box in self.boxes), range(len(self.boxes)), strict=True))
+        return self._by_subject
 
     def edges_of(self, value: Value) -> list[int]:
         """The edges that carry a value."""

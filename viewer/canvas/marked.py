@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
 from PySide6.QtWidgets import QWidget
 
 from model.graph import Node, Value
@@ -22,7 +23,7 @@ class MarkedSurface(Surface):
         super().__init__(parent)
         self._shades: Callable[[Scene], Colouring] | None = None
         self._shows_devices = False
-        self._marked: dict[str, list[object]] = {}
+        self._marked: dict[str, dict[object, None]] = {}
         self._crossings: Crossings | None = None  # of this scene, looked up at the first hover
         themes().themeChanged.connect(self._apply_shades)
 
@@ -82,9 +83,24 @@ class MarkedSurface(Surface):
 
     def set_marks(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
-        self._marked[kind] = list(items)
+        self._marked[kind] = dict.fromkeys(items)
         if self.marks is not None:
             self.marks.set(kind, self._marked[kind])
+        self.update()
+
+    def take_marks_off(self, kind: str, nodes: Iterable[Node]) -> None:
+        """Mark some nodes no longer; a closed group keeps its mark for the sake of others in it."""
+        marked = self._marked.get(kind, {})
+        gone = [node for node in nodes if marked.pop(node, node) is None]
+        if self.marks is None or not gone:
+            return
+        drawing = self.marks.scene.drawing
+        boxes = set(drawing.boxes_of_nodes(gone))
+        folded = drawing.folded
+        if any(node in folded for node in gone):
+            boxes.difference_update([folded[node] for node in marked if node in folded])
+        known = self.marks.boxes[kind]
+        self.marks.boxes[kind] = known[np.isin(known, list(boxes), invert=True)]
         self.update()
 
     def mark_hovered(self, item: object) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
-from model.graph import Value
+from model.graph import Node, Value
 from model.queries.topology import Wire
 from viewer.canvas.drawing import Kind
 from viewer.canvas.grid import Ids
@@ -48,9 +48,12 @@ class SceneMarks:
     def set(self, kind: str, items: Iterable[object]) -> None:
         """Find what is marked."""
         drawing = self.scene.drawing
-        boxes: set[int] = set()
+        every = list(items)
+        boxes = set(drawing.boxes_of_nodes([item for item in every if isinstance(item, Node)]))
         edges: list[int] = []
-        for item in items:
+        for item in every:
+            if isinstance(item, Node):
+                continue
             if isinstance(item, Wire):
                 ends = set(drawing.boxes_of(item.node))
                 edges += [edge for edge in drawing.edges_of(item.value) if int(drawing.edges[edge, 1]) in ends]

@@ -98,6 +98,7 @@ class GraphView(MarkedSurface):
         workspace.returned.connect(self._on_returned)
         workspace.spot = self.travel.spot
         workspace.marked.connect(self.set_marks)
+        workspace.unmarked.connect(self.take_marks_off)
         workspace.grouped.connect(self.set_groups)
         workspace.overlaid.connect(self.set_overlay)
         workspace.noted.connect(self._on_noted)

@@ -1,0 +1,61 @@
+"""Takes the copy of a model that a run needs, a few milliseconds at a time where the model is large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from exec.session import Runs
+from viewer.slices import Slices
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: A graph with fewer nodes is copied in less than a frame.
+_FEW = 1000
+
+
+class Preparing(QObject):
+    """Calls back when a session can make a request at once; starts over when an edit comes between. GUI thread."""
+
+    def __init__(self, workspace: Workspace, parent: QObject) -> None:
+        super().__init__(parent)
+        self._slices: Slices[object] | None = None
+        self._again: Callable[[], None] = lambda: None
+        workspace.changes.changed.connect(self._on_change)
+
+    @property
+    def running(self) -> bool:
+        """Whether a call is still to come."""
+        return self._slices is not None
+
+    def start(self, session: Runs, then: Callable[[], object]) -> None:
+        """Call `then` as soon as the session knows the model as it is: now, if that takes no time."""
+        self.stop()
+        if session.is_prepared or len(session.graph.nodes) < _FEW:
+            then()
+            return
+
+        def done(_snapshot: object) -> None:
+            self._slices = None
+            then()
+
+        def fail(error: Exception) -> None:
+            self._slices = None
+            raise error
+
+        self._again = lambda: self.start(session, then)
+        self._slices = Slices(session.prepare, done, fail, self)
+
+    def stop(self) -> None:
+        """Call nobody."""
+        if self._slices is not None:
+            self._slices.cancel()
+            self._slices.deleteLater()
+            self._slices = None
+
+    def _on_change(self, _change: object) -> None:
+        if self._slices is not None:
+            self._again()  # it has read half of the model as it was
