@@ -32,13 +32,27 @@ def test_an_action_is_described_well(one: Action):
 
 
 def test_mnemonics_within_a_menu_differ():
+    menus: dict[tuple[Menu, str], set[str]] = {}
+    for one in actions():
+        if one.menu is not None:
+            menus.setdefault((one.menu, one.submenu), set()).add(one.title)
+            if one.submenu:
+                menus.setdefault((one.menu, ""), set()).add(one.submenu)
+    for place, titles in menus.items():
+        plain = [title.replace("&&", "") for title in titles]
+        letters = [title[title.index("&") + 1].lower() for title in plain if "&" in title]
+        assert sorted(letter for letter in set(letters) if letters.count(letter) > 1) == [], place
+
+
+def test_no_menu_is_longer_than_the_screen_is_high():
     for menu in Menu:
-        letters = [
-            one.title.replace("&&", "")[one.title.replace("&&", "").index("&") + 1].lower()
-            for one in actions()
-            if one.menu is menu and "&" in one.title.replace("&&", "")
-        ]
-        assert sorted(letter for letter in set(letters) if letters.count(letter) > 1) == [], menu
+        mine = [one for one in actions() if one.menu is menu and not one.id.startswith("file.recent.")]
+        rows = {one.submenu or one.id for one in mine}
+        assert len(rows) <= 25, (menu, len(rows))
+        for submenu in {one.submenu for one in mine if one.submenu}:
+            inside = [one for one in mine if one.submenu == submenu]
+            assert len({one.section for one in inside}) == 1, f"{submenu} stands in one place"
+            assert len(inside) > 1
 
 
 def test_netrons_keys_keep_their_meaning():

@@ -25,6 +25,25 @@ class Menu(enum.Enum):
     HELP = "&Help"
 
 
+class Submenu(enum.StrEnum):
+    """Menus within menus: what has one purpose and is not wanted all the time."""
+
+    ENDS = "Inputs and &Outputs"
+    CONSTANTS = "Initia&lizers and Constants"
+    FUNCTIONS = "&Functions"
+    TYPES = "&Types and Shapes"
+    NAMES = "&Names and Order"
+    COMPARE = "Co&mpare"
+    CUT = "C&ut and Join"
+    PANELS = "&Panels"
+    THEMES = "T&heme"
+    BREAK = "Brea&k When"
+    LOOK = "&Inspect Values"
+    COMPARE_RUNS = "Compare Wit&h"
+    COLOURS = "Colo&ur Nodes"
+    EDGES = "Values on &Edges"
+
+
 @dataclass(frozen=True)
 class Context:
     """What an action acts on: the window, and the open document in front, if any."""
@@ -78,7 +97,8 @@ class Action:
     title      as in the menu, with an & before its mnemonic and … when it asks more
     run        does it; called only while `enabled` is true. Errors of the person are ModelError
     menu       where it stands; None: only in the palette. `section` groups within the menu, by number
-    submenu    the title of a menu within the menu that holds it; those of one submenu stand together
+    submenu    the title of a menu within the menu that holds it; those of one submenu stand together. Context menus
+               have none
     shortcut   Qt's portable key texts, first one shown: ("Ctrl+Shift+Z", "Ctrl+Y")
     on_graph   the shortcut works only while the graph has the focus (Space, arrows, Backspace, letters)
     enabled    whether it makes sense now; must be cheap, it is asked after every change of selection

@@ -109,17 +109,17 @@ class ActionBinding(QObject):
         menu = QMenu(parent)
         menu.setToolTipsVisible(True)
         mine = [one for one in self._actions.values() if kind in one.contexts and one.enabled(self.context)]
-        self._fill(menu, mine)
+        self._fill(menu, mine, nested=False)
         return menu
 
-    def _fill(self, menu: QMenu, mine: list[Action]) -> None:
+    def _fill(self, menu: QMenu, mine: list[Action], *, nested: bool = True) -> None:
         mine = sorted(mine, key=lambda one: (list(Menu).index(one.menu) if one.menu else -1, one.section))
         previous = None
         submenus: dict[str, QMenu] = {}
         for one in mine:
             if previous is not None and (one.menu, one.section) != (previous.menu, previous.section):
                 menu.addSeparator()
-            if one.submenu and one.submenu not in submenus:
+            if nested and one.submenu and one.submenu not in submenus:
                 submenus[one.submenu] = menu.addMenu(one.submenu)
                 submenus[one.submenu].setToolTipsVisible(True)
             submenus.get(one.submenu, menu).addAction(self._qactions[one.id])
@@ -137,7 +137,9 @@ class ActionBinding(QObject):
             Entry(
                 title=_without_mnemonic(self._qactions[one.id].text()) if one.label else one.plain_title,
                 run=partial(self.run, one.id),
-                where=one.menu.value.replace("&", "") if one.menu else "",
+                where=" › ".join(_without_mnemonic(part) for part in (one.menu.value, one.submenu) if part)
+                if one.menu
+                else "",
                 shortcut=shortcut_text(one),
                 words=f"{one.tip} {one.words}",
                 enabled=one.enabled(self.context),

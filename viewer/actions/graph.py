@@ -10,7 +10,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.steps import SetGraphInputs
 from model.typetext import parse_dimensions, parse_type, type_source
-from viewer.actions.action import Action, Context, Menu, with_document
+from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import graph_in_view, has_value, selected_nodes, selected_values
 from viewer.dialogs.lifetime import show_for
 from viewer.text import display, number_text, plural
@@ -214,6 +214,7 @@ ACTIONS = (
         run=_make_output,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.ENDS,
         shortcut=("Ctrl+Shift+O",),
         enabled=_has_candidate,
         contexts=frozenset({"node", "value"}),
@@ -226,16 +227,18 @@ ACTIONS = (
         run=_remove_outputs,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.ENDS,
         enabled=lambda context: any(map(_is_output, context.selected)),
         contexts=_VALUE,
         words="remove output",
     ),
     Action(
         id="graph.add_input",
-        title="Add an Input…",
+        title="Add an &Input…",
         run=_add_input,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.ENDS,
         enabled=with_document,
         contexts=frozenset({"canvas", "graph"}),
         words="graph input new parameter",
@@ -246,15 +249,17 @@ ACTIONS = (
         run=_remove_unused_inputs,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.ENDS,
         enabled=with_document,
         words="clean graph input",
     ),
     Action(
         id="value.type",
-        title="Declare Type…",
+        title="&Declare Type…",
         run=_set_type,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.TYPES,
         enabled=has_value,
         contexts=_VALUE,
         words="shape dimensions element dtype",
@@ -265,6 +270,7 @@ ACTIONS = (
         run=_to_constant,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.CONSTANTS,
         enabled=_has_initializer,
         contexts=_VALUE,
         words="convert weight",
@@ -275,6 +281,7 @@ ACTIONS = (
         run=_to_input,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.CONSTANTS,
         enabled=_has_initializer,
         contexts=_VALUE,
         words="convert weight parameter",
@@ -285,6 +292,7 @@ ACTIONS = (
         run=_only_constant,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.CONSTANTS,
         enabled=lambda context: any(map(_is_default, context.selected)),
         contexts=_VALUE,
         words="convert initializer remove input",
@@ -295,6 +303,7 @@ ACTIONS = (
         run=_to_initializer,
         menu=Menu.MODEL,
         section=2,
+        submenu=Submenu.CONSTANTS,
         enabled=_has_constant_node,
         contexts=frozenset({"node"}),
         words="convert weight",
@@ -304,7 +313,8 @@ ACTIONS = (
         title="Set &Batch Dimension…",
         run=_set_batch,
         menu=Menu.MODEL,
-        section=5,
+        section=2,
+        submenu=Submenu.TYPES,
         enabled=with_document,
         contexts=frozenset({"canvas", "graph"}),
         words="dynamic fix shape size everywhere",

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from model.errors import ModelError
 from model.graph import Graph, Model
-from viewer.actions.action import Action, Context, Menu, always, with_document
+from viewer.actions.action import Action, Context, Menu, Submenu, always, with_document
 from viewer.actions.targets import (
     graph_in_view,
     has_node,
@@ -236,6 +236,7 @@ ACTIONS = (
         run=partial(_extract, "selection"),
         menu=Menu.MODEL,
         section=4,
+        submenu=Submenu.CUT,
         shortcut=("Ctrl+Shift+X",),
         enabled=has_node,
         contexts=frozenset({"node"}),
@@ -244,10 +245,11 @@ ACTIONS = (
     ),
     Action(
         id="model.extract_between",
-        title="Extract Everything Between as New Model…",
+        title="Extract Everything &Between as New Model…",
         run=partial(_extract, "between"),
         menu=Menu.MODEL,
         section=4,
+        submenu=Submenu.CUT,
         enabled=has_several,
         contexts=frozenset({"node", "value"}),
         tip="From the selected values that come first to those that depend on them.",
@@ -259,6 +261,7 @@ ACTIONS = (
         run=partial(_extract, "split"),
         menu=Menu.MODEL,
         section=4,
+        submenu=Submenu.CUT,
         enabled=lambda context: has_value(context) or has_node(context),
         contexts=frozenset({"value"}),
         tip="Two new models: one computes the selected values, the other begins with them.",
@@ -270,16 +273,18 @@ ACTIONS = (
         run=_merge,
         menu=Menu.MODEL,
         section=4,
+        submenu=Submenu.CUT,
         enabled=with_document,
         tip="Bring another model in and connect its inputs to values here.",
         words="join append combine compose",
     ),
     Action(
         id="model.merge_tab",
-        title="Merge an Open Model…",
+        title="Merge an &Open Model…",
         run=_merge_tab,
         menu=Menu.MODEL,
         section=4,
+        submenu=Submenu.CUT,
         enabled=_several_tabs,
         words="join append combine compose tab",
     ),
@@ -305,10 +310,10 @@ ACTIONS = (
     ),
     Action(
         id="model.operator_sets",
-        title="Operator Sets…",
+        title="Operator &Sets…",
         run=_operator_sets,
         menu=Menu.MODEL,
-        section=9,
+        section=3,
         enabled=always,
         tip="Documents that declare operators (ONNXOPSET), for the palette and the checks.",
         words="schema custom operators onnxopset register",

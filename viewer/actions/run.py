@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QFileDialog
 
 from model.graph import Node, Value
-from viewer.actions.action import Action, Context, Menu, always
+from viewer.actions.action import Action, Context, Menu, Submenu, always
 from viewer.dialogs.files import ask_save
 from viewer.settings import EDGE_NOTES
 
@@ -155,9 +155,6 @@ def _overlay_file(context: Context) -> None:
         context.opened.runs.overlays.load(Path(name))
 
 
-_COLOURS = "Colo&ur Nodes"
-
-
 def _is_overlay(kind: str, context: Context) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and workspace.runs.overlays.kind == kind
@@ -176,7 +173,7 @@ def _edge_note(kind: str, title: str) -> Action:
         checked=lambda context: context.window.settings.get(EDGE_NOTES) == kind,
         menu=Menu.RUN,
         section=8,
-        submenu="Values on &Edges",
+        submenu=Submenu.EDGES,
         tip="What stands beside each edge of the graph after a run.",
         words="label statistic sparkline show",
     )
@@ -190,7 +187,7 @@ def _colour_by(kind: str, title: str) -> Action:
         checked=partial(_is_overlay, kind),
         menu=Menu.RUN,
         section=7,
-        submenu=_COLOURS,
+        submenu=Submenu.COLOURS,
         enabled=_has_results,
         words="overlay heat map legend statistic",
     )
@@ -228,7 +225,7 @@ ACTIONS = (
         checked=partial(_is_overlay, ""),
         menu=Menu.RUN,
         section=7,
-        submenu=_COLOURS,
+        submenu=Submenu.COLOURS,
         words="overlay remove heat map",
     ),
     Action(
@@ -237,7 +234,7 @@ ACTIONS = (
         run=_overlay_file,
         menu=Menu.RUN,
         section=7,
-        submenu=_COLOURS,
+        submenu=Submenu.COLOURS,
         tip="JSON or CSV: names of nodes or values, and a number each.",
         words="overlay heat map import",
     ),

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewer.actions.action import Action, Context, Menu, with_document
+from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.dialogs.lifetime import show_for
 from viewer.settings import COMPARE_MERGED
 from viewer.text import display, plural
@@ -213,18 +213,20 @@ ACTIONS = (
         run=_compare,
         enabled=with_document,
         menu=Menu.MODEL,
-        section=3,
+        section=4,
+        submenu=Submenu.COMPARE,
         icon="compare",
         tip="Show another model beside this one, mark what differs, and copy changes between them.",
         words="diff difference versions side by side",
     ),
     Action(
         id="model.run_both",
-        title="Run Both and Compare Values",
+        title="&Run Both and Compare Values",
         run=_run_both,
         enabled=_is_compared,
         menu=Menu.MODEL,
-        section=3,
+        section=4,
+        submenu=Submenu.COMPARE,
         tip="Run both compared models with the same inputs and list how far each value is off.",
         words="diff error accuracy execute",
     ),
@@ -235,7 +237,8 @@ ACTIONS = (
         enabled=_is_compared,
         checked=_is_merged,
         menu=Menu.MODEL,
-        section=3,
+        section=4,
+        submenu=Submenu.COMPARE,
         tip="Merge the two compared graphs into one, with what was added, removed, changed and moved coloured.",
         words="diff merged union side by side unified",
     ),
@@ -261,11 +264,12 @@ ACTIONS = (
     ),
     Action(
         id="model.stop_comparing",
-        title="Stop Comparing",
+        title="&Stop Comparing",
         run=_stop_comparing,
         enabled=_is_compared,
         menu=Menu.MODEL,
-        section=3,
+        section=4,
+        submenu=Submenu.COMPARE,
         words="diff end close side by side",
     ),
     Action(
@@ -274,7 +278,8 @@ ACTIONS = (
         run=_write_types,
         enabled=_knows_types,
         menu=Menu.MODEL,
-        section=3,
+        section=2,
+        submenu=Submenu.TYPES,
         tip="Declare what could be inferred, as one edit: sizes as numbers and names the model has, others open.",
         words="shape inference infer shapes value_info store",
     ),
@@ -284,7 +289,8 @@ ACTIONS = (
         run=_set_type_rule,
         enabled=lambda context: bool(_custom_nodes(context)),
         menu=Menu.MODEL,
-        section=3,
+        section=2,
+        submenu=Submenu.TYPES,
         tip="Say how the types of the selected custom operator's outputs follow from its inputs.",
         words="shape inference infer custom rule same as input",
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from model.graph import Node, Value
-from viewer.actions.action import Action, Context, Menu
+from viewer.actions.action import Action, Context, Menu, Submenu
 
 if TYPE_CHECKING:
     from exec.whatif import Precision
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from viewer.panels.tensor.views import View
 
 Condition = Literal["non-finite", "above", "shape"]
-
-_LOOK = "&Inspect Values"
-_COMPARE = "Compare Wit&h"
-_BREAK = "Brea&k When"
 
 
 def _tensor(context: Context) -> TensorPanel:
@@ -56,7 +52,7 @@ def _view(view: View) -> Action:
         run=run,
         menu=Menu.RUN,
         section=5,
-        submenu=_LOOK,
+        submenu=Submenu.LOOK,
         tip="Where the shape allows it.",
         words="tensor panel show preview",
     )
@@ -69,7 +65,7 @@ def _mode(number: int, name: str, title: str) -> Action:
         run=lambda context: _tensor(context).pane.choose_mode(number),
         menu=Menu.RUN,
         section=5,
-        submenu=_LOOK,
+        submenu=Submenu.LOOK,
         enabled=_was_run,
         tip="Of a value that two runs have.",
         words="tensor before after difference delta",
@@ -113,7 +109,7 @@ def _comparison(
         run=lambda context: run(_compare(context)),
         menu=Menu.RUN,
         section=5,
-        submenu=_COMPARE,
+        submenu=Submenu.COMPARE_RUNS,
         enabled=_was_run,
         tip=tip,
         words=words,
@@ -143,7 +139,7 @@ def _break(condition: Condition, title: str) -> Action:
         checked=checked,
         menu=Menu.RUN,
         section=4,
-        submenu=_BREAK,
+        submenu=Submenu.BREAK,
         words="breakpoint condition stop debug pause",
     )
 
@@ -168,7 +164,7 @@ ACTIONS = (
         run=_pin_tensor,
         menu=Menu.RUN,
         section=5,
-        submenu=_LOOK,
+        submenu=Submenu.LOOK,
         tip="Keep what the tensor panel shows beside it, to compare.",
         words="copy link side by side",
     ),
@@ -178,7 +174,7 @@ ACTIONS = (
         run=_export,
         menu=Menu.RUN,
         section=5,
-        submenu=_LOOK,
+        submenu=Submenu.LOOK,
         tip="What the tensor panel shows, as .npy, .npz, .pb, raw bytes, .csv or .png.",
         words="save tensor array",
     ),
@@ -188,7 +184,7 @@ ACTIONS = (
         run=_import,
         menu=Menu.RUN,
         section=5,
-        submenu=_LOOK,
+        submenu=Submenu.LOOK,
         tip="Into the initializer or constant that the tensor panel shows.",
         words="load tensor array weights",
     ),
@@ -198,7 +194,7 @@ ACTIONS = (
         run=_trace,
         menu=Menu.RUN,
         section=5,
-        submenu=_LOOK,
+        submenu=Submenu.LOOK,
         shortcut=("Ctrl+Alt+F",),
         tip="Which elements of the inputs reach the element that was clicked in the tensor panel.",
         words="provenance origin receptive field where from",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
+from viewer.actions.action import Action, Context, Menu, Submenu, always, with_document, with_selection
 from viewer.panels import PANELS, PanelInfo
 from viewer.settings import (
     DIRECTION,
@@ -84,6 +84,7 @@ def _theme_action(mode: str, title: str) -> Action:
         checked=lambda context: context.window.settings.get(THEME) == mode,
         menu=Menu.VIEW,
         section=5,
+        submenu=Submenu.THEMES,
         enabled=always,
         words="dark light colours appearance",
     )
@@ -105,6 +106,7 @@ def _panel_action(info: PanelInfo) -> Action:
         checked=lambda context: context.window.docks.is_open(info.id),
         menu=Menu.VIEW,
         section=4,
+        submenu=Submenu.PANELS,
         shortcut=(info.shortcut,) if info.shortcut else (),
         enabled=with_document,
         icon=info.icon,
