@@ -27,12 +27,11 @@ _COPY_FORMAT = "application/x-onnx-workbench-copied"
 MOST_WEIGHTS = 16 << 20
 _LONGEST_VALUE = 200
 
-_copied: tuple[str, Fragment] | None = None
+_copied: dict[str, Fragment] = {}  # what was copied here last, under its token: the system has one clipboard
 
 
 def copy(nodes: Collection[Node]) -> int:
     """Put nodes of one graph on the clipboard; returns how many. ModelError when they are of several graphs."""
-    global _copied  # noqa: PLW0603 - the system has one clipboard, and so has the program
     fragment = subgraphs.copy(nodes)
     token = uuid.uuid4().hex
     data = QMimeData()
@@ -42,7 +41,8 @@ def copy(nodes: Collection[Node]) -> int:
     if content is not None:
         data.setData(MODEL_FORMAT, content)
     QApplication.clipboard().setMimeData(data)
-    _copied = (token, fragment)
+    _copied.clear()
+    _copied[token] = fragment
     return len(fragment.graph.nodes)
 
 
@@ -50,15 +50,15 @@ def has_nodes() -> bool:
     """Whether there is something `copied` would return. Cheap."""
     data: QMimeData | None = QApplication.clipboard().mimeData()  # None while a platform has no clipboard yet
     formats = data.formats() if data is not None else []
-    return MODEL_FORMAT in formats or (_copied is not None and _COPY_FORMAT in formats)
+    return MODEL_FORMAT in formats or (bool(_copied) and _COPY_FORMAT in formats)
 
 
 def copied() -> Fragment:
     """The nodes on the clipboard, from here or another running program; ModelError when there are none."""
     data = QApplication.clipboard().mimeData() or QMimeData()
     token = bytes(data.data(_COPY_FORMAT).data()).decode("ascii", "replace")
-    if _copied is not None and token == _copied[0]:
-        return _copied[1]
+    if token in _copied:
+        return _copied[token]
     content = bytes(data.data(MODEL_FORMAT).data())
     if not content:
         raise ModelError("There are no nodes on the clipboard", "Select nodes and copy them first.")

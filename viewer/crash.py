@@ -12,11 +12,12 @@ import traceback
 from types import TracebackType
 from typing import TextIO
 
+from model.errors import errors_to
 from viewer.folders import state_folder
 
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")
-_fault_file: TextIO | None = None
+_open_files: list[TextIO] = []  # faulthandler needs its file open as long as the process lives
 
 
 def install() -> None:
@@ -43,10 +44,8 @@ def handle(kind: type[BaseException], error: BaseException, trace: TracebackType
     _log.error("%s", text)
     with contextlib.suppress(Exception):  # a windowed program on Windows has no standard error
         print(text, file=sys.stderr)
-    try:
+    with errors_to(lambda second: _log.error("could not show the error: %r", second)):
         _show(text)
-    except Exception as second:  # noqa: BLE001 - the reporter must not fail
-        _log.error("could not show the error: %r", second)
 
 
 def _handle_thread(arguments: threading.ExceptHookArgs) -> None:
@@ -74,7 +73,6 @@ def _quit() -> None:
 
 
 def _open_logs() -> None:
-    global _fault_file  # noqa: PLW0603 - faulthandler needs the file open as long as the process lives
     folder = state_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,13 +82,14 @@ def _open_logs() -> None:
         handler = logging.FileHandler(log, encoding="utf-8", delay=True)
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         _log.addHandler(handler)
-        _fault_file = (folder / "fault.txt").open("a", encoding="utf-8")
+        faults = (folder / "fault.txt").open("a", encoding="utf-8")
+        _open_files.append(faults)
         if (folder / "fault.txt").stat().st_size > _LOG_LIMIT:
-            _fault_file.truncate(0)
+            faults.truncate(0)
         started = dt.datetime.now(tz=dt.UTC).isoformat(timespec="seconds")
-        _fault_file.write(f"started {started}\n")
-        _fault_file.flush()
-        faulthandler.enable(_fault_file)
+        faults.write(f"started {started}\n")
+        faults.flush()
+        faulthandler.enable(faults)
     except OSError:
         # A read-only home must not keep the program from starting; errors still go to standard error.
         if sys.stderr is not None:

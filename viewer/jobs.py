@@ -14,12 +14,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar
+from functools import cache
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from shiboken6 import isValid
 
-from model.errors import ModelError
+from model.errors import ModelError, errors_to
 from model.progress import Cancelled, Progress
 
 T = TypeVar("T")
@@ -62,14 +63,16 @@ class Job(Generic[T]):
         self.done, self.total, self.text = done, total, text
         self._post()
 
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, Cancelled):
+            self.cancel()
+        else:
+            self.error = error  # the GUI thread shows it
+
     def _run(self) -> None:
-        try:
+        with errors_to(self._failed, BaseException):
             self.progress.check()
             self.result = self._work(self.progress)
-        except Cancelled:
-            self.cancel()
-        except BaseException as error:  # noqa: BLE001 - handed to the GUI thread, which shows it
-            self.error = error
         self._work = _forgotten  # what the closure captured is not needed any more
 
 
@@ -170,13 +173,15 @@ class _Lane:
             return None
 
 
-_mailbox: _Mailbox | None = None
+@cache
+def _mailbox() -> _Mailbox:
+    """The one of the process; made on the GUI thread, to which it belongs."""
+    return _Mailbox()
 
 
 def post(call: Callable[[], None]) -> None:
     """Have `call` called on the GUI thread at its next turn. Any thread, once a Jobs exists."""
-    assert _mailbox is not None
-    _mailbox.post(call)
+    _mailbox().post(call)
 
 
 class Jobs(QObject):
@@ -194,10 +199,8 @@ class Jobs(QObject):
     failed = Signal(object)  # Job whose ModelError nobody handled
 
     def __init__(self, parent: QObject | None = None) -> None:
-        global _mailbox  # noqa: PLW0603 - one per process is what it is for
         super().__init__(parent)
-        if _mailbox is None:
-            _mailbox = _Mailbox()
+        _mailbox()
         self._running: dict[Job[Any], None] = {}
         self._lanes: dict[Lane, _Lane] = {
             "read": _Lane("read", max(_LEAST_READERS, os.cpu_count() or 1)),
@@ -273,7 +276,7 @@ class Jobs(QObject):
         error = job.error
         if error is None:
             if done is not None:
-                done(job.result)  # type: ignore[arg-type]  # no error and not cancelled: it holds what work returned
+                done(cast("T", job.result))  # no error and not cancelled: it holds what work returned
             return
         if failed is not None:
             failed(error)

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from PySide6.QtCore import QObject, QTimer
 from shiboken6 import isValid
 
+from model.errors import errors_to
 from model.progress import Cancelled, Progress
 from viewer import garbage
 
@@ -82,16 +83,19 @@ class Slices(QObject, Generic[T]):
             self._done(self._result[0])
 
     def _run(self) -> None:
-        try:
-            self._progress.wait()
-            self._result.append(self._work(self._progress))
-        except Cancelled:
-            return
-        except Exception as error:  # noqa: BLE001 - handed to the GUI thread
-            self._error = error
-        finally:
-            garbage.resume()
+        with errors_to(self._keep):
+            try:
+                self._progress.wait()
+                self._result.append(self._work(self._progress))
+            except Cancelled:
+                return
+            finally:
+                garbage.resume()
         self._paused.release()
+
+    def _keep(self, error: Exception) -> None:
+        """For the GUI thread, which tells it."""
+        self._error = error
 
 
 class _Baton(Progress):

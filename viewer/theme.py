@@ -163,15 +163,10 @@ def _system_theme() -> Literal["light", "dark"]:
     return "dark" if QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"
 
 
-_themes: Themes | None = None
-
-
+@cache
 def themes() -> Themes:
     """The one Themes of the program, made on first use."""
-    global _themes  # noqa: PLW0603 - one per process is what it is for
-    if _themes is None:
-        _themes = Themes()
-    return _themes
+    return Themes()
 
 
 def theme() -> Theme:

@@ -22,19 +22,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import models as architectures  # noqa: E402 - beside this file, which is a script
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-from onnx import helper  # noqa: E402
+import models as architectures  # beside this file, which is a script
+import numpy as np
+import onnx
+from onnx import helper
 
-from exec import Session  # noqa: E402
-from exec.results import State  # noqa: E402
-from exec.threads import set_threads  # noqa: E402
-from model import load  # noqa: E402
+from exec import Session
+from exec.results import State
+from exec.threads import set_threads
+from model import load
+from model.errors import errors_to
 
 #: light_* models that ONNX Runtime is slow on for a reason of its own (LRN): not part of the headline.
 LRN = ("light_bvlc_alexnet", "light_zfnet512")
@@ -141,13 +143,12 @@ def bench(name: str, options: argparse.Namespace) -> Row:
             first.outputs, dict(zip([o.name for o in model.graph.output], plain.run(None, feeds), strict=True))
         )
     if options.reference:
-        try:
+        # It cannot run some exports at all.
+        with errors_to(lambda e: print(f"  onnx.reference cannot run {name}: {str(e)[:80]}", file=sys.stderr)):
             evaluator = reference_session(model)
             run_reference(evaluator, feeds)
             tasks["reference"] = lambda: run_reference(evaluator, feeds)
             rounds["reference"] = options.reference_rounds
-        except Exception as error:  # noqa: BLE001 - it cannot run some exports at all
-            print(f"  onnx.reference cannot run {name}: {str(error)[:80]}", file=sys.stderr)
     clock = time.process_time if options.threads == 1 else time.perf_counter
     for key, seconds in measure(tasks, rounds, clock).items():
         setattr(row, key, seconds)

@@ -131,9 +131,9 @@ def compare(models: list[Path]) -> None:
     for path in models:
         results: dict[str, Found] = {}
         for tool, run in tools.items():
-            try:
+            with contextlib.suppress(Exception):  # a tool that fails on a model is what is counted here
                 results[tool] = run(path)
-            except Exception:  # noqa: BLE001  # a tool that fails on a model is what is counted here
+            if tool not in results:
                 failed[tool] += 1
                 continue
             totals[tool] += len(results[tool])

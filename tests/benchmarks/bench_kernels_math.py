@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -185,11 +186,11 @@ def main() -> None:
         if wanted and not any(w in name.lower() for w in wanted):
             continue
         op_type, opset, inputs, attributes, plain = case
-        ours = best(lambda: call(op_type, inputs, opset=opset, **attributes))  # noqa: B023 - called at once
+        ours = best(partial(call, op_type, inputs, opset=opset, **attributes))
         runner = ort_runner(case)
         ort = best(runner) if runner else math.nan
         with np.errstate(all="ignore"):
-            base = best(lambda: plain(*inputs, **attributes)) if plain else math.nan  # noqa: B023
+            base = best(partial(plain, *inputs, **attributes)) if plain else math.nan
         ratios.append(ours / ort)
         print(f"{name:24} {ours * 1e3:9.3f} {ort * 1e3:9.3f} {base * 1e3:9.3f} {ours / ort:9.2f} {ours / base:10.2f}")
     known = [r for r in ratios if not math.isnan(r)]

@@ -176,7 +176,7 @@ def test_values_go_into_a_file_that_plain_numpy_reads(tmp_path: Path) -> None:
     }
     write_npz(tmp_path / "o.npz", values.items())
     found = read_npz(tmp_path / "o.npz")
-    np.testing.assert_array_equal(found["a/b:0"], values["a/b:0"])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found["a/b:0"], values["a/b:0"])
     assert found["small"].tolist() == [1.5, 2]
     assert found["nibbles"].tolist() == [1, -2]
     assert found["texts"].tolist() == ["x", "ü"]

@@ -258,7 +258,7 @@ def test_values_inside_bodies_are_reached(sessions: Any) -> None:
     assert w is not None
     assert str(result.info(w)) == "float[3]"
     np.testing.assert_allclose(result.value(w), np.exp(X))
-    assert result.info(node(model, "b").outputs[0]) is None  # type: ignore[arg-type]
+    assert result.info(node(model, "b").outputs[0]) is None
 
 
 def test_texts_sequences_and_small_types_cross_over(sessions: Any) -> None:

@@ -386,7 +386,7 @@ def test_stepping() -> None:
     assert stepper.total == 5
     names = []
     while (following := stepper.next_node) is not None:
-        names.append(following[1].outputs[0].name)  # type: ignore[union-attr]
+        names.append(following[1].outputs[0].name)
         assert stepper.step()
         if len(names) == 2:
             partial = stepper.result()

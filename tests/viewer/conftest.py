@@ -127,7 +127,7 @@ def heard() -> Callable[[object], list[object]]:
 
     def listen(signal: object) -> list[object]:
         calls: list[object] = []
-        signal.connect(lambda *arguments: calls.append(arguments[0] if arguments else None))  # type: ignore[attr-defined]
+        signal.connect(lambda *arguments: calls.append(arguments[0] if arguments else None))
         return calls
 
     return listen

@@ -148,7 +148,7 @@ def reporting(qapp, monkeypatch):
     for handler in logging.getLogger("onnx_workbench").handlers[:]:
         logging.getLogger("onnx_workbench").removeHandler(handler)
         handler.close()
-    crash._fault_file.close()
+    crash._open_files.pop().close()
     if CrashDialog._open is not None:
         close(CrashDialog._open)
 

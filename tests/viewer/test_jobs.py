@@ -214,7 +214,7 @@ running = jobs.Jobs()
 running.start("", lambda _progress: time.sleep(0.3))
 QTimer.singleShot(50, application.quit)
 application.exec()
-delete(jobs._mailbox)  # as the end of the interpreter does
+delete(jobs._mailbox())  # as the end of the interpreter does
 time.sleep(0.6)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

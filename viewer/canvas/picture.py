@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap, QRegion
@@ -146,5 +147,4 @@ class Picture:
 
 def _rects(region: QRegion) -> list[QRect]:
     """The rectangles a region is made of."""
-    rects: list[QRect] = list(region)  # type: ignore[call-overload]  # iterable, though its stub does not say so
-    return rects
+    return list(cast("Iterable[QRect]", region))  # which it is, though its stub does not say so

@@ -64,7 +64,7 @@ class ReplacementModel(QAbstractTableModel):
         """How many places."""
         return 0 if parent.isValid() else len(self.replacements)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """Place, kind, text now, text then."""
         return len(_COLUMNS)
 

@@ -51,7 +51,7 @@ class ProblemModel(QAbstractTableModel):
         """How many."""
         return 0 if parent.isValid() else len(self.problems)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """Problem, what was expected, place."""
         return len(_COLUMNS)
 

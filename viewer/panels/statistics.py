@@ -129,7 +129,7 @@ class StatisticsModel(QAbstractTableModel):
         """How many."""
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """What it is, and its amounts."""
         return 1 + len(COLUMNS)
 

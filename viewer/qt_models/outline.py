@@ -316,7 +316,7 @@ class OutlineModel(QAbstractItemModel):
                 return len(graph.nodes) > 0
         return True
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """Name and operator."""
         return 2
 

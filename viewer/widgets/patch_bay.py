@@ -228,7 +228,7 @@ class _Gap(QWidget):
         start, end = self._end(self._bay.wires[taker]), self._end(taker)
         return None if start is None or end is None else _curve(start[0], end[0])
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Wires, those of the current ports in the accent; and the one being drawn."""
         bay, colors = self._bay, theme()
         painter = QPainter(self)

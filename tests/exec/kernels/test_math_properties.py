@@ -246,7 +246,7 @@ def test_prepared_integer_weights_give_the_same() -> None:
 
     a, b = np.arange(6, dtype=np.uint8).reshape(2, 3), np.arange(-3, 3, dtype=np.int8).reshape(3, 2)
     zeros = [np.array(2, np.uint8), np.array(1, np.int8)]
-    run = find("MatMulInteger", 10).prepare((None, b, None, zeros[1]))  # type: ignore[misc]
+    run = find("MatMulInteger", 10).prepare((None, b, None, zeros[1]))
     assert run is not None
     assert_same(run(a, b, *zeros), call("MatMulInteger", [a, b, *zeros], opset=10), rtol=0, atol=0)
 

@@ -177,7 +177,7 @@ def test_pad_keeps_what_numpy_keeps(data: st.DataObject) -> None:
     mode = data.draw(st.sampled_from(["constant", "edge", "reflect", "wrap"]))
     x = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
     pads = np.array([w[0] for w in widths] + [w[1] for w in widths])
-    assert_same(call("Pad", [x, pads], opset=19, mode=mode), np.pad(x, widths, mode=mode))  # type: ignore[call-overload]
+    assert_same(call("Pad", [x, pads], opset=19, mode=mode), np.pad(x, widths, mode=mode))
 
 
 @settings(max_examples=60, deadline=None)

@@ -55,7 +55,7 @@ class Desk:
         return builders.value(self.document, name)
 
     def select(self, *items: object) -> None:
-        self.workspace.selection.set(items)  # type: ignore[arg-type]
+        self.workspace.selection.set(items)
 
     def run(self, action_id: str) -> None:
         """Choose an action, as from a menu."""

@@ -102,7 +102,7 @@ def test_paste_into_another_model_brings_constants(desk):
 def test_paste_from_another_running_program(desk, monkeypatch):
     desk.select(desk.node("first"))
     desk.run("edit.copy")
-    monkeypatch.setattr(clipboard, "_copied", None)  # as if this program had not copied it
+    monkeypatch.setattr(clipboard, "_copied", {})  # as if this program had not copied it
     fragment = clipboard.copied()
     assert [node.op_type for node in fragment.graph.nodes] == ["Mul"]
     assert fragment.graph.initializers[0].initializer.numpy().tolist() == [1.0, 2.0, 3.0, 4.0]

@@ -59,7 +59,7 @@ class ElementModel(QAbstractTableModel):
         """How many elements."""
         return 0 if parent.isValid() else len(self.values)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """One."""
         return 1
 
@@ -81,7 +81,7 @@ class ElementModel(QAbstractTableModel):
         value = self.values[index.row()]
         return value if isinstance(value, str) else number_source(value, self._window.kind.element)
 
-    def flags(self, index: Index) -> Qt.ItemFlag:  # noqa: ARG002 - Qt
+    def flags(self, _index: Index) -> Qt.ItemFlag:
         """All can be edited."""
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
 

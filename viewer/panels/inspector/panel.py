@@ -283,7 +283,7 @@ class _Chip(QWidget):
         """Any width does."""
         return QSize(80, 24)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002 - Qt
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Chip and title."""
         colors = theme()
         painter = QPainter(self)

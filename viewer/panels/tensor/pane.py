@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
@@ -398,7 +398,7 @@ class TensorPane(QWidget):
     def view(self) -> View | None:
         """How it is looked at."""
         text = self.view_box.currentText()
-        return text or None  # type: ignore[return-value]  # the box holds views only
+        return cast("View", text) if text else None  # the box holds views only
 
     def choose_view(self, view: View) -> None:
         """Look at it another way, if it can be."""

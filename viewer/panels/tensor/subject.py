@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from viewer.workspace import Workspace
 
 Kind = Literal["tensor", "sparse", "tree", "none"]
+_KINDS: dict[str, Kind] = {"tensor": "tensor", "sparse": "sparse", "none": "none"}  # of results; others are trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +184,7 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
         before = None
     info = describe(held)
     mismatch = mismatch_text(value.type, info.element_type, info.shape) if info.kind in ("tensor", "sparse") else ""
-    kind = {"tensor": "tensor", "sparse": "sparse", "none": "none"}.get(info.kind, "tree")  # type: ignore[assignment]
+    kind = _KINDS.get(info.kind, "tree")
     return Subject(
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
         mismatch, before,

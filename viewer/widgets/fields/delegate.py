@@ -55,7 +55,7 @@ class RowDelegate(QStyledItemDelegate):
 
     # -- painting --------------------------------------------------------------------------------------------
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: ARG002 - Qt
+    def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
         """Rows of one height."""
         return QSize(40, max(QFontMetrics(option.font).height() + 7, ICON + 6))
 
@@ -152,7 +152,7 @@ class RowDelegate(QStyledItemDelegate):
 
     # -- editing ---------------------------------------------------------------------------------------------
 
-    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: ARG002 - Qt
+    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
         """The widget for the row's field."""
         field = self._field(index)
         assert field is not None
@@ -178,9 +178,8 @@ class RowDelegate(QStyledItemDelegate):
         self.editor.set_text(escaped(text) if self._escaped else text)
         self._begun = self._first = self.editor.text_now()
 
-    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
+    def setModelData(self, _editor: QWidget, _model: QAbstractItemModel, _index: Index) -> None:
         """Nothing: `commit` does it, since it may be refused."""
-        del editor, model, index
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
         """Over the cell; several lines take the room below it, or above it at the end of the view."""

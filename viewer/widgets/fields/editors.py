@@ -273,7 +273,7 @@ class _SuggestionModel(QAbstractListModel):
 class _SuggestionDelegate(QStyledItemDelegate):
     """A suggestion with its note, muted, at the right."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:  # noqa: ARG002 - Qt
+    def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
         return QSize(120, option.fontMetrics.height() + 5)
 
     def paint(

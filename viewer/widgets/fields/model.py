@@ -198,7 +198,7 @@ class RowModel(QAbstractItemModel):
         children = self.row_of(item).children
         return children is not None and (callable(children) or len(children) > 0)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: ARG002 - Qt
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:
         """Label and value."""
         return 2
 

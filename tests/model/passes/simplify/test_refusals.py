@@ -257,7 +257,7 @@ def test_folded_numbers_are_those_of_the_executor() -> None:
     constant = document.model.graph.initializers[0].initializer
     assert constant is not None
     expected = np.exp([1.0, 2.0]) / np.exp([1.0, 2.0]).sum()
-    np.testing.assert_allclose(constant.numpy(), expected, rtol=1e-6)  # type: ignore[union-attr]  # it is dense
+    np.testing.assert_allclose(constant.numpy(), expected, rtol=1e-6)
 
 
 def test_a_loop_without_a_condition_that_says_to_stop_stays() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -292,8 +293,8 @@ def test_the_same_request_gives_the_same_layout() -> None:
 
 
 @pytest.mark.parametrize("make", [graphs.transformer, graphs.inception, graphs.unet, graphs.mixed])
-def test_model_like_graphs(make: object) -> None:
-    asked = of_sketch(make(700), ports=True)  # type: ignore[operator]
+def test_model_like_graphs(make: Callable[[int], graphs.Sketch]) -> None:
+    asked = of_sketch(make(700), ports=True)
     result = layout(asked)
     assert_sound(result, asked)
     assert over_nodes(result, asked) == 0

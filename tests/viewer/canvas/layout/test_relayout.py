@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -230,8 +231,10 @@ def assert_sound_inside(result: Layout, asked: LayoutRequest) -> None:
 
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("make", [graphs.transformer, graphs.unet, graphs.inception])
-def test_in_containers_too_an_inserted_node_leaves_the_rest_in_place(make: object, direction: str) -> None:
-    edit = in_containers(make(300), 40, direction=direction)  # type: ignore[operator]
+def test_in_containers_too_an_inserted_node_leaves_the_rest_in_place(
+    make: Callable[[int], graphs.Sketch], direction: str
+) -> None:
+    edit = in_containers(make(300), 40, direction=direction)
     old, before = edit.asked, layout(edit.asked)
     axis = 0 if direction == "down" else 1
     shares = []

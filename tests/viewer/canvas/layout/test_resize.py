@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -94,8 +95,8 @@ def test_nodes_in_containers_grow_within_them(seed: int, steps: list[tuple[int, 
 
 
 @pytest.mark.parametrize("make", [graphs.transformer, graphs.unet, graphs.inception])
-def test_most_nodes_have_room_for_a_row(make: object) -> None:
-    asked = asked_for(make(400))  # type: ignore[operator]
+def test_most_nodes_have_room_for_a_row(make: Callable[[int], graphs.Sketch]) -> None:
+    asked = asked_for(make(400))
     before = layout(asked)
     grown = sum(resized(before, asked, node, (20, 18))[0] is not before for node in range(0, 400, 10))
     assert grown >= 28
