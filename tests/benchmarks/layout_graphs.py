@@ -161,6 +161,18 @@ def experts(layers: int = 8, width: int = 64) -> Sketch:
     return s
 
 
+def skips(nodes: int, every: int = 10, reach: int = 25) -> Sketch:
+    """A chain; every so many operators one takes, besides the one before it, what was made a good way above."""
+    s = Sketch()
+    s.add("input")
+    for node in range(1, nodes):
+        if node % every or node <= reach:
+            s.add("Relu", node - 1)
+        else:
+            s.add("Add", node - 1, node - reach)
+    return s
+
+
 def mixed(nodes: int) -> Sketch:
     """A third of each deep family, one after the other, so that no one shape decides."""
     s = Sketch()

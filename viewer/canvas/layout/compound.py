@@ -15,6 +15,7 @@ from model.progress import Progress
 from viewer.canvas.layout import flat, packing, routes
 from viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
 from viewer.canvas.layout.placed import Graph, Placed
+from viewer.canvas.layout.problem import Level, Problem
 from viewer.canvas.layout.traces import Before
 
 
@@ -122,14 +123,14 @@ class Nesting:
         self._lift(out, self.head, self.head_port, solution.x[border.out])
         self._lift(into, self.tail, self.tail_port, solution.x[border.into])
 
-    def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> flat.Problem:
+    def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> Problem:
         graph = self.graph
         n, count = len(nodes), len(border.home)
         local = np.full(len(graph.width), -1)
         local[nodes] = np.arange(n)
         none = np.zeros(count)
         middle = np.zeros(len(out) + len(into))  # border points have no width
-        return flat.Problem(
+        return Problem(
             width=np.concatenate([self.width[nodes], none]),
             height=np.concatenate([self.height[nodes], none]),
             source=np.concatenate([local[self.head[across]], local[self.head[out]], border.into]),
@@ -146,7 +147,7 @@ class Nesting:
 
     def _level_before(
         self, before: Before, nodes: Index, across: Index, out: Index, into: Index, border: _Border
-    ) -> flat.Level:
+    ) -> Level:
         """What the old layout says of a level; border points were where routes crossed the border."""
         count = len(border.home)
         edges = np.concatenate([out, into])
@@ -157,16 +158,14 @@ class Nesting:
         x = before.along(before.edge[edges], np.where(home >= 0, y, np.nan))
         points = np.zeros(count)
         points[np.concatenate([border.out, border.into]) - len(nodes)] = np.where(np.isnan(x), before.keys[inner], x)
-        return flat.Level(
+        return Level(
             before=before,
             node=np.concatenate([before.node[nodes], np.full(count, -1)]),
             edge=before.edge[np.concatenate([across, edges])],
             keys=np.concatenate([before.keys[nodes], points]),
         )
 
-    def _adopt(
-        self, level: int, nodes: Index, solution: flat.Solution, container: Index, problem: flat.Problem
-    ) -> None:
+    def _adopt(self, level: int, nodes: Index, solution: flat.Solution, container: Index, problem: Problem) -> None:
         """Pack the parts of every container and give the container its size."""
         inset = self.graph.inset if level else (0.0, 0.0, 0.0, 0.0)
         parts = len(solution.extent)

@@ -11,46 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.progress import Progress
-from viewer.canvas.layout import coordinates, fans, lanes, layered, ordering, ranks, routes
-from viewer.canvas.layout.arrays import Index, Mask, Real, components, dense, offsets, spans
-from viewer.canvas.layout.request import Spacing
-from viewer.canvas.layout.traces import Before
+from viewer.canvas.layout import coordinates, fans, lanes, layered, ranks, routes, stacking
+from viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
+from viewer.canvas.layout.problem import Problem, Unique
+from viewer.canvas.layout.stacking import Stack
 
-_FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
-_WIDE = 2.2  # how many times wider than high a part may get before its ranks are folded
-_FAR_TOO_WIDE = 1.6  # how far the limit must be passed to be worth folding
-_NARROW = 4000.0  # px up to which no rank is folded
 _LOOP = 14.0  # px a self-loop swings out beside its node
 _ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
 _MOST_ROOM = 160.0  # px that a gap grows at most
-
-
-@dataclass(slots=True)
-class Level:
-    """What an old layout says of a level."""
-
-    before: Before
-    node: Index  # [N] old numbers, -1 for new nodes and border points
-    edge: Index  # [E] old numbers, -1 for new ones
-    keys: Real  # [N] where along the ranks the nodes were
-
-
-@dataclass(slots=True)
-class Problem:
-    """N nodes and E edges; ports are px from the left border of the node, NaN where free."""
-
-    width: Real
-    height: Real
-    source: Index
-    target: Index
-    source_ports: Real
-    target_ports: Real
-    first: Mask  # [N] wanted in the first rank
-    last: Mask
-    border: Mask  # [N] points on the border of a container: alone in the first or last rank, without extent
-    ties: tuple[Index, Index]  # pairs of nodes that stay in one part without an edge
-    before: Level | None  # a known order along the ranks
-    spacing: Spacing
 
 
 @dataclass(slots=True)
@@ -69,261 +37,63 @@ class Solution:
 def solve(problem: Problem, progress: Progress) -> Solution:
     """Lay one level out; parts come in model order of their first nodes."""
     n = len(problem.width)
-    unique = _Unique(problem)
-    back = ranks.back_edges(n, unique.source, unique.target)
-    loop = unique.source == unique.target
-    back |= loop
-    part, rank = _ranked(problem, unique, back, progress)
-    parts = int(part.max()) + 1
-    heights = np.zeros(parts, np.int64)
-    np.maximum.at(heights, part, rank + 1)
-    base = np.cumsum(heights) - heights
-    stacked = rank + base[part]
-    progress.report(2, 10)
-
-    ports = layered.fixed_ports(problem.width, unique.source, unique.target, unique.source_ports, unique.target_ports)
-    ordered = _Ordering(problem, unique, part, stacked, ports, progress).solve()
-    graph, order, known = ordered.graph, ordered.order, ordered.known
+    edges = Unique(problem)
+    loop = edges.source == edges.target
+    back = ranks.back_edges(n, edges.source, edges.target) | loop
+    stack = stacking.stack(problem, edges, back, progress)
     progress.report(6, 10)
-
     looped = np.zeros(n, bool)
-    looped[unique.source[loop]] = True
-    side = _lane_sides(graph, unique, order)
-    extent = _extent(problem, graph, looped)
-    part_of = np.concatenate([part, part[unique.owner[graph.dummy_trunk]]])
-    fresh = _fresh_parts(problem.before, part)
-    x = np.zeros(graph.vertices)
-    if known is None or fresh.any():
-        x = coordinates.place(graph, order, part_of, extent, progress)
-    if known is not None:
-        x = np.where(fresh[part_of], x, coordinates.keep(graph, order, known, extent))
-    _spread(problem, unique, graph, order, x, ports, side, loop)
+    looped[edges.source[loop]] = True
+    side = _lane_sides(stack, edges)
+    x = _along(problem, stack, _extent(problem, stack.graph, looped), progress)
+    _spread(problem, edges, stack, x, side, loop)
     progress.report(9, 10)
-    drawing = _Drawing(problem, unique, graph, ports, x, stacked, side, loop, part, base, heights)
-    return drawing.solution(rank, progress)
+    return _Drawing(problem, edges, stack, x, side, loop).solution(progress)
 
 
-def _fresh_parts(level: Level | None, part: Index) -> Mask:
-    """[parts] of which too little was there before to go on from."""
-    if level is None:
-        return np.ones(int(part.max()) + 1, bool)
-    total = np.bincount(part)
-    return np.asarray(2 * np.bincount(part, level.node >= 0) < total)
+def _along(problem: Problem, stack: Stack, extent: coordinates.Extent, progress: Progress) -> Real:
+    """[V] x of everything; parts that were there before stay where they were as far as can be."""
+    graph, order = stack.graph, stack.order
+    part_of = np.concatenate([stack.part, stack.part[stack.owner[graph.dummy_trunk]]])
+    fresh = stacking.fresh_parts(problem.before, stack.part)
+    x = np.zeros(graph.vertices)
+    if stack.known is None or fresh.any():
+        x = coordinates.place(graph, order, part_of, extent, progress)
+    if stack.known is not None:
+        x = np.where(fresh[part_of], x, coordinates.keep(graph, order, stack.known, extent))
+    return x
 
 
-@dataclass(slots=True)
-class _Ordered:
-    """Nodes and dummies in ranks and their order there; `known` [V]: where they were, if that is to be kept."""
-
-    graph: layered.Layered
-    order: Index
-    crossings: int
-    known: Real | None
-
-
-class _Ordering:
-    """Finds the order along the ranks of one level; values get a second line where that saves crossings."""
-
-    def __init__(
-        self, problem: Problem, unique: _Unique, part: Index, stacked: Index, ports: layered.Ports, progress: Progress
-    ) -> None:
-        self.problem, self.unique, self.part, self.stacked = problem, unique, part, stacked
-        self.ports, self.progress = ports, progress
-
-    def solve(self) -> _Ordered:
-        """With one line for each value, then with two for those that fan out, if there are any."""
-        level, unique = self.problem.before, self.unique
-        one = self._anew() if level is None else self._mended(level, unique.value, unique.owner)
-        if not one.crossings:
-            return one
-        halves = fans.split(one.graph, one.order, unique.source, unique.target, unique.value)
-        if halves is None:
-            return one
-        two = self._halved(one, halves) if level is None else self._mended(level, halves.line, halves.owner)
-        if two.crossings >= one.crossings:
-            return one
-        unique.value, unique.owner = halves.line, halves.owner
-        return two
-
-    def _build(self, line: Index) -> layered.Layered:
-        unique, stacked = self.unique, self.stacked
-        backwards = stacked[unique.target] <= stacked[unique.source]
-        ranks = int(stacked.max()) + 1
-        first = self.problem.first
-        return layered.build(stacked, ranks, unique.source, unique.target, line, self.ports, backwards, first)
-
-    def _anew(self) -> _Ordered:
-        graph = self._build(self.unique.value)
-        return _Ordered(graph, *ordering.arrange(graph, self.progress), None)
-
-    def _halved(self, one: _Ordered, halves: fans.Split) -> _Ordered:
-        graph = self._build(halves.line)
-        keys = fans.keys(graph, fans.places(one.graph, one.order), self.unique.target, halves.line)
-        return _Ordered(graph, *ordering.arrange_from(graph, keys, self.progress), None)
-
-    def _mended(self, level: Level, line: Index, owner: Index) -> _Ordered:
-        """As before, but for parts that are new."""
-        graph = self._build(line)
-        known = _known_order(level, self.unique, line, owner, graph)
-        order, crossings = ordering.mend(graph, known, self.progress)
-        fresh = _fresh_parts(level, self.part)
-        if fresh.any():
-            ranks_anew = np.zeros(graph.ranks, bool)
-            ranks_anew[self.stacked[fresh[self.part]]] = True
-            order = np.where(ranks_anew[graph.rank[order]], ordering.arrange(graph, self.progress)[0], order)
-        return _Ordered(graph, order, crossings, known)
-
-
-def _known_order(level: Level, unique: _Unique, line: Index, owner: Index, graph: layered.Layered) -> Real:
-    """[V] keys along the ranks: where nodes were, and where the old routes of the lines through dummies ran."""
-    n = graph.nodes
-    edge_of = np.zeros(len(unique.source), np.int64)  # one of the level's for each without duplicates
-    edge_of[unique.of_edge[::-1]] = np.arange(len(unique.of_edge))[::-1]
-    farthest = np.zeros(len(owner), np.int64)
-    by_reach = np.argsort(graph.trunk_count, kind="stable")
-    farthest[line[by_reach]] = by_reach
-    edge = farthest[graph.dummy_trunk]
-    rank = graph.rank[n:]
-    source, target = unique.source[edge], unique.target[edge]
-    # a rank is where its nodes were; one that is all new lies below the source as far as it does now
-    known = np.flatnonzero(level.node >= 0)
-    row = np.full(graph.ranks, -1)
-    row[graph.rank[known]] = level.node[known]
-    below = level.before.heights(level.node[source], rank - graph.rank[source])
-    y = level.before.heights(row[rank], np.zeros(len(rank), np.int64))
-    x = level.before.along(level.edge[edge_of[edge]], np.where(np.isnan(y), below, y))
-    nearer = np.where(2 * rank < graph.rank[source] + graph.rank[target], source, target)
-    return np.concatenate([level.keys, np.where(np.isnan(x), level.keys[nearer], x)])
-
-
-class _Unique:
-    """Edges without duplicates, and the values they carry: a value leaves a node at one port."""
-
-    def __init__(self, problem: Problem) -> None:
-        source, target = problem.source, problem.target
-        e = len(source)
-        free_source, free_target = np.isnan(problem.source_ports), np.isnan(problem.target_ports)
-        middle = problem.width / 2
-        source_ports = np.where(free_source, middle[source], problem.source_ports)
-        target_ports = np.where(free_target, middle[target], problem.target_ports)
-        self.of_edge, count = dense(source, source_ports, target, target_ports)
-        pick = np.zeros(count, np.int64)
-        pick[self.of_edge[::-1]] = np.arange(e)[::-1]
-        by_model = np.argsort(pick)
-        turned = np.empty(count, np.int64)
-        turned[by_model] = np.arange(count)
-        self.of_edge = turned[self.of_edge]
-        pick = pick[by_model]
-        self.source, self.target = source[pick], target[pick]
-        self.source_ports, self.target_ports = source_ports[pick], target_ports[pick]
-        self.free_source = _all_free(free_source[pick], self.source, len(middle))
-        self.free_target = _all_free(free_target[pick], self.target, len(middle))
-        self.value, values = dense(self.source, source_ports[pick])
-        self.owner = np.zeros(values, np.int64)
-        self.owner[self.value] = self.source
-        self.values_of = np.bincount(self.owner, minlength=len(problem.width))
-
-
-def _all_free(free: Mask, node: Index, n: int) -> Mask:
-    """[E] ends to distribute: those of nodes that have no given port on that side."""
-    fixed = np.zeros(n, bool)
-    fixed[node[~free]] = True
-    return free & ~fixed[node]
-
-
-def _ranked(problem: Problem, unique: _Unique, back: Mask, progress: Progress) -> tuple[Index, Index]:
-    """The part of every node and its rank within the part."""
-    n = len(problem.width)
-    keep = unique.source != unique.target
-    source = np.where(back, unique.target, unique.source)[keep]
-    target = np.where(back, unique.source, unique.target)[keep]
-    shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
-    rank = ranks.rank(n, source, target, unique.values_of, shared, progress)
-    label = components(n, np.append(source, problem.ties[0]), np.append(target, problem.ties[1]))
-    part = np.unique(label, return_inverse=True)[1]
-    parts = int(part.max()) + 1
-    has_pred = np.zeros(n, bool)
-    has_pred[target] = True
-    has_succ = np.zeros(n, bool)
-    has_succ[source] = True
-    rank = _narrowed(problem, part, rank, source, target)
-    for _ in range(2):  # first with borders where the others put them, then with room made for them
-        inner = ~problem.border
-        low = np.full(parts, np.iinfo(np.int64).max)
-        high = np.full(parts, np.iinfo(np.int64).min)
-        np.minimum.at(low, part[inner], rank[inner])
-        np.maximum.at(high, part[inner], rank[inner])
-        empty = low > high
-        low[empty], high[empty] = 1, 0
-        first = problem.first & ~has_pred
-        last = problem.last & ~has_succ
-        rank = np.where(first, low[part] - problem.border, rank)
-        rank = np.where(last, high[part] + problem.border, rank)
-    low = np.full(parts, np.iinfo(np.int64).max)
-    np.minimum.at(low, part, rank)
-    return part, rank - low[part]
-
-
-def _narrowed(problem: Problem, part: Index, rank: Index, source: Index, target: Index) -> Index:
-    """Ranks of parts that would be mile-wide strips folded to a sheet; all others as they are."""
-    gap = problem.spacing.node
-    parts = int(part.max()) + 1
-    room = problem.width + gap
-    row, rows = dense(part, rank)
-    part_of_row = np.zeros(rows, np.int64)
-    part_of_row[row] = part
-    widest = np.zeros(parts)
-    np.maximum.at(widest, part_of_row, np.bincount(row, room, rows))
-    area = np.bincount(part, room * (problem.height + problem.spacing.rank), parts)
-    limit = np.maximum(_WIDE * np.sqrt(area), _NARROW)
-    rank = rank.copy()
-    for p in np.flatnonzero(widest > _FAR_TOO_WIDE * limit).tolist():
-        nodes = np.flatnonzero(part == p)
-        number = np.full(len(part), -1)
-        number[nodes] = np.arange(len(nodes))
-        inner = part[source] == p
-        found = ranks.narrow(number[source[inner]], number[target[inner]], rank[nodes], room[nodes], float(limit[p]))
-        rank[nodes] = found
-    return rank
-
-
-def _lane_sides(graph: layered.Layered, unique: _Unique, order: Index) -> Mask:
-    """[values] whether the value's lane runs on the left: where its ends are nearer."""
-    where = fans.places(graph, order)
-    values = len(unique.owner)
+def _lane_sides(stack: Stack, edges: Unique) -> Mask:
+    """[lines] whether the line's lane runs on the left: where its ends are nearer."""
+    graph = stack.graph
+    where = fans.places(graph, stack.order)
+    lines = len(stack.owner)
     lane = graph.lane
-    total = np.bincount(unique.value[lane], where[unique.target[lane]], values)
-    count = np.maximum(np.bincount(unique.value[lane], minlength=values), 1)
-    return np.asarray(total / count + where[unique.owner] < 1.0)
+    total = np.bincount(stack.line[lane], where[edges.target[lane]], lines)
+    count = np.maximum(np.bincount(stack.line[lane], minlength=lines), 1)
+    return np.asarray(total / count + where[stack.owner] < 1.0)
 
 
-def _spread(
-    problem: Problem,
-    unique: _Unique,
-    graph: layered.Layered,
-    order: Index,
-    x: Real,
-    ports: layered.Ports,
-    side: Mask,
-    loop: Mask,
-) -> None:
+def _spread(problem: Problem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
     """Distribute ends without given ports along their node's border, in the order in which they arrive.
 
     Who stands upright above or below keeps the middle.
     """
+    graph, ports = stack.graph, stack.ports
     slot = np.empty(graph.vertices, np.int64)
-    slot[order] = np.arange(graph.vertices)
+    slot[stack.order] = np.arange(graph.vertices)
     s = graph.segments
-    outside = np.where(side[unique.value], -1, graph.vertices)
+    outside = np.where(side[stack.line], -1, graph.vertices)
     outside[loop] = graph.vertices + 1
     inside = ~graph.lane
     upright = np.abs(x[s.upper] - x[s.lower]) < 0.5
     for end in ("upper", "lower"):
         if end == "upper":
-            segment, node, free, offset = graph.first_segment, unique.source, unique.free_source, ports.source_offset
+            segment, node, free, offset = graph.first_segment, edges.source, edges.free_source, ports.source_offset
             other, own_offset = s.lower, s.upper_offset
         else:
-            segment, node, free, offset = graph.last_segment, unique.target, unique.free_target, ports.target_offset
+            segment, node, free, offset = graph.last_segment, edges.target, edges.free_target, ports.target_offset
             other, own_offset = s.upper, s.lower_offset
         main = np.append(upright, False)[segment] & inside
         towards = np.where(graph.lane, outside, slot[np.append(other, 0)[segment]])
@@ -374,32 +144,18 @@ def _extent(problem: Problem, graph: layered.Layered, looped: Mask) -> coordinat
 class _Drawing:
     """From coordinates along the ranks to rectangles and routes."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        unique: _Unique,
-        graph: layered.Layered,
-        ports: layered.Ports,
-        x: Real,
-        stacked: Index,
-        side: Mask,
-        loop: Mask,
-        part: Index,
-        base: Index,
-        heights: Index,
-    ) -> None:
-        self.problem, self.unique, self.graph, self.ports = problem, unique, graph, ports
-        self.x, self.stacked, self.side, self.loop = x, stacked, side, loop
-        self.part, self.base, self.heights = part, base, heights
-        n = graph.nodes
-        self.middle = x[:n]
+    def __init__(self, problem: Problem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
+        self.problem, self.edges, self.stack = problem, edges, stack
+        self.graph, self.ports, self.row = stack.graph, stack.ports, stack.row
+        self.x, self.side, self.loop = x, side, loop
+        self.middle = x[: stack.graph.nodes]
         self.lane_x = self._lanes()
         self._bands()
-        self.y = (self.top + self.bottom)[stacked] / 2 - problem.height / 2
+        self.y = (self.top + self.bottom)[stack.row] / 2 - problem.height / 2
 
     def _lanes(self) -> Real:
         """[values] x of every value's lane; 0 where it has none."""
-        graph, unique = self.graph, self.unique
+        graph, edges = self.graph, self.edges
         n = graph.nodes
         left = np.full(graph.ranks, np.inf)
         right = np.full(graph.ranks, -np.inf)
@@ -408,13 +164,13 @@ class _Drawing:
         np.minimum.at(left, graph.rank, self.x - half)
         np.maximum.at(right, graph.rank, self.x + half)
         lane = np.flatnonzero(graph.lane & ~self.loop)
-        result = np.zeros(len(unique.owner))
+        result = np.zeros(len(self.stack.owner))
         if not len(lane):
             return result
-        s, t = self.stacked[unique.source[lane]], self.stacked[unique.target[lane]]
+        s, t = self.row[edges.source[lane]], self.row[edges.target[lane]]
         first = np.where(t > s, s + 1, t)
         last = np.where(t > s, t - 1, s)
-        values, number = np.unique(unique.value[lane], return_inverse=True)
+        values, number = np.unique(self.stack.line[lane], return_inverse=True)
         begin = np.full(len(values), graph.ranks, np.int64)
         end = np.zeros(len(values), np.int64)
         np.minimum.at(begin, number, first)
@@ -425,54 +181,53 @@ class _Drawing:
 
     def _bands(self) -> None:
         """Top and bottom of every rank; a gap grows with how far the edges in it swing sideways."""
-        graph = self.graph
+        graph, stack = self.graph, self.stack
         height = np.zeros(graph.ranks)
-        np.maximum.at(height, self.stacked, self.problem.height)
+        np.maximum.at(height, self.row, self.problem.height)
         s = graph.segments
         swing = np.abs((self.x[s.upper] + s.upper_offset) - (self.x[s.lower] + s.lower_offset))
         widest = np.zeros(graph.ranks)
         np.maximum.at(widest, graph.rank[s.upper], swing)
         lane = np.flatnonzero(graph.lane & ~self.loop)
-        u = self.unique
-        at = self.lane_x[u.value[lane]]
+        u = self.edges
+        at = self.lane_x[self.stack.line[lane]]
         source, target = u.source[lane], u.target[lane]
-        forward = self.stacked[target] > self.stacked[source]
-        np.maximum.at(widest, self.stacked[source], np.abs(at - self.middle[source]))
-        above = np.maximum(self.stacked[target] - 1, 0)
+        forward = self.row[target] > self.row[source]
+        np.maximum.at(widest, self.row[source], np.abs(at - self.middle[source]))
+        above = np.maximum(self.row[target] - 1, 0)
         np.maximum.at(widest, above, np.where(forward, np.abs(at - self.middle[target]), 0))
         gap = self.problem.spacing.rank + np.minimum(_ROOM * widest, _MOST_ROOM)
-        gap[np.cumsum(self.heights) - 1] = 0
+        gap[np.cumsum(stack.heights) - 1] = 0
         bottom = np.cumsum(height + gap) - gap
         top = bottom - height
-        origin = np.repeat(top[self.base], self.heights)
+        origin = np.repeat(top[stack.base], stack.heights)
         self.top, self.bottom = top - origin, bottom - origin
 
-    def solution(self, rank: Index, progress: Progress) -> Solution:
+    def solution(self, progress: Progress) -> Solution:
         """Everything moved so that each part begins at 0, 0."""
-        n = self.graph.nodes
+        stack = self.stack
         lines = routes.straighten(self._anchors())
         progress.check()
         x = self.middle - self.problem.width / 2
-        parts = len(self.base)
+        parts = len(stack.base)
         low = np.full((parts, 2), np.inf)
         high = np.full((parts, 2), -np.inf)
-        of_point = self.part[self.unique.source][lines.owners()]
+        of_point = stack.part[self.edges.source][lines.owners()]
         for axis, start, size in ((0, x, self.problem.width), (1, self.y, self.problem.height)):
-            np.minimum.at(low[:, axis], self.part, start)
-            np.maximum.at(high[:, axis], self.part, start + size)
+            np.minimum.at(low[:, axis], stack.part, start)
+            np.maximum.at(high[:, axis], stack.part, start + size)
             np.minimum.at(low[:, axis], of_point, lines.points[:, axis])
             np.maximum.at(high[:, axis], of_point, lines.points[:, axis])
-        assert n == len(x)
         lines.points -= low[of_point]
-        bands = np.stack([self.top, self.bottom], 1) - np.repeat(low[:, 1], self.heights)[:, None]
+        bands = np.stack([self.top, self.bottom], 1) - np.repeat(low[:, 1], stack.heights)[:, None]
         return Solution(
-            x=x - low[self.part, 0],
-            y=self.y - low[self.part, 1],
-            rank=rank,
-            part=self.part,
+            x=x - low[stack.part, 0],
+            y=self.y - low[stack.part, 1],
+            rank=stack.rank,
+            part=stack.part,
             extent=high - low,
-            lines=lines.take(self.unique.of_edge),
-            bands=np.split(bands, self.base[1:]),
+            lines=lines.take(self.edges.of_edge),
+            bands=np.split(bands, stack.base[1:]),
         )
 
     def _trunks(self, edges: Index) -> list[tuple[Index, Index, Real]]:
@@ -504,13 +259,13 @@ class _Drawing:
         return [inner, (has, end - begin, np.stack([x[end], y[end]], 1))]
 
     def _anchors(self) -> routes.Polylines:
-        u, graph = self.unique, self.graph
+        u, graph = self.edges, self.graph
         edges = np.arange(len(u.source))
         start_x = self.middle[u.source] + self.ports.source_offset
         end_x = self.middle[u.target] + self.ports.target_offset
         start_y = self.y[u.source] + self.problem.height[u.source]
         end_y = self.y[u.target]
-        rs, rt = self.stacked[u.source], self.stacked[u.target]
+        rs, rt = self.row[u.source], self.row[u.target]
         near = ~self.loop
         far = np.iinfo(np.int32).max
         zero = np.zeros(len(edges), np.int64)
@@ -527,7 +282,7 @@ class _Drawing:
             part(everyone, far, end_x, end_y),
         ]
         parts.extend(self._trunks(edges))
-        lane_x = self.lane_x[u.value]
+        lane_x = self.lane_x[self.stack.line]
         forward = graph.lane & (rt > rs)
         parts.append(part(forward, 0, lane_x, self.top[np.minimum(rs + 1, graph.ranks - 1)]))
         parts.append(part(forward, 1, lane_x, self.bottom[np.maximum(rt - 1, 0)]))

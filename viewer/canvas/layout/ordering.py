@@ -12,18 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.progress import Progress
-from viewer.canvas.layout.arrays import Index, Real, offsets, rank_within, spans
+from viewer.canvas.layout.arrays import Index, Mask, Real, offsets, rank_within, spans
 from viewer.canvas.layout.crossings import count
 from viewer.canvas.layout.layered import Layered
 
 _BLOCK = 96  # ranks; graphs with fewer are swept in one go
 _STRETCHES = 2  # rounds of swapping whole stretches after each sweep
-_SMALL = 4000  # vertices up to which time is no matter
+
 _MEDIUM = 25_000  # vertices up to which it takes a fraction of a second anyway
 _LARGE = 40_000  # vertices up to which it stays well below a second
 _MENDINGS = 8  # rounds at most to mend an order that is known
 _PATIENCE = 3  # rounds without gain
 _SHARED = 4  # consumers that make a line worth leading outside
+SMALL = 4000  #: vertices up to which time is no matter
 _PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
 
 
@@ -317,7 +318,7 @@ def arrange(graph: Layered, progress: Progress) -> tuple[Index, int]:
     for seed in starts:
         order = Order(graph, seed, runs[0].order if runs else None)
         run = _Run(order, progress)
-        for first_down in (True, False) if graph.vertices <= _SMALL else (True,):
+        for first_down in (True, False) if graph.vertices <= SMALL else (True,):
             run.improve(trial, first_down)
         runs.append(run)
         if run.fewest == 0:
@@ -343,9 +344,26 @@ def arrange_from(graph: Layered, keys: Real, progress: Progress) -> tuple[Index,
     return run.best, run.fewest
 
 
+def crossed(graph: Layered, order: Index) -> Mask:
+    """[S] which segments cross another, in an order with few crossings."""
+    found = np.zeros(len(graph.segments.upper), bool)
+    state = Order(graph, np.zeros(graph.vertices))
+    state.restore(order)
+    s = graph.segments
+    upper, lower = state.place[s.upper] + s.upper_port, state.place[s.lower] + s.lower_port
+    tangled = state.crossings_per_gap() > 0
+    by_gap = np.argsort(state.gap, kind="stable")
+    starts = offsets(state.gap, graph.ranks)
+    for gap in np.flatnonzero(tangled).tolist():
+        own = by_gap[starts[gap] : starts[gap + 1]]
+        turned = np.sign(upper[own, None] - upper[own]) * np.sign(lower[own, None] - lower[own])
+        found[own] = (turned < 0).any(1)
+    return found
+
+
 def _efforts(graph: Layered) -> tuple[int, int]:
     """Rounds to try each start with, and rounds to pursue the best: what is affordable for the size."""
-    if graph.vertices <= _SMALL:
+    if graph.vertices <= SMALL:
         return 4, 24
     if graph.vertices <= _MEDIUM:
         return 2, 8
