@@ -23,7 +23,7 @@ from exec.operations import Library
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Path, Plan, Step, refusal
 from exec.results import Failure, NodeResult, StepError, failure_of
 from exec.statistics import Summary, nbytes, summarise
-from model.errors import ModelError
+from model.errors import ModelError, errors_to
 from model.progress import SILENT, Cancelled
 
 #: Constants computed at plan time may take so many bytes each; larger ones are computed in every run.
@@ -125,31 +125,29 @@ class Run:
         clock, array = time.perf_counter, np.ndarray
         held, tick, ceiling = self.held, self._tick, self.ceiling
         stamp, size_of = stamps.append, sizes.append
-        try:
-            for call, get, single, out, free, step in self.code[len(stamps) :]:
-                result = call(get(slots)) if single else call(*get(slots))
-                if out and type(result) is array:
-                    slots[out] = result
-                    size = result.nbytes
-                else:
-                    size = self._spread(step, result)
-                size_of(size)
-                held += size
-                if free:
-                    if held > self.peak:
-                        self.peak = held
-                    held -= self._free(free)
-                now = clock()
-                stamp(now)
-                if now > tick or held > ceiling:
-                    self.held = held
-                    self._look(now)
-                    held, tick = self.held, self._tick
-        except Exception as error:  # noqa: BLE001 - whatever a kernel raises is a result
-            self.held = held
-            self._failed(error)
-        else:
-            self.held = held
+        with errors_to(self._failed):  # whatever a kernel raises is a result
+            try:
+                for call, get, single, out, free, step in self.code[len(stamps) :]:
+                    result = call(get(slots)) if single else call(*get(slots))
+                    if out and type(result) is array:
+                        slots[out] = result
+                        size = result.nbytes
+                    else:
+                        size = self._spread(step, result)
+                    size_of(size)
+                    held += size
+                    if free:
+                        if held > self.peak:
+                            self.peak = held
+                        held -= self._free(free)
+                    now = clock()
+                    stamp(now)
+                    if now > tick or held > ceiling:
+                        self.held = held
+                        self._look(now)
+                        held, tick = self.held, self._tick
+            finally:
+                self.held = held
             self.peak = max(self.peak, held)
 
     def _careful(self, code: Code) -> None:
@@ -159,7 +157,7 @@ class Run:
         if cause is not None:
             self._skip(step, cause)
             return
-        try:
+        with errors_to(self._failed):
             result = code.call(code.get(slots)) if code.single else code.call(*code.get(slots))
             size = self._spread(step, result)
             self.sizes.append(size)
@@ -170,8 +168,6 @@ class Run:
             self.stamps.append(now)
             if now > self._tick or self.held > self.ceiling:
                 self._look(now)
-        except Exception as error:  # noqa: BLE001 - whatever a kernel raises is a result
-            self._failed(error)
 
     def _failed(self, error: Exception) -> None:
         """A step raised, or a look at the clock between two steps did."""

@@ -13,6 +13,7 @@ import mmap
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -33,8 +34,7 @@ from model.types import ElementType
 SHARED_BYTES = 1 << 15
 
 _PREFIX = "onnx-workbench-"
-_WINDOWS = os.name == "nt"
-_FULL = (errno.ENOSPC, errno.EDQUOT) if not _WINDOWS else ()
+_FULL = (errno.ENOSPC, errno.EDQUOT) if sys.platform != "win32" else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Exchange:
             return Inline(array.tobytes(), kind, array.shape)
         name = uuid.uuid4().hex
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        if _WINDOWS:
-            memory = mmap.mmap(-1, content.nbytes, tagname=_PREFIX + name)  # type: ignore[call-arg,unused-ignore]  # Windows only
+        if sys.platform == "win32":
+            memory = mmap.mmap(-1, content.nbytes, tagname=_PREFIX + name)
             memory[:] = content.data
             self._open[name] = memory
         else:
@@ -158,8 +158,8 @@ class Exchange:
     def _take_array(self, sent: Shared) -> Array:
         dtype = sent.element_type.numpy_dtype
         size = prod(sent.shape) * dtype.itemsize
-        if _WINDOWS:
-            memory = mmap.mmap(-1, size, tagname=_PREFIX + sent.name, access=mmap.ACCESS_READ)  # type: ignore[call-arg,unused-ignore]
+        if sys.platform == "win32":
+            memory = mmap.mmap(-1, size, tagname=_PREFIX + sent.name, access=mmap.ACCESS_READ)
         else:
             path = Path(self.folder) / sent.name
             if not path.exists():
@@ -206,7 +206,7 @@ def _make_private(folder: Path) -> None:
 
 def _remove_stale(base: Path) -> None:
     """Remove folders whose process was killed together with its worker."""
-    if _WINDOWS:
+    if sys.platform == "win32":
         return  # nothing is ever written there
     for folder in base.glob(f"{_PREFIX}*"):
         owner = folder.name.removeprefix(_PREFIX).split("-")[0]

@@ -30,7 +30,7 @@ from exec.statistics import Summary, describe
 from exec.tables import ResultHead, ResultTables, Teller
 from exec.threads import set_threads, usable_cores
 from exec.transfer import Exchange
-from model.errors import ModelError
+from model.errors import ModelError, errors_to
 from model.progress import Progress
 
 #: Seconds between two words about which node the run is in.
@@ -76,14 +76,8 @@ class Worker:
 
     def _answered(self, work: Callable[[int, str, Any], None], number: int, kind: str, content: Any) -> None:
         """Do what was asked; what goes wrong is the answer."""
-        try:
+        with errors_to(lambda error: self._send(number, *_answer_of(error))):  # the next run may do better
             work(number, kind, content)
-        except ModelError as error:
-            self._send(number, "error", (error.title, error.detail))
-        except LookupError as error:
-            self._send(number, "missing", str(error))
-        except Exception as error:  # noqa: BLE001 - the program must hear of it, and the next run may do better
-            self._send(number, "error", ("The run failed", f"{type(error).__name__}: {error}"))
 
     def _look(self) -> None:
         """On its own thread: show what a run that goes on has computed. Computes no values."""
@@ -287,6 +281,16 @@ class Worker:
         }
         self._send(number, "salvaged values", values)
         self._tell(number, "salvaged", _tables(result, stepper))
+
+
+def _answer_of(error: Exception) -> tuple[str, Any]:
+    """Kind and content of the message that tells what was raised."""
+    match error:
+        case ModelError():
+            return "error", (error.title, error.detail)
+        case LookupError():
+            return "missing", str(error)
+    return "error", ("The run failed", f"{type(error).__name__}: {error}")
 
 
 def _still(result: RunResult) -> RunResult:

@@ -74,7 +74,7 @@ class Beside(QWidget):
             tab.workspace.changes.state_changed.connect(self._show_titles)
             tab.view.installEventFilter(self)
         comparing.closed.connect(self._end)
-        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]  # there is one
+        _application().focusChanged.connect(self._on_focus)
         comparing.new.settings.changed.connect(self._on_setting)
         self._show_titles()
         self._arrange()
@@ -166,7 +166,7 @@ class Beside(QWidget):
 
     def _end(self) -> None:
         """Give each tab its own pane back."""
-        QApplication.instance().focusChanged.disconnect(self._on_focus)  # type: ignore[union-attr]  # as above
+        _application().focusChanged.disconnect(self._on_focus)
         self.comparing.new.settings.changed.disconnect(self._on_setting)
         self._end_merged()
         self.together.set_on(False)
@@ -181,6 +181,12 @@ class Beside(QWidget):
         self.hide()  # or a layout that took it a moment ago would show it, as a window of its own
         self.setParent(None)
         self.deleteLater()
+
+
+def _application() -> QApplication:
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    return application
 
 
 class CompareBar(QWidget):
