@@ -7,6 +7,7 @@ shows it at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -19,9 +20,10 @@ from exec.results import RunResult
 from exec.statistics import Statistics
 from model.errors import ModelError
 from model.graph import Value
+from model.progress import Progress
 from model.types import ElementType, Shape, TensorType
 from viewer.canvas.captions import short_type
-from viewer.canvas.notes import Note
+from viewer.canvas.notes import Note, NoteOf
 from viewer.results import Record
 from viewer.settings import EDGE_NOTES
 from viewer.text import number_text
@@ -78,6 +80,31 @@ class EdgeNotes(QObject):
         if key not in known:
             self._want(value)
         return known.get(key)
+
+    def gather(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
+        """Look at all of some values, then tell how to note them: for pictures of what is not in view."""
+        record = self._results.current
+        known = {} if record is None else self._known.setdefault(record, {})
+        keys = [] if record is None or self._kind == "none" else [k for v in values if (k := record.key(v))]
+        asked = [key for key in dict.fromkeys(keys) if key not in known]
+        if record is None or not asked:
+            then(self.note_of)
+            return
+        result = record.result
+
+        def work(progress: Progress) -> dict[ValueKey, Glimpse | None]:
+            found: dict[ValueKey, Glimpse | None] = {}
+            for start in range(0, len(asked), _BATCH):
+                progress.report(start, len(asked))
+                some = asked[start : start + _BATCH]
+                found.update(zip(some, glimpses_of(result, some), strict=True))
+            return found
+
+        def done(found: dict[ValueKey, Glimpse | None]) -> None:
+            known.update(found)
+            then(self.note_of)
+
+        self._workspace.jobs.start("Look at values", work, done=done, lane="count")
 
     def _want(self, value: Value) -> None:
         self._wanted.pop(value, None)

@@ -11,6 +11,7 @@ from viewer.text import number_text
 if TYPE_CHECKING:
     from model.progress import Progress
     from viewer.canvas.export import Exported
+    from viewer.canvas.notes import NoteOf
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
 
@@ -23,6 +24,7 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
     """Ask for a file and write a part of the graph into it as it is drawn now, in a job."""
     from model.errors import ModelError
     from viewer.canvas.export import export_scene, part_of
+    from viewer.canvas.notes import no_note
     from viewer.theme import theme
 
     try:
@@ -35,18 +37,30 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
     path = ask_save(window, window.settings, "Export picture", _beside(tab, suggestion), _FILTERS)
     if path is None:
         return
-    # Types are read from the model here, on its own thread; the job sees only this table.
-    types = {value: tab.canvas.type_of(value) for value in scene.drawing.values}
     colors = theme()
 
-    def work(progress: Progress) -> Exported:
-        return export_scene(scene, path, colors, area=area, colouring=colouring, type_of=types.get, progress=progress)
+    def write(note_of: NoteOf) -> None:
+        # Types and notes are read here, on the thread of the model; the job sees only these tables.
+        types = {value: tab.canvas.type_of(value) for value in scene.drawing.values}
+        notes = {value: note for value in types if (note := note_of(value)) is not None}
+
+        def work(progress: Progress) -> Exported:
+            return export_scene(
+                scene, path, colors, area=area, colouring=colouring,
+                type_of=types.get, note_of=notes.get, progress=progress,
+            )  # fmt: skip
+
+        tab.workspace.jobs.start(f"Writing {path.name}", work, done=done)
 
     def done(written: Exported) -> None:
         size = f"{number_text(written.width)} × {number_text(written.height)}"
         tab.workspace.message("info", f"{path.name} is written, {size}.", written.loss)
 
-    tab.workspace.jobs.start(f"Writing {path.name}", work, done=done)
+    workspace = tab.canvas.workspace
+    if workspace.has_runs:
+        workspace.runs.edge_notes.gather(scene.drawing.values, write)
+    else:
+        write(no_note)
 
 
 def _beside(tab: DocumentTab, name: Path) -> Path:

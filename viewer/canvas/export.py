@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
-from PySide6.QtCore import QMarginsF, QSaveFile, QSizeF
+from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 
 from model import schemas
@@ -28,6 +28,8 @@ from viewer.canvas.drawing import Options, TypeOf
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import Direction, layout
+from viewer.canvas.notes import NoteOf, no_note
+from viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_legend_at
 from viewer.canvas.painter import ScenePainter
 from viewer.canvas.png import PngWriter
 from viewer.canvas.scene import Scene, request
@@ -104,9 +106,10 @@ def export_scene(
     area: Area | None = None,
     colouring: Colouring | None = None,
     type_of: TypeOf = declared_type,
+    note_of: NoteOf = no_note,
     progress: Progress = SILENT,
 ) -> Exported:
-    """Write a scene, or an area of it, in the form the file's extension names.
+    """Write a scene, or an area of it, in the form the file's extension names, with a legend of colours below.
 
     For a selection give `scene.only(boxes)`. The file is replaced only when all is written. ModelError when the
     extension is none of SUFFIXES, there is nothing to draw, or the file cannot be written.
@@ -114,7 +117,10 @@ def export_scene(
     target = Path(path)
     if not scene.boxes:
         raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")
-    picture = _Picture(scene, theme, area, colouring or by_category(scene, theme), type_of, progress)
+    shades = colouring or by_category(scene, theme)
+    fonts = Fonts()  # its own: exports run in threads
+    labels = Labels(scene, fonts, type_of, note_of)
+    picture = _Picture(scene, theme, area, shades, fonts, labels, progress)
     match target.suffix.lower():
         case ".png":
             return picture.png(target)
@@ -157,12 +163,13 @@ class _Picture:
         theme: Theme,
         area: Area | None,
         colouring: Colouring,
-        type_of: TypeOf,
+        fonts: Fonts,
+        labels: Labels,
         progress: Progress,
     ) -> None:
-        fonts = Fonts()  # its own: exports run in threads
-        labels = Labels(scene, fonts, type_of)
         self._theme = theme
+        self._fonts = fonts
+        self._legend = colouring.legend
         self._progress = progress
         self._area = scene.bounds if area is None else area
         self._margin = MARGIN if area is None else 0.0
@@ -173,7 +180,29 @@ class _Picture:
     def _outer(self) -> Area:
         left, top, right, bottom = self._area
         margin = self._margin
+        if self._legend is not None:
+            wide, high = legend_size(self._legend, self._fonts)
+            right = max(right, left + wide + 2 * (LEGEND_MARGIN - margin))
+            bottom += high + 2 * LEGEND_MARGIN - margin
         return left - margin, top - margin, right + margin, bottom + margin
+
+    @property
+    def _legend_place(self) -> tuple[float, float]:
+        return self._outer[0] + LEGEND_MARGIN, self._area[3] + LEGEND_MARGIN
+
+    def _paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
+        """The scene, and the legend in the strip below it."""
+        if self._legend is None:
+            self._painter.paint(painter, area, scale, progress)
+            return
+        left, top, right, _ = self._outer
+        bottom = self._area[3]
+        if area[1] < bottom:
+            painter.save()
+            painter.setClipRect(QRectF(left, top, right - left, bottom - top))
+            self._painter.paint(painter, (*area[:3], min(area[3], bottom)), scale, progress)
+            painter.restore()
+        paint_legend_at(painter, *self._legend_place, self._legend, self._fonts, self._theme)
 
     @property
     def _size(self) -> tuple[float, float]:
@@ -208,7 +237,7 @@ class _Picture:
             left_edge + width / scale,
             top_edge + (top + rows) / scale,
         )
-        self._painter.paint(painter, area, scale)
+        self._paint(painter, area, scale)
         painter.end()
         stride = image.bytesPerLine()
         pixels = np.frombuffer(image.constBits(), np.uint8).reshape(rows, stride)
@@ -218,7 +247,7 @@ class _Picture:
         """At full size, whatever that is."""
         with _replacing(path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
-            self._svg.write(text, self._area, self._margin, self._progress)
+            self._svg.write(text, self._outer, self._legend_place, self._progress)
             text.detach()
         wide, high = self._size
         return Exported(path, round(wide), round(high), 1.0)
@@ -248,7 +277,7 @@ class _Picture:
         painter.scale(zoom, zoom)
         painter.translate(-self._outer[0], -self._outer[1])
         try:
-            self._painter.paint(painter, self._outer, 1.0, self._progress)
+            self._paint(painter, self._outer, 1.0, self._progress)
         finally:
             painter.end()
         if not file.commit():

@@ -16,7 +16,7 @@ from viewer.theme import Theme
 
 _MOST_NAMES = 60
 _LEAST_SPACE = (44.0, 18.0)  # a group smaller than this on screen has no room for its name
-_MARGIN = 12.0
+LEGEND_MARGIN = 12.0
 _DEEPEST = 6
 _HIDDEN = 10.0  # px of a header out of view that hide its title
 
@@ -82,27 +82,38 @@ def paint_notice(painter: QPainter, viewport: Viewport, text: str, fonts: Fonts,
     painter.drawText(rect, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextSingleLine), text)
 
 
-def paint_legend(painter: QPainter, viewport: Viewport, legend: Legend, fonts: Fonts, theme: Theme) -> None:
-    """What the colours mean, in the lower left corner."""
-    line = fonts.height(Style.ROW) + 4.0
-    entries = legend.entries
+def legend_size(legend: Legend, fonts: Fonts) -> tuple[float, float]:
+    """Width and height of what `paint_legend` paints."""
+    line, entries = fonts.height(Style.ROW) + 4.0, legend.entries
     wide = max([fonts.width(legend.title, Style.NAME), 160.0, *(fonts.width(e, Style.ROW) + 24 for e, _ in entries)])
     high = line * (1 + len(entries)) if entries else line * 2 + 14.0
-    left, top = _MARGIN, viewport.height - _MARGIN - high - 12.0
+    return wide + 16.0, high + 12.0
+
+
+def paint_legend(painter: QPainter, viewport: Viewport, legend: Legend, fonts: Fonts, theme: Theme) -> None:
+    """What the colours mean, in the lower left corner."""
+    high = legend_size(legend, fonts)[1]
+    paint_legend_at(painter, LEGEND_MARGIN, viewport.height - LEGEND_MARGIN - high, legend, fonts, theme)
+
+
+def paint_legend_at(painter: QPainter, left: float, top: float, legend: Legend, fonts: Fonts, theme: Theme) -> None:
+    """The same at a place."""
+    wide, high = legend_size(legend, fonts)
+    line = fonts.height(Style.ROW) + 4.0
     painter.setPen(QPen(theme.border, 1.0))
     painter.setBrush(theme.panel)
-    painter.drawRoundedRect(QRectF(left, top, wide + 16, high + 12), 4, 4)
+    painter.drawRoundedRect(QRectF(left, top, wide, high), 4, 4)
     x, y = left + 8, top + 6
     _write(painter, x, y, legend.title, Style.NAME, fonts, theme.text)
-    if entries:
-        for text, color in entries:
+    if legend.entries:
+        for text, color in legend.entries:
             y += line
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(color)
             painter.drawRoundedRect(QRectF(x, y + 2, 14, line - 8), 2, 2)
             _write(painter, x + 22, y, text, Style.ROW, fonts, theme.text)
         return
-    bar = QRectF(x, y + line, wide, 10)
+    bar = QRectF(x, y + line, wide - 16, 10)
     gradient = QLinearGradient(bar.topLeft(), bar.topRight())
     colors = heat_colors()
     for step, color in enumerate(colors):
@@ -110,7 +121,7 @@ def paint_legend(painter: QPainter, viewport: Viewport, legend: Legend, fonts: F
     painter.fillRect(bar, gradient)
     y = bar.bottom() + 2
     _write(painter, x, y, legend.low, Style.ROW, fonts, theme.muted)
-    _write(painter, x + wide - fonts.width(legend.high, Style.ROW), y, legend.high, Style.ROW, fonts, theme.muted)
+    _write(painter, bar.right() - fonts.width(legend.high, Style.ROW), y, legend.high, Style.ROW, fonts, theme.muted)
 
 
 def _write(painter: QPainter, x: float, y: float, text: str, style: Style, fonts: Fonts, color: QColor) -> None:

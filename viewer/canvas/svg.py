@@ -9,13 +9,16 @@ from typing import TextIO
 from PySide6.QtGui import QColor
 
 from model.progress import SILENT, Progress
-from viewer.canvas.colouring import Colouring
+from viewer.canvas import notes
+from viewer.canvas.colouring import Colouring, heat_colors
 from viewer.canvas.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, SIDE, STACK, Box, Kind, Style
 from viewer.canvas.fonts import Fonts
-from viewer.canvas.labels import HEIGHT, Labels
+from viewer.canvas.labels import HEIGHT, PADDING, Labels
+from viewer.canvas.notes import Note
+from viewer.canvas.overhead import LEGEND_MARGIN, legend_size
 from viewer.canvas.painter import RADIUS, title_indent
 from viewer.canvas.scene import Scene
-from viewer.canvas.strokes import arrow_points
+from viewer.canvas.strokes import Area, arrow_points
 from viewer.theme import Theme
 
 _CHUNK = 500
@@ -32,11 +35,9 @@ class SvgWriter:
         self._colouring = colouring
         self._rise = {style: fonts.ascent(style) - fonts.height(style) / 2 for style in Style}
 
-    def write(
-        self, file: TextIO, area: tuple[float, float, float, float], margin: float, progress: Progress = SILENT
-    ) -> None:
-        """Write what there is; `area` is the part of the scene the image shows, with a margin around."""
-        left, top, right, bottom = area[0] - margin, area[1] - margin, area[2] + margin, area[3] + margin
+    def write(self, file: TextIO, area: Area, legend_at: tuple[float, float], progress: Progress = SILENT) -> None:
+        """Write what there is; `area` is the part of the scene the image shows, the legend's place in it included."""
+        left, top, right, bottom = area
         wide, high = right - left, bottom - top
         file.write(
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" '
@@ -45,7 +46,8 @@ class SvgWriter:
         )
         total = len(self._scene.boxes) + len(self._scene.drawing.edges)
         done = 0
-        for part in (self._frames(), self._edges(), self._boxes(), self._label_texts(left, top, right, bottom)):
+        legend = self._legend(area, *legend_at)
+        for part in (self._frames(), self._edges(), self._boxes(), self._label_texts(*area), legend):
             lines: list[str] = []
             for line in part:
                 lines.append(line)
@@ -65,13 +67,15 @@ class SvgWriter:
             f"text{{font-family:'{family}',sans-serif;font-size:{sizes[Style.ROW]}px;white-space:pre}}",
             f".h{{font-size:{sizes[Style.HEADER]}px;font-weight:600}}",
             ".n{font-weight:500}",
-            f".l{{font-size:{sizes[Style.LABEL]}px;text-anchor:middle}}",
+            f".l{{font-size:{sizes[Style.LABEL]}px}}",
             f".canvas{{fill:{_hex(theme.canvas)}}}",
             f".t{{fill:{_hex(theme.text)}}}.m{{fill:{_hex(theme.muted)}}}",
             f".b{{fill:{_hex(theme.node)};stroke:{_hex(theme.node_border)}}}",
             f".p{{fill:{_hex(theme.endpoint)};stroke:{_hex(theme.node_border)}}}",
             f".g{{fill:{_hex(theme.group)};stroke:{_hex(theme.group_border)}}}",
             f".s{{fill:{_hex(theme.endpoint)}}}.lb{{fill:{_hex(theme.label)}}}",
+            f".al{{fill:{_hex(theme.error)}}}.br{{fill:{_hex(theme.accent)}}}.old{{fill:{_hex(theme.stale)}}}",
+            f".lg{{fill:{_hex(theme.panel)};stroke:{_hex(theme.border)}}}.w{{fill:{_hex(theme.canvas)}}}",
             f".e{{fill:none;stroke:{_hex(theme.edge)};stroke-width:1.2}}.d{{stroke-dasharray:5 3.5}}",
             f".a{{fill:{_hex(theme.edge)}}}.i{{fill:none;stroke-width:1.4}}",
         ]
@@ -176,13 +180,62 @@ class SvgWriter:
             y += ROW
 
     def _label_texts(self, left: float, top: float, right: float, bottom: float) -> Iterator[str]:
-        rise = self._rise[Style.LABEL]
+        rise, width_of = self._rise[Style.LABEL], self._fonts.width
         for label in self._labels.in_rect(left, top, right, bottom):
-            x, y, width, _ = label.rect
-            yield (
-                f'<rect class="lb" x="{x:.10g}" y="{y:.10g}" width="{width:.0f}" height="{HEIGHT:g}"/>'
-                + _text("l m", x + width / 2, y + HEIGHT / 2 + rise, label.text)
-            )
+            x, y, width, height = label.rect
+            lines = [f'<rect class="lb" x="{x:.10g}" y="{y:.10g}" width="{width:.0f}" height="{height:g}"/>']
+            x += PADDING
+            if label.text:
+                lines.append(_text("l m", x, y + HEIGHT / 2 + rise, label.text))
+            if label.stacked:
+                y += HEIGHT
+            elif label.text:
+                x += width_of(label.text, Style.LABEL) + notes.SPACE
+            if label.note is not None:
+                lines += self._note(label.note, x, y)
+            yield "".join(lines)
+
+    def _note(self, note: Note, x: float, y: float) -> Iterator[str]:
+        """What a run says of a value; see ScenePainter."""
+        line, width_of = y + HEIGHT / 2 + self._rise[Style.LABEL], self._fonts.width
+        if note.alarm:
+            yield _text("l m" if note.stale else "l al", x, line, note.alarm)
+            x += width_of(note.alarm, Style.LABEL) + notes.SPACE
+        if note.bars:
+            foot = y + (HEIGHT + notes.HEIGHT) / 2
+            steps = "".join(f"V{foot - bar * notes.HEIGHT:.10g}h{notes.BAR:g}" for bar in note.bars)
+            yield f'<path class="{"old" if note.stale else "br"}" d="M{x:.10g} {foot:.10g}{steps}V{foot:.10g}z"/>'
+            x += len(note.bars) * notes.BAR + notes.SPACE
+        if note.text:
+            yield _text("l m" if note.stale else "l t", x, line, note.text)
+
+    def _legend(self, area: Area, left: float, top: float) -> Iterator[str]:
+        """What the colours mean, over the strip that is kept for it; see paint_legend."""
+        legend, fonts = self._colouring.legend, self._fonts
+        if legend is None:
+            return
+        wide, high = legend_size(legend, fonts)
+        strip = top - LEGEND_MARGIN
+        yield _rect("w", area[0], strip, area[2] - area[0], area[3] - strip, 0)
+        yield _rect("lg", left, top, wide, high, 4)
+        line, x, y = fonts.height(Style.ROW) + 4.0, left + 8, top + 6
+        yield _text("n t", x, y + fonts.ascent(Style.NAME), legend.title)
+        for text, color in legend.entries:
+            y += line
+            yield f'<rect x="{x:.10g}" y="{y + 2:.10g}" width="14" height="{line - 8:g}" rx="2" fill="{_hex(color)}"/>'
+            yield _text("t", x + 22, y + fonts.ascent(Style.ROW), text)
+        if legend.entries:
+            return
+        colors = heat_colors()
+        stops = "".join(
+            f'<stop offset="{number / (len(colors) - 1):.4g}" stop-color="{_hex(color)}"/>'
+            for number, color in enumerate(colors)
+        )
+        yield f'<linearGradient id="heat">{stops}</linearGradient>'
+        yield f'<rect x="{x:.10g}" y="{y + line:.10g}" width="{wide - 16:g}" height="10" fill="url(#heat)"/>'
+        foot = y + line + 12 + fonts.ascent(Style.ROW)
+        yield _text("m", x, foot, legend.low)
+        yield _text("m", x + wide - 16 - fonts.width(legend.high, Style.ROW), foot, legend.high)
 
 
 def _rect(kind: str, x: float, y: float, width: float, height: float, radius: float) -> str:
