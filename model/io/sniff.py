@@ -258,22 +258,24 @@ _TOKEN = re.compile(
 
 
 def _json_keys(text: str) -> Iterator[str]:
-    depth = 0
-    for match in _TOKEN.finditer(text):
-        if match["open"]:
-            depth += 1
-        elif match["close"]:
-            depth -= 1
-        elif match["string"] and match["colon"] and depth == 1:
+    for match, depth in _tokens(text):
+        if match["string"] and match["colon"] and depth == 1:
             yield match["string"][1:-1]
 
 
 def _text_keys(text: str) -> Iterator[str]:
+    for match, depth in _tokens(text):
+        if match["key"] and depth == 0:
+            yield match["key"]
+
+
+def _tokens(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """What is no bracket, with the number of brackets open around it."""
     depth = 0
     for match in _TOKEN.finditer(text):
         if match["open"]:
             depth += 1
         elif match["close"]:
             depth -= 1
-        elif match["key"] and depth == 0:
-            yield match["key"]
+        else:
+            yield match, depth

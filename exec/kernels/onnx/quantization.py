@@ -100,10 +100,15 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
     return result
 
 
-def _quantize_linear(
+@kernel("QuantizeLinear", since=10, without=("axis", "block_size", "output_dtype", "precision", "saturate"))
+@kernel("QuantizeLinear", since=13, without=("block_size", "output_dtype", "precision", "saturate"))
+@kernel("QuantizeLinear", since=19, without=("block_size", "output_dtype", "precision"))
+@kernel("QuantizeLinear", since=21, without=("precision",))
+@kernel("QuantizeLinear", since=23)
+def quantize_linear_23(
     x: Array,
-    scale: Array,
-    zero_point: Array | None,
+    y_scale: Array,
+    y_zero_point: Array | None = None,
     *,
     axis: int = 1,
     block_size: int = 0,
@@ -111,12 +116,16 @@ def _quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Array:
-    scale = _laid_out(scale, x, axis, block_size, "y_scale")
-    zero = None if zero_point is None else _laid_out(zero_point, x, axis, block_size, "y_zero_point")
+    """Integers or short floats of about x / scale + zero point; one scale, one per position on an axis or per block.
+
+    From 19 on to float8, from 21 on to 4-bit types, from 23 on with the precision of the division.
+    """
+    scale = _laid_out(y_scale, x, axis, block_size, "y_scale")
+    zero = None if y_zero_point is None else _laid_out(y_zero_point, x, axis, block_size, "y_zero_point")
     if output_dtype:
         dtype = dtype_of(output_dtype)
     else:
-        dtype = zero_point.dtype if zero_point is not None else UINT8
+        dtype = y_zero_point.dtype if y_zero_point is not None else UINT8
     rounding = dtype_of(precision) if precision else scale.dtype
     if is_narrow(rounding) or not is_float(rounding):
         rounding = FLOAT32  # a scale of float8e8m0 has no division of its own
@@ -130,68 +139,6 @@ def _quantize_linear(
     if zero is not None:
         quotient = np.asarray(quotient + zero.astype(wide))
     return cast(quotient, dtype, saturate=bool(saturate))
-
-
-@kernel("QuantizeLinear", since=10)
-def quantize_linear_10(x: Array, y_scale: Array, y_zero_point: Array | None = None) -> Array:
-    """One scale for the whole tensor."""
-    return _quantize_linear(x, y_scale, y_zero_point)
-
-
-@kernel("QuantizeLinear", since=13)
-def quantize_linear_13(x: Array, y_scale: Array, y_zero_point: Array | None = None, *, axis: int = 1) -> Array:
-    """One scale, or one per position on an axis."""
-    return _quantize_linear(x, y_scale, y_zero_point, axis=axis)
-
-
-@kernel("QuantizeLinear", since=19)
-def quantize_linear_19(
-    x: Array, y_scale: Array, y_zero_point: Array | None = None, *, axis: int = 1, saturate: int = 1
-) -> Array:
-    """To float8 as well."""
-    return _quantize_linear(x, y_scale, y_zero_point, axis=axis, saturate=saturate)
-
-
-@kernel("QuantizeLinear", since=21)
-def quantize_linear_21(
-    x: Array,
-    y_scale: Array,
-    y_zero_point: Array | None = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: int = 0,
-    saturate: int = 1,
-) -> Array:
-    """Blocked as well, and to 4-bit types."""
-    return _quantize_linear(
-        x, y_scale, y_zero_point, axis=axis, block_size=block_size, output_dtype=output_dtype, saturate=saturate
-    )
-
-
-@kernel("QuantizeLinear", since=23)
-def quantize_linear_23(
-    x: Array,
-    y_scale: Array,
-    y_zero_point: Array | None = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: int = 0,
-    precision: int = 0,
-    saturate: int = 1,
-) -> Array:
-    """With the precision of the division."""
-    return _quantize_linear(
-        x,
-        y_scale,
-        y_zero_point,
-        axis=axis,
-        block_size=block_size,
-        output_dtype=output_dtype,
-        precision=precision,
-        saturate=saturate,
-    )
 
 
 # --- DequantizeLinear ------------------------------------------------------------------------------------------
@@ -229,37 +176,9 @@ def dequantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype
     return result
 
 
-def _dequantize_linear(
-    x: Array, scale: Array, zero_point: Array | None, axis: int = 1, block_size: int = 0, output_dtype: int = 0
-) -> Array:
-    scale = _laid_out(scale, x, axis, block_size, "x_scale")
-    zero = None if zero_point is None else _laid_out(zero_point, x, axis, block_size, "x_zero_point")
-    dtype = dtype_of(output_dtype) if output_dtype else scale.dtype
-    if is_narrow(dtype):
-        dtype = FLOAT32  # a scale of float8e8m0 names no output type
-    return dequantize(x, scale.astype(compute_dtype(dtype)), zero, dtype)
-
-
-@kernel("DequantizeLinear", since=10)
-def dequantize_linear_10(x: Array, x_scale: Array, x_zero_point: Array | None = None) -> Array:
-    """One scale for the whole tensor."""
-    return _dequantize_linear(x, x_scale, x_zero_point)
-
-
-@kernel("DequantizeLinear", since=13)
-def dequantize_linear_13(x: Array, x_scale: Array, x_zero_point: Array | None = None, *, axis: int = 1) -> Array:
-    """One scale, or one per position on an axis."""
-    return _dequantize_linear(x, x_scale, x_zero_point, axis)
-
-
-@kernel("DequantizeLinear", since=21)
-def dequantize_linear_21(
-    x: Array, x_scale: Array, x_zero_point: Array | None = None, *, axis: int = 1, block_size: int = 0
-) -> Array:
-    """Blocked as well."""
-    return _dequantize_linear(x, x_scale, x_zero_point, axis, block_size)
-
-
+@kernel("DequantizeLinear", since=10, without=("axis", "block_size", "output_dtype"))
+@kernel("DequantizeLinear", since=13, without=("block_size", "output_dtype"))
+@kernel("DequantizeLinear", since=21, without=("output_dtype",))
 @kernel("DequantizeLinear", since=23)
 def dequantize_linear_23(
     x: Array,
@@ -270,8 +189,16 @@ def dequantize_linear_23(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Array:
-    """The output type may differ from that of the scale."""
-    return _dequantize_linear(x, x_scale, x_zero_point, axis, block_size, output_dtype)
+    """(x - zero point)·scale; one scale, one per position on an axis or per block.
+
+    From 23 on the output type may differ from that of the scale.
+    """
+    scale = _laid_out(x_scale, x, axis, block_size, "x_scale")
+    zero = None if x_zero_point is None else _laid_out(x_zero_point, x, axis, block_size, "x_zero_point")
+    dtype = dtype_of(output_dtype) if output_dtype else scale.dtype
+    if is_narrow(dtype):
+        dtype = FLOAT32  # a scale of float8e8m0 names no output type
+    return dequantize(x, scale.astype(compute_dtype(dtype)), zero, dtype)
 
 
 # --- DynamicQuantizeLinear -------------------------------------------------------------------------------------

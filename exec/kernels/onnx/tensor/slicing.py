@@ -250,15 +250,10 @@ def center_crop_pad_18(x: Array, shape: Array, *, axes: Sequence[int] | None = N
     return padded
 
 
-@kernel("DepthToSpace", since=1)
-def depth_to_space_1(x: Array, *, blocksize: int) -> Array:
-    """Move depth into blocks of height and width, in depth-column-row order."""
-    return depth_to_space_11(x, blocksize=blocksize)
-
-
+@kernel("DepthToSpace", since=1, without=("mode",))
 @kernel("DepthToSpace", since=11)
 def depth_to_space_11(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
-    """With the order of blocks as a choice: DCR or CRD."""
+    """Move depth into blocks of height and width, in depth-column-row order or, from 11 on, column-row-depth."""
     _check_block(x, blocksize, mode)
     batch, depth, height, width = x.shape
     inner = depth // (blocksize * blocksize)
@@ -272,15 +267,10 @@ def depth_to_space_11(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
     return parts.reshape(batch, inner, height * blocksize, width * blocksize)
 
 
-@kernel("SpaceToDepth", since=1)
-def space_to_depth_1(x: Array, *, blocksize: int) -> Array:
-    """Move blocks of height and width into depth, in depth-column-row order."""
-    return space_to_depth_28(x, blocksize=blocksize)
-
-
+@kernel("SpaceToDepth", since=1, without=("mode",))
 @kernel("SpaceToDepth", since=28)
 def space_to_depth_28(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
-    """With the order of blocks as a choice: DCR or CRD."""
+    """Move blocks of height and width into depth, in depth-column-row order or, from 28 on, column-row-depth."""
     _check_block(x, blocksize, mode)
     batch, depth, height, width = x.shape
     if height % blocksize or width % blocksize:
