@@ -71,10 +71,18 @@ class Lookup:
 
     def node(self, name: str) -> Node | None:
         """A node of this name; None when the name is free."""
+        return next(self.nodes(name), None)
+
+    def nodes(self, name: str) -> Iterator[Node]:
+        """Every node of this name."""
         for node in _held(self._nodes, name):
             if node.name == name and node.graph is not None and node.graph.root is self._root:
-                return node
-        return None
+                yield node
+
+    @property
+    def is_known_sorted(self) -> bool:
+        """Whether it is known that every node stands after the nodes it needs. Costs nothing."""
+        return self._sorted is True
 
     @property
     def is_sorted(self) -> bool:

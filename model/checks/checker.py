@@ -5,33 +5,47 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from model.checks.graphs import check_graph
 from model.checks.models import check_properties
-from model.checks.nodes import check_node
 from model.checks.problem import Problem
+from model.checks.standing import Standing, Touched
 from model.document import Change, Document
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, TrainingInfo
+from model.lookup import Lookup
 from model.queries.scope import enclosing
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, Step, touched
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+    touched,
+)
+
+#: Nodes, values and names that are checked at once after an edit; with more, their graphs wait for `work`.
+_AT_ONCE = 400
 
 
 class Checker:
-    """The problems of a document. After an edit, what it touched is checked at once and the rest bit by bit.
+    """The problems of a document. After an edit, what it touched is checked at once; what that cannot tell, bit by bit.
 
-    Call `work` from an idle timer until it returns True. An attribute or text edit re-checks its node alone;
-    anything that changes the structure re-checks the graphs it is in. Runs on the thread that owns the model.
+    Call `work` from an idle timer until it returns True. An edit re-checks the nodes, values and names it touched and
+    what uses them; one that touches very much, a function's signature or the whole model re-checks the graphs this
+    is in. Runs on the thread that owns the model.
     """
 
     def __init__(self, document: Document, listener: Callable[[], None] = lambda: None) -> None:
         self._document = document
         self._listener = listener
         self._properties: list[Problem] = []
-        self._graphs: dict[Graph, None] = {}  # all of the model
-        self._by_graph: dict[Graph, list[Problem]] = {}
+        self._standing: dict[Graph, Standing | None] = {}  # of all graphs of the model; None was never checked
         self._pending: dict[Graph, None] = {}
-        self._running: Iterator[Problem | None] | None = None
-        self._running_graph: Graph | None = None
-        self._found: list[Problem] = []
+        self._running: Iterator[None] | None = None
+        self._filling: Standing | None = None
         self._check_properties = True
         self.revision = 0  # goes up whenever `problems` may be others
         self._end = document.subscribe(self._changed)
@@ -45,7 +59,8 @@ class Checker:
     def problems(self) -> list[Problem]:
         """What is known to be wrong now, errors first."""
         order = {"error": 0, "warning": 1, "info": 2}
-        found = [*self._properties, *(p for problems in self._by_graph.values() for p in problems)]
+        standing = (s for s in self._standing.values() if s is not None)
+        found = [*self._properties, *(p for s in standing for p in s.problems())]
         return sorted(found, key=lambda p: order[p.severity])
 
     @property
@@ -56,10 +71,12 @@ class Checker:
     def check_all(self) -> None:
         """Check everything anew."""
         self._check_properties = True
-        graphs = self._graphs = dict.fromkeys(self._document.model.graphs())
-        self._by_graph = {graph: self._by_graph.get(graph, []) for graph in graphs}
+        self._find_graphs()
         self._stop_running()
-        self._pending = dict.fromkeys(graphs)
+        self._pending = dict.fromkeys(self._standing)
+
+    def _find_graphs(self) -> None:
+        self._standing = {graph: self._standing.get(graph) for graph in self._document.model.graphs()}
 
     def work(self, seconds: float = 0.004) -> bool:
         """Check for about this long; True when there is nothing left to do."""
@@ -86,75 +103,109 @@ class Checker:
             return False
         graph = next(iter(self._pending))
         del self._pending[graph]
-        self._running_graph, self._found = graph, []
-        self._running = check_graph(graph, self._document.model)
+        self._filling = Standing(graph, self._document.model)
+        self._running = self._filling.fill()
         return True
 
     def _advance(self, deadline: float) -> None:
         assert self._running is not None
-        assert self._running_graph is not None
-        for problem in self._running:
-            if problem is not None:
-                self._found.append(problem)
-            elif time.perf_counter() > deadline:
+        assert self._filling is not None
+        for _ in self._running:
+            if time.perf_counter() > deadline:
                 return
-        self._by_graph[self._running_graph] = self._found
+        self._standing[self._filling.graph] = self._filling
         self.revision += 1
         self._stop_running()
 
     def _stop_running(self) -> None:
-        self._running = None
-        self._running_graph = None
+        self._running = self._filling = None
+
+    # -- after an edit ---------------------------------------------------------------------------------------
 
     def _changed(self, change: Change) -> None:
         self.revision += 1
-        if not all(_concerns_one_node(step) for step in change.steps):
-            self._recheck_structure(change)
-            return
-        for step in change.steps:
-            for target in touched(step):
-                if isinstance(target, Node) and target.graph is not None:
-                    self._recheck_node(target)
+        if any(map(_changes_graphs, change.steps, change.inverses)):
+            self._find_graphs()
+        self._check_properties |= any(_concerns_model(s) for s in (*change.steps, *change.inverses))
+        if not any(_concerns_all(s) for s in (*change.steps, *change.inverses)):
+            self._recheck(change)
+        else:
+            self._check_properties = True
+            self._stop_running()
+            self._pending = dict.fromkeys(self._standing)
+        self._pending = {graph: None for graph in self._pending if graph in self._standing}
         self._listener()
 
-    def _recheck_structure(self, change: Change) -> None:
-        self._check_properties = True
-        if any(map(_changes_graphs, change.steps, change.inverses)):
-            self._graphs = dict.fromkeys(self._document.model.graphs())
-        graphs = self._graphs
-        self._by_graph = {graph: problems for graph, problems in self._by_graph.items() if graph in graphs}
-        if self._running_graph is not None:
-            self._pending[self._running_graph] = None
+    def _recheck(self, change: Change) -> None:
+        """Bring graphs up to date where that costs little; let the others wait."""
+        found = Touched.by(change)
+        size = len(found.nodes) + len(found.values) + len(found.names) + len(found.node_names)
+        nodes = found.concerned(_AT_ONCE) if size <= _AT_ONCE else None
+        affected = self._affected(found, nodes or set(found.nodes))
+        if self._filling is not None and self._filling.graph in affected:  # it has read what is otherwise now
+            self._pending[self._filling.graph] = None
             self._stop_running()
-        # The inverses know the graphs that nodes were taken out of.
-        targets = {target for step in (*change.steps, *change.inverses) for target in touched(step)}
-        affected = {graph for target in targets for graph in _graphs_of(target)}
-        around = {outer for graph in affected for outer in enclosing(graph)}  # which hold what bodies use
-        everything = not affected or any(isinstance(t, (Model, Function, TrainingInfo)) for t in targets)
-        for graph in graphs:
-            if everything or graph in around or graph not in self._by_graph or _inside(graph, affected):
+        bodies = {b for s in (*change.steps, *change.inverses) for b in _bodies_that_move(s)}
+        for graph, standing in self._standing.items():
+            waits = graph in self._pending or (self._filling is not None and graph is self._filling.graph)
+            if waits or not (graph in affected or standing is None):
+                continue
+            known = standing is not None and standing.is_current and nodes is not None and graph not in bodies
+            if known and standing is not None and nodes is not None:
+                standing.update(found, nodes)
+            else:
                 self._pending[graph] = None
-        self._pending = {graph: None for graph in self._pending if graph in graphs}
 
-    def _recheck_node(self, node: Node) -> None:
-        graph = node.graph
-        assert graph is not None
-        if graph is self._running_graph:
-            self._stop_running()
-            self._pending[graph] = None
-        others = [p for p in self._by_graph.get(graph, []) if p.place is not node or p.rule in _GRAPH_RULES]
-        self._by_graph[graph] = [*others, *check_node(node, graph.opset_imports, self._document.model)]
-
-
-#: Rules that point at a node but depend on more than the node.
-_GRAPH_RULES = frozenset({"order", "cycle", "dead-node", "duplicate-node"})
+    def _affected(self, found: Touched, nodes: set[Node]) -> set[Graph]:
+        """The graphs something is to be checked in, and those around them, whose nodes bodies may need."""
+        affected = {graph for graph in found.graphs if graph in self._standing}
+        affected.update(node.graph for node in nodes if node.graph is not None)
+        affected.update(value.graph for value in found.values if value.graph is not None)
+        affected.update(user for value in found.values for user, _ in value.uses if isinstance(user, Graph))
+        for root in {graph.root for graph in affected}:
+            known = Lookup.of(root)
+            named = (v.graph for name in found.names for v in known.values(name))
+            affected.update(graph for graph in named if graph is not None)
+        return {outer for graph in affected for outer in enclosing(graph)}
 
 
-def _concerns_one_node(step: Step) -> bool:
-    """Whether nothing but the node itself can become right or wrong: a plain attribute, a text."""
-    if isinstance(step, SetAttribute):
-        return not step.node.bodies and not (step.attribute and step.attribute.graphs)
-    return isinstance(step, SetField) and step.field in ("doc_string", "metadata")
+def _concerns_model(step: Step) -> bool:
+    """Whether rules about the model as a whole may be kept or broken by it: imports, recursion, devices, bindings."""
+    match step:
+        case InsertNode() | RemoveNode():
+            graph = step.graph if isinstance(step, InsertNode) else step.node.graph
+            inside = graph is not None and not isinstance(graph.root.owner, Model)
+            return inside or bool(step.node.domain or step.node.bodies or step.node.details.device_configurations)
+        case SetField():
+            return step.field in ("op_type", "domain", "overload", "device_configurations", "name")
+        case SetAttribute():
+            return _holds_graphs(step)
+        case _:
+            return not isinstance(step, (SetInputs, SetInput, SetOutputs))
+
+
+def _concerns_all(step: Step) -> bool:
+    """Whether it may make nodes of any graph right or wrong: versions, functions, signatures of functions."""
+    target = next(touched(step))
+    if isinstance(step, (SetGraphInputs, SetGraphOutputs)) and isinstance(step.graph.owner, Function):
+        return True
+    return isinstance(target, (Model, Function, TrainingInfo))
+
+
+def _holds_graphs(step: SetAttribute) -> bool:
+    return step.attribute is not None and bool(step.attribute.graphs)
+
+
+def _bodies_that_move(step: Step) -> Iterator[Graph]:
+    """Graphs in which everything is to be checked, and those around them: bodies that a step brings or takes."""
+    match step:
+        case SetAttribute() if _holds_graphs(step) and step.node.graph is not None:
+            assert step.attribute is not None
+            yield from step.attribute.graphs
+            yield from enclosing(step.node.graph)
+        case InsertNode() | RemoveNode():
+            for body in step.node.bodies:
+                yield from body.walk()
 
 
 def _changes_graphs(step: Step, inverse: Step) -> bool:
@@ -163,27 +214,8 @@ def _changes_graphs(step: Step, inverse: Step) -> bool:
         case InsertNode() | RemoveNode():
             return bool(step.node.bodies)
         case SetAttribute():
-            before = inverse.attribute if isinstance(inverse, SetAttribute) else None
-            return any(a is not None and bool(a.graphs) for a in (before, step.attribute))
+            return any(isinstance(s, SetAttribute) and _holds_graphs(s) for s in (step, inverse))
         case SetField():
             return isinstance(step.target, (Model, TrainingInfo))
         case _:
             return False
-
-
-def _graphs_of(target: object) -> Iterator[Graph]:
-    if isinstance(target, Graph):
-        yield target
-    elif isinstance(target, Node) and target.graph is not None:
-        yield target.graph
-    elif isinstance(target, Value):
-        if target.graph is not None:
-            yield target.graph
-        for user, _ in target.uses:
-            graph = user if isinstance(user, Graph) else user.graph
-            if graph is not None:
-                yield graph
-
-
-def _inside(graph: Graph, outer: set[Graph]) -> bool:
-    return any(around in outer for around in enclosing(graph))

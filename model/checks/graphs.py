@@ -1,11 +1,10 @@
-"""Rules about a graph: names, order, definedness, constants, dead weight."""
+"""Rules about a graph: names, order, definedness, constants, dead weight. See `standing` for which apply when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
-from model.checks.nodes import check_node
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.document import Transaction
 from model.edits.names import regenerate_node_names
@@ -26,68 +25,89 @@ _TYPE_SINCE = {
 
 
 #: Nodes or values between two chances for the caller to go on with something else.
-_BREATH = 64
+BREATH = 64
 
 
-def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
-    """Every rule broken in a graph and its nodes, not in its bodies. Yields None now and then, for a breath."""
-    yield from Lookup.prepare(graph)
-    yield from _check_names(graph)
-    yield from _check_order(graph)
-    yield from _check_interface(graph, model)
-    yield from _check_initializers(graph, model)
-    imports: Mapping[str, int] = graph.opset_imports
-    for count, node in enumerate(graph.nodes):
-        yield from check_node(node, imports, model)
-        if not count % _BREATH:
-            yield None
-    yield from _check_dead(graph)
-
-
-def _check_names(graph: Graph) -> Iterator[Problem | None]:
+def check_names(graph: Graph) -> Iterator[Problem | None]:
+    """Names of values: given, given once, and not hiding one around the graph."""
     outer, known = set(enclosing(graph)) - {graph}, Lookup.of(graph)
     seen: dict[str, Value] = {}
     for count, value in enumerate(graph.values()):
-        if not count % _BREATH:
+        if not count % BREATH:
             yield None
         if not value.name:
             if value.producer is None:
                 yield error("value-name", "A graph input or initializer has no name", value, "Every value needs one.")
-            continue
-        other = seen.setdefault(value.name, value)
-        if other is not value and value.is_defined and other.is_defined:
-            yield error(
-                "duplicate-value",
-                f"Two values are named {value.name}",
-                value,
-                "Each name must be assigned once in a graph.",
-                _rename(graph, value),
-            )
-        elif outer and value.is_defined and any(v.graph in outer for v in known.values(value.name)):
-            yield error(
-                "shadowing",
-                f"{value.name} hides a value of an outer graph",
-                value,
-                "Names in a body must differ from those around it.",
-                _rename(graph, value),
-            )
-    yield from _check_node_names(graph)
+        elif value.is_defined and value.graph is graph:
+            yield _name_problem(graph, value, seen.setdefault(value.name, value), outer, known)
 
 
-def _check_node_names(graph: Graph) -> Iterator[Problem | None]:
+def check_name(graph: Graph, name: str) -> Iterator[Problem]:
+    """What `check_names` finds of one name that is not empty. Costs the values that have it."""
+    outer, known = set(enclosing(graph)) - {graph}, Lookup.of(graph)
+    own = [value for value in known.values(name) if value.graph is graph and value.is_defined]
+    if len(own) > 1:
+        own.sort(key=partial(_place, graph))
+    for value in own:
+        problem = _name_problem(graph, value, own[0], outer, known)
+        if problem is not None:
+            yield problem
+
+
+def _place(graph: Graph, value: Value) -> tuple[int, int, int]:
+    """Where a value is defined, in the order in which names are met."""
+    if value in graph.inputs:
+        return 0, graph.inputs.index(value), 0
+    if value.producer is None or value.initializer is not None:
+        return 1, graph.initializers.index(value), 0
+    return 2, graph.nodes.place(value.producer), value.index
+
+
+def _name_problem(graph: Graph, value: Value, first: Value, outer: set[Graph], known: Lookup) -> Problem | None:
+    if first is not value:
+        return error(
+            "duplicate-value",
+            f"Two values are named {value.name}",
+            value,
+            "Each name must be assigned once in a graph.",
+            _rename(graph, value),
+        )
+    if outer and any(v.graph in outer for v in known.values(value.name)):
+        return error(
+            "shadowing",
+            f"{value.name} hides a value of an outer graph",
+            value,
+            "Names in a body must differ from those around it.",
+            _rename(graph, value),
+        )
+    return None
+
+
+def check_node_names(graph: Graph) -> Iterator[Problem | None]:
+    """Nodes that share a name."""
     seen: dict[str, Node] = {}
-    model = graph.model
     for count, node in enumerate(graph.nodes):
-        if not count % _BREATH:
+        if not count % BREATH:
             yield None
         if node.name and seen.setdefault(node.name, node) is not node:
-            fix = None
-            if model is not None:
-                fix = Fix(
-                    "Give nodes names of their own",
-                    lambda edit: _discard(regenerate_node_names(edit, edit.model, only_missing=True)),
-                )
-            yield warning("duplicate-node", f"Two nodes are named {node.name}", node, "Node names should differ.", fix)
+            yield _shared_name(graph, node)
+
+
+def check_node_name(graph: Graph, name: str) -> Iterator[Problem]:
+    """What `check_node_names` finds of one name that is not empty. Costs the nodes that have it."""
+    own = sorted((n for n in Lookup.of(graph).nodes(name) if n.graph is graph), key=graph.nodes.place)
+    for node in own[1:]:
+        yield _shared_name(graph, node)
+
+
+def _shared_name(graph: Graph, node: Node) -> Problem:
+    fix = None
+    if graph.model is not None:
+        fix = Fix(
+            "Give nodes names of their own",
+            lambda edit: _discard(regenerate_node_names(edit, edit.model, only_missing=True)),
+        )
+    return warning("duplicate-node", f"Two nodes are named {node.name}", node, "Node names should differ.", fix)
 
 
 def _discard(_: object) -> None:
@@ -101,13 +121,14 @@ def _rename(graph: Graph, value: Value) -> Fix:
     return Fix(f"Rename the second {value.name}", apply)
 
 
-def _check_order(graph: Graph) -> Iterator[Problem | None]:
+def check_order(graph: Graph) -> Iterator[Problem | None]:
+    """Nodes that come before what they use, or a node on a cycle."""
     if Lookup.of(graph).is_sorted:
         return
     done: set[Node] = set()
     late: list[Node] = []
     for count, node in enumerate(graph.nodes):
-        if not count % _BREATH:
+        if not count % BREATH:
             yield None
         if any(v.graph is graph and v.producer is not None and v.producer not in done for v in dependencies(node)):
             late.append(node)
@@ -137,7 +158,8 @@ def sort_nodes(edit: Transaction, graph: Graph) -> None:
         following = node
 
 
-def _check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
+def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
+    """Name, inputs and outputs of a graph. Costs as many as there are."""
     if not graph.name and not isinstance(graph.owner, Function):
         yield error(
             "graph-name",
@@ -151,6 +173,8 @@ def _check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
     for value in graph.outputs:
         if not value.is_defined:
             yield error("undefined-output", f"Output {value.name} is not computed", value, "Nothing produces it.")
+    if isinstance(graph.owner, Function) and graph.initializers:
+        yield error("initializer", "A function has initializers", graph, "Only graphs have them; use Constant nodes.")
     if graph is not model.graph:
         return
     for value in (*graph.inputs, *graph.outputs):
@@ -160,46 +184,41 @@ def _check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             )
 
 
-def _check_initializers(graph: Graph, model: Model) -> Iterator[Problem | None]:
-    inputs = set(graph.inputs)
-    if isinstance(graph.owner, Function) and graph.initializers:
-        yield error("initializer", "A function has initializers", graph, "Only graphs have them; use Constant nodes.")
-    for count, value in enumerate(graph.initializers):
-        if not count % _BREATH:
-            yield None
-        tensor = value.initializer
-        if tensor is None:
-            continue
-        if tensor.problem:
-            yield error("tensor", f"The values of {value.name} are not available", value, tensor.problem)
-        yield from _check_element_type(value, tensor, model)
-        if model.ir_version < 4 and value not in inputs and graph is model.graph:
-            yield error(
-                "initializer-input",
-                f"Initializer {value.name} is not an input",
-                value,
-                f"IR version {model.ir_version} wants every initializer among the inputs; from 4 on it need not be.",
-                Fix(f"List {value.name} as an input", partial(_list_as_input, graph=graph, value=value)),
-            )
-        if value.producer is not None:
-            yield error("duplicate-value", f"{value.name} is an initializer and a node's output", value)
-        declared = value.type
-        if isinstance(declared, TensorType) and isinstance(tensor, Tensor) and not _agrees(declared, tensor):
-            yield error(
-                "initializer-type",
-                f"{value.name} is declared {declared}",
-                value,
-                f"Its values are {TensorType(tensor.element_type, Shape(tuple(tensor.shape)))}.",
-                Fix(f"Declare {value.name} as it is", partial(_declare, value=value, tensor=tensor)),
-            )
-        if not value.uses and value not in inputs:
-            yield info(
-                "unused-initializer",
-                f"Initializer {value.name} is not used",
-                value,
-                f"{tensor.nbytes:,} bytes.",
-                Fix(f"Remove {value.name}", partial(_do, step=SetInitializer(graph, value, None))),
-            )
+def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Problem]:
+    """Every rule that one initializer of a graph breaks."""
+    tensor, is_input = value.initializer, value.is_input
+    if tensor is None:
+        return
+    if tensor.problem:
+        yield error("tensor", f"The values of {value.name} are not available", value, tensor.problem)
+    yield from _check_element_type(value, tensor, model)
+    if model.ir_version < 4 and not is_input and graph is model.graph:
+        yield error(
+            "initializer-input",
+            f"Initializer {value.name} is not an input",
+            value,
+            f"IR version {model.ir_version} wants every initializer among the inputs; from 4 on it need not be.",
+            Fix(f"List {value.name} as an input", partial(_list_as_input, graph=graph, value=value)),
+        )
+    if value.producer is not None:
+        yield error("duplicate-value", f"{value.name} is an initializer and a node's output", value)
+    declared = value.type
+    if isinstance(declared, TensorType) and isinstance(tensor, Tensor) and not _agrees(declared, tensor):
+        yield error(
+            "initializer-type",
+            f"{value.name} is declared {declared}",
+            value,
+            f"Its values are {TensorType(tensor.element_type, Shape(tuple(tensor.shape)))}.",
+            Fix(f"Declare {value.name} as it is", partial(_declare, value=value, tensor=tensor)),
+        )
+    if not value.uses and not is_input:
+        yield info(
+            "unused-initializer",
+            f"Initializer {value.name} is not used",
+            value,
+            f"{tensor.nbytes:,} bytes.",
+            Fix(f"Remove {value.name}", partial(_do, step=SetInitializer(graph, value, None))),
+        )
 
 
 def _do(edit: Transaction, step: Step) -> None:
@@ -242,24 +261,25 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
         )
 
 
-def _check_dead(graph: Graph) -> Iterator[Problem | None]:
-    """Nodes none of whose results reach an output of the graph."""
-    if not graph.outputs:
-        return
+def living(graph: Graph) -> Iterator[set[Node]]:
+    """The nodes whose results reach an output of the graph; yielded as far as known, last when all are."""
     alive = {v.producer for v in graph.outputs if v.producer is not None}
     pending = list(alive)
     while pending:
-        if not len(alive) % _BREATH:
-            yield None
+        if not len(alive) % BREATH:
+            yield alive
         needed = {v.producer for v in dependencies(pending.pop()) if v.producer is not None and v.graph is graph}
         pending.extend(needed - alive)
         alive |= needed
-    for node in graph.nodes:
-        if node not in alive:
-            yield info(
-                "dead-node",
-                f"{node.title} computes nothing that is used",
-                node,
-                "None of its outputs reaches an output of the graph.",
-                Fix(f"Remove {node.title}", partial(_do, step=RemoveNode(node))),
-            )
+    yield alive
+
+
+def dead_node(node: Node) -> Problem:
+    """A node none of whose results reaches an output of its graph."""
+    return info(
+        "dead-node",
+        f"{node.title} computes nothing that is used",
+        node,
+        "None of its outputs reaches an output of the graph.",
+        Fix(f"Remove {node.title}", partial(_do, step=RemoveNode(node))),
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from model import schemas
-from model.checks.graphs import check_graph
 from model.checks.problem import Fix, Problem, error, info, warning
+from model.checks.standing import check_graph
 from model.graph import Function, Graph, Model, TrainingInfo
 from model.steps import SetField
 

@@ -1,17 +1,21 @@
+from collections import Counter
 from dataclasses import replace
 
 import onnx
 import onnx.parser
 import pytest
+from hypothesis import settings
+from hypothesis.stateful import invariant
 
 from model.attributes import make_attribute
 from model.checks import Checker, check_model
-from model.checks.graphs import check_graph
+from model.checks.standing import check_graph
 from model.edits import nodes, values
 from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphOutputs, SetInput, SetInputs
 from tests.model import builders
+from tests.model.edits.test_any_edits import AnyEdits
 
 
 def errors(model):
@@ -157,8 +161,8 @@ def test_the_checker_keeps_up_with_edits(document):
     assert [p.rule for p in checker.problems if p.severity == "error"] == []
     with document.edit("Delete") as edit:
         nodes.delete(edit, [builders.node(document, "second")])
-    assert not checker.finished
-    assert [p.rule for p in checker.run() if p.severity == "error"] == ["undefined-value"]
+    assert checker.finished  # what an edit touches is checked at once
+    assert [p.rule for p in checker.problems if p.severity == "error"] == ["undefined-value"]
     document.undo()
     assert [p for p in checker.run() if p.severity == "error"] == []
 
@@ -290,3 +294,24 @@ def test_bodies_that_come_and_go_are_checked_and_forgotten():
     assert not any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
     document.undo()
     assert any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
+
+
+def listing(problems):
+    """Problems to compare: what is said of which object, in any order."""
+    return Counter((p.rule, p.severity, p.message, p.detail, id(p.place)) for p in problems)
+
+
+class CheckedEdits(AnyEdits):
+    """Whatever a person does, the checker knows what checking everything anew finds."""
+
+    def opened(self):
+        self.checker = Checker(self.document)
+        self.checker.run()
+
+    @invariant()
+    def knows_every_problem(self):
+        assert listing(self.checker.run()) == listing(check_model(self.document.model))
+
+
+TestCheckedEdits = CheckedEdits.TestCase
+TestCheckedEdits.settings = settings(stateful_step_count=25)

@@ -1,0 +1,314 @@
+"""What is wrong with one graph, kept so that after an edit only what the edit touched is looked at again.
+
+`check_graph` is the same work for a model that nobody edits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from model.checks.graphs import (
+    BREATH,
+    check_initializer,
+    check_interface,
+    check_name,
+    check_names,
+    check_node_name,
+    check_node_names,
+    check_order,
+    dead_node,
+    living,
+)
+from model.checks.nodes import check_node
+from model.checks.problem import Problem
+from model.document import Change
+from model.graph import Graph, Model, Node, Value
+from model.lookup import Lookup, ancestor_in
+from model.queries.scope import captured, dependencies
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+)
+
+
+def check_graph(graph: Graph, model: Model) -> Iterator[Problem | None]:
+    """Every rule broken in a graph and its nodes, not in its bodies. Yields None now and then, for a breath."""
+    standing = Standing(graph, model)
+    yield from standing.fill()
+    yield from standing.problems()
+
+
+@dataclass(slots=True)
+class Touched:
+    """What an edit changed, and the names that came or went."""
+
+    nodes: dict[Node, None] = field(default_factory=dict)
+    values: dict[Value, None] = field(default_factory=dict)
+    graphs: dict[Graph, None] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
+    node_names: dict[str, None] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, change: Change) -> Touched:
+        """Everything the steps of a change or their inverses speak of."""
+        found = cls()
+        for step, inverse in zip(change.steps, change.inverses, strict=True):
+            found._add(step, inverse)
+            found._add(inverse, step)
+        for value in found.values:
+            found.names[value.name] = None
+        for node in found.nodes:
+            found.node_names[node.name] = None
+        return found
+
+    def _add(self, step: Step, inverse: Step) -> None:
+        match step:
+            case SetField():
+                self._add_field(step)
+            case SetAttribute():
+                self.nodes[step.node] = None
+            case InsertNode() | RemoveNode():
+                self._add_node(step.node)
+            case SetInputs():
+                self.nodes[step.node] = None
+                self._add_values(step.inputs)
+            case SetInput():
+                self.nodes[step.node] = None
+                self._add_values((step.value,))
+            case SetOutputs():
+                self.nodes[step.node] = None
+                self._add_values(step.outputs)
+            case SetGraphInputs():
+                self.graphs[step.graph] = None
+                self._add_values(_changed(step.inputs, inverse.inputs if isinstance(inverse, SetGraphInputs) else ()))
+            case SetGraphOutputs():
+                self.graphs[step.graph] = None
+                before = inverse.outputs if isinstance(inverse, SetGraphOutputs) else ()
+                self._add_values(_changed(step.outputs, before))
+            case SetInitializer():
+                self.graphs[step.graph] = None
+                self._add_values((step.value,))
+
+    def _add_field(self, step: SetField) -> None:
+        target = step.target
+        if isinstance(target, Node):
+            self.nodes[target] = None
+            if step.field == "name":
+                self.node_names[step.value] = None
+        elif isinstance(target, Value):
+            self.values[target] = None
+            if step.field == "name":
+                self.names[step.value] = None
+        elif isinstance(target, Graph):
+            self.graphs[target] = None
+            if step.field == "declared":
+                self._add_values(step.value)
+
+    def _add_node(self, node: Node) -> None:
+        self.nodes[node] = None
+        self._add_values(node.inputs)
+        self._add_values(node.outputs)
+        self._add_values(captured(node))
+
+    def _add_values(self, values: Iterable[Value | None]) -> None:
+        for value in values:
+            if value is not None:
+                self.values[value] = None
+
+    def concerned(self, most: int) -> set[Node] | None:
+        """The nodes to check again: those touched and what makes or uses a touched value; None for more than `most`."""
+        found = {node for node in self.nodes if node.graph is not None}
+        users = chain.from_iterable((user for user, _ in value.uses) for value in self.values)
+        makers = (value.producer for value in self.values if value.producer is not None)
+        for user in chain(makers, users, self.graphs):
+            node = user.owner if isinstance(user, Graph) else user
+            if isinstance(node, Node) and node.graph is not None:
+                found.add(node)
+            if len(found) > most:
+                return None
+        return found
+
+
+def _changed(after: Collection[Value], before: Collection[Value]) -> Iterable[Value]:
+    """Those that are in one list only; all when they are the same in another order."""
+    return set(after).symmetric_difference(before) or after
+
+
+class Standing:
+    """The problems of one graph. Fill it first; then `update` after each edit, while `is_current`."""
+
+    def __init__(self, graph: Graph, model: Model) -> None:
+        self.graph = graph
+        self._model = model
+        self._rest: list[Problem] = []  # names that are empty, order, interface
+        self._names: dict[str, list[Problem]] = {}
+        self._node_names: dict[str, list[Problem]] = {}
+        self._nodes: dict[Node, list[Problem]] = {}
+        self._initializers: dict[Value, list[Problem]] = {}
+        self._interface: list[Problem] = []
+        self._dead: dict[Node, Problem] = {}
+        self._alive: set[Node] = set()
+        self._may_be_dead = False  # without outputs nothing is called dead
+        self._is_plain = False
+
+    def problems(self) -> Iterator[Problem]:
+        """All of them."""
+        yield from self._rest
+        yield from self._interface
+        for kept in (self._names, self._node_names, self._initializers, self._nodes):
+            for problems in kept.values():
+                yield from problems
+        yield from self._dead.values()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether `update` can follow the next edit: every value has a name, and nodes are in order."""
+        return (
+            self._is_plain and Lookup.of(self.graph).is_known_sorted and self._may_be_dead == bool(self.graph.outputs)
+        )
+
+    # -- everything ------------------------------------------------------------------------------------------
+
+    def fill(self) -> Iterator[None]:
+        """Check everything, with breaths."""
+        graph, model = self.graph, self._model
+        yield from Lookup.prepare(graph)
+        self._is_plain = True
+        for problem in check_names(graph):
+            if problem is None:
+                yield
+            elif problem.rule == "value-name":
+                self._rest.append(problem)
+                self._is_plain = False
+            else:
+                self._names.setdefault(problem.place.name, []).append(problem)
+        for problem in check_node_names(graph):
+            if problem is None:
+                yield
+            else:
+                self._node_names.setdefault(problem.place.name, []).append(problem)
+        for problem in check_order(graph):
+            if problem is None:
+                yield
+            else:
+                self._rest.append(problem)
+        self._interface = list(check_interface(graph, model))
+        for count, value in enumerate(graph.initializers):
+            if not count % BREATH:
+                yield
+            self._check_initializer(value)
+        for count, node in enumerate(graph.nodes):
+            if not count % BREATH:
+                yield
+            self._check_node(node)
+        yield from self._fill_dead()
+
+    def _fill_dead(self) -> Iterator[None]:
+        self._may_be_dead = bool(self.graph.outputs)
+        if not self._may_be_dead:
+            return
+        for alive in living(self.graph):
+            self._alive = alive
+            yield
+        for count, node in enumerate(self.graph.nodes):
+            if not count % BREATH:
+                yield
+            if node not in self._alive:
+                self._dead[node] = dead_node(node)
+
+    def _check_node(self, node: Node) -> None:
+        problems = list(check_node(node, self.graph.opset_imports, self._model))
+        if problems:
+            self._nodes[node] = problems
+        else:
+            self._nodes.pop(node, None)
+
+    def _check_initializer(self, value: Value) -> None:
+        problems = list(check_initializer(self.graph, value, self._model)) if value.graph is self.graph else []
+        if problems:
+            self._initializers[value] = problems
+        else:
+            self._initializers.pop(value, None)
+
+    # -- after an edit ---------------------------------------------------------------------------------------
+
+    def update(self, touched: Touched, nodes: Iterable[Node]) -> None:
+        """Check again what an edit touched: `nodes` are those it concerns, of any graph. Costs no more than these."""
+        for name in touched.names:
+            self._keep(self._names, name, list(check_name(self.graph, name)))
+        for name in touched.node_names:
+            if name:
+                self._keep(self._node_names, name, list(check_node_name(self.graph, name)))
+        for value in touched.values:
+            self._check_initializer(value)
+        for node in touched.nodes:
+            if node.graph is not self.graph:
+                self._nodes.pop(node, None)
+        for node in nodes:
+            if node.graph is self.graph:
+                self._check_node(node)
+        self._interface = list(check_interface(self.graph, self._model))
+        if self._may_be_dead:
+            self._update_dead(touched)
+
+    @staticmethod
+    def _keep(kept: dict[str, list[Problem]], name: str, problems: list[Problem]) -> None:
+        if problems:
+            kept[name] = problems
+        else:
+            kept.pop(name, None)
+
+    def _update_dead(self, touched: Touched) -> None:
+        """First what has come to life with all it needs, then what has died with all that only it needed."""
+        gone = [node for node in touched.nodes if node.graph is not self.graph]
+        for node in gone:
+            self._alive.discard(node)
+            self._dead.pop(node, None)
+        makers = (value.producer for value in touched.values if value.producer is not None)
+        candidates = [n for n in dict.fromkeys((*touched.nodes, *makers)) if n.graph is self.graph]
+        changed = set(candidates)
+        pending = [node for node in candidates if node not in self._alive]
+        while pending:
+            node = pending.pop()
+            if node not in self._alive and self._is_needed(node):
+                self._alive.add(node)
+                changed.add(node)
+                pending += self._producers(node)
+        pending = [node for node in candidates if node in self._alive]
+        while pending:
+            node = pending.pop()
+            if node in self._alive and not self._is_needed(node):
+                self._alive.discard(node)
+                changed.add(node)
+                pending += self._producers(node)
+        for node in changed:
+            if node in self._alive:
+                self._dead.pop(node, None)
+            else:
+                self._dead[node] = dead_node(node)
+
+    def _producers(self, node: Node) -> list[Node]:
+        makers = (value.producer for value in dependencies(node))
+        return [maker for maker in makers if maker is not None and maker.graph is self.graph]
+
+    def _is_needed(self, node: Node) -> bool:
+        """Whether the graph returns a result of a node or a living node uses one, itself or in a body."""
+        for value in node.outputs:
+            for user, _ in value.uses if value is not None else ():
+                if user is self.graph:
+                    return True
+                holder = user if isinstance(user, Node) else user.owner
+                if isinstance(holder, Node) and ancestor_in(holder, self.graph) in self._alive:
+                    return True
+        return False
