@@ -13,7 +13,7 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Model
 from model.progress import Progress
-from viewer import opening, operator_sets
+from viewer import garbage, opening, operator_sets
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
 from viewer.jobs import Jobs
@@ -123,6 +123,7 @@ class Files(QObject):
             opening.import_view()
             return opening.read(name, progress)
 
+        garbage.pause()  # all that is made now stays
         self.jobs.start(
             f"Opening {title}",
             work,
@@ -133,6 +134,7 @@ class Files(QObject):
         )
 
     def _arrived(self, title: str) -> None:
+        garbage.resume()
         self.pending.remove(title)
         self.pending_changed.emit()
         if not self._can_run:

@@ -15,6 +15,8 @@ from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
 #: A search through everything may take this part of the time.
 _SHARE = 0.02
+_HEAP = 50_000  # objects, more than come together while nothing is paused
+_LONG = 0.03  # seconds of a search
 
 
 class Collector(QObject):
@@ -35,17 +37,19 @@ class Collector(QObject):
         counts, thresholds = gc.get_count(), gc.get_threshold()
         if counts[0] <= thresholds[0] or _pauses.count:
             return
-        if counts[1] <= thresholds[1]:
+        if counts[0] > _HEAP and _spared.count:
+            gc.freeze()  # made in a pause: it belongs to models
+        elif counts[1] <= thresholds[1]:
             gc.collect(0)
         elif counts[2] <= thresholds[2] or time.monotonic() < self._next_full:
             gc.collect(1)
         else:
             begun = time.monotonic()
             gc.collect()
-            if _spared.again:
-                _spared.again = False
-                gc.freeze()
             now = time.monotonic()
+            if _spared.again or (_spared.count and now - begun > _LONG):
+                _spared.again = False
+                gc.freeze()  # what made it long belongs to models
             self._next_full = now + (now - begun) / _SHARE
 
     def stop(self) -> None:
@@ -81,6 +85,12 @@ def pause() -> None:
 def resume() -> None:
     """See `pause`. Any thread."""
     _pauses.change(-1)
+
+
+def spare_new() -> None:
+    """Much has been made for a model that is spared, and stays as long: look through it no more. GUI thread."""
+    if _spared.count:
+        gc.freeze()
 
 
 def spare() -> None:

@@ -30,9 +30,12 @@ def read(name: str | Path, progress: Progress = SILENT) -> Model:
 
 
 def import_view() -> None:
-    """Import what a graph view needs (numpy among it) on the calling thread, so that the GUI thread need not."""
+    """Import what a graph view needs (numpy among it), and the panels around it, so that the GUI thread need not."""
     import_module("viewer.document_tab")
     import_module("viewer.canvas.view")
+    for info in import_module("viewer.panels").PANELS:
+        if info.open_at_first:
+            info.load()
 
 
 def import_runs() -> None:

@@ -13,6 +13,7 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from viewer.changes import Changes, is_in_model
+from viewer.grouping import Grouping
 from viewer.jobs import Job, Jobs
 from viewer.problems import Problems
 from viewer.selection import Item, Selection
@@ -83,6 +84,7 @@ class Workspace(QObject):
         self.selection = Selection(self)
         self.jobs = Jobs(self)
         self.changes = Changes(document, self)
+        self.grouping = Grouping(self.changes, self)  # hears of changes before any view does
         self.types = Types(document, self.jobs, self)
         self.problems = Problems(document, self.types, self.jobs, self)
         self.comparing: Comparing | None = None  # with another open document

@@ -56,7 +56,7 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
     return Blocks(paths, outermost)
 
 
-def block_tree(graph: Graph, blocks: Blocks) -> ScopeTree:
+def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> ScopeTree:
     """The blocks as scopes of the graph as it is now. A node that is new joins the block all its neighbours are in."""
     paths = blocks.paths
 
@@ -67,7 +67,7 @@ def block_tree(graph: Graph, blocks: Blocks) -> ScopeTree:
             path = around.pop() if len(around) == 1 else ()
         return path
 
-    return tree_of(graph, path_of)
+    return tree_of(graph, path_of, progress)
 
 
 def _inside(graph: Graph, kind: _Kind, progress: Progress) -> list[_Kind]:

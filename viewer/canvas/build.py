@@ -335,9 +335,8 @@ def inner_graph(subject: object, model: Model | None) -> Graph | None:
     return None if function is None else function.body
 
 
-def initial_expansion(graph: Graph, most: int = 24) -> set[Hashable]:
+def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
     """Which groups to open at first so that a model reads as its blocks: outermost first, while few boxes result."""
-    tree = scope_tree(graph)
     opened: set[Hashable] = set()
     top = tree.root
     while (main := _main_scope(top)) is not None:  # a model whose nodes are all in "model" shows what is in it

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -17,11 +18,11 @@ from model import schemas
 from model.document import Change
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
+from viewer import garbage
 from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Drawing, Kind, Options, TypeOf
 from viewer.canvas.fonts import Fonts
-from viewer.canvas.grouping import Grouping
 from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped
 from viewer.canvas.scene import Scene, request
@@ -35,6 +36,15 @@ AT_ONCE = 150
 
 _SLICE_SECONDS = 0.008
 _LARGE = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """What to draw next."""
+
+    graph: Graph
+    options: Options
+    expanded: Callable[[], Iterable[Hashable]]
 
 
 class Loader(QObject):
@@ -57,50 +67,67 @@ class Loader(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._go_on)
-        self._waiting: tuple[Graph, Options, frozenset[Hashable]] | None = None
-        self.grouping = Grouping(self)
+        self._waiting: _Wanted | None = None
         self.state = ""  # what to tell while there is no scene yet
 
     @property
     def is_busy(self) -> bool:
         """Whether a scene is on its way."""
         under_way = (self._steps, self._job, self._waiting)
-        return self.grouping.is_searching or any(part is not None for part in under_way)
+        return self._workspace.grouping.is_searching or any(part is not None for part in under_way)
 
     def load(
-        self, graph: Graph, options: Options, expanded: Iterable[Hashable], *, previous: Layout | None = None
+        self,
+        graph: Graph,
+        options: Options,
+        expanded: Callable[[], Iterable[Hashable]],
+        *,
+        previous: Layout | None = None,
     ) -> None:
-        """Draw a graph and lay it out; `scene_ready` follows, at once for a small one."""
+        """Draw a graph and lay it out; `scene_ready` follows, at once for a small one.
+
+        `expanded` is asked which groups are open when it is known which there are.
+        """
         self.stop()
         self._layout = previous
+        wanted = self._waiting = _Wanted(graph, options, expanded)
         if not schemas.is_loaded():
-            self._waiting = (graph, options, frozenset(expanded))
             self._workspace.jobs.start(
-                "Load operator signatures", lambda _progress: schemas.preload(), finished=self._on_schemas
+                "Load operator signatures",
+                lambda _progress: schemas.preload(),
+                finished=lambda: self._find_groups(wanted),
             )
+        else:
+            self._find_groups(wanted)
+
+    def _find_groups(self, wanted: _Wanted) -> None:
+        if self._waiting is not wanted:
             return
-        self._start(graph, options, expanded)
+        if wanted.options.are_grouped(wanted.graph):
+            self._workspace.grouping.when_ready(wanted.graph, lambda: self._find_blocks(wanted))
+        else:
+            self._draw(wanted)
 
-    def _on_schemas(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            self._start(*waiting)
-
-    def _start(self, graph: Graph, options: Options, expanded: Iterable[Hashable]) -> None:
-        asked = options.groups is True
-        if options.are_grouped(graph) and self.grouping.prepare(
-            graph, asked=asked, ready=lambda: self._draw(graph, options, expanded)
-        ):
+    def _find_blocks(self, wanted: _Wanted) -> None:
+        if self._waiting is not wanted:
+            return
+        grouping, graph = self._workspace.grouping, wanted.graph
+        asked = wanted.options.groups is True
+        if grouping.prepare(graph, asked=asked, ready=lambda: grouping.when_ready(graph, lambda: self._draw(wanted))):
             self._set_state("Looking for blocks that repeat …")
-            return
-        self._draw(graph, options, expanded)
+        else:
+            self._draw(wanted)
 
-    def _draw(self, graph: Graph, options: Options, expanded: Iterable[Hashable]) -> None:
+    def _draw(self, wanted: _Wanted) -> None:
+        if self._waiting is not wanted:
+            return
+        self._waiting = None
+        graph, options = wanted.graph, wanted.options
         if self._cards is None or self._cards.options != options:
             self._cards = Cards(self._fonts, options)
-        self._builder = Builder(
-            graph, options, frozenset(expanded), self._ids, self._cards, self._type_of, self.grouping.tree
-        )
+        expanded = frozenset(wanted.expanded())
+        tree_of = self._workspace.grouping.tree
+        self._builder = Builder(graph, options, expanded, self._ids, self._cards, self._type_of, tree_of)
         self._steps = self._builder.steps()
         self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
         self._go_on()
@@ -111,7 +138,7 @@ class Loader(QObject):
         """Give up what is on its way."""
         self._timer.stop()
         self._steps = self._builder = self._waiting = None
-        self.grouping.stop()
+        self._workspace.grouping.stop()
         if self._job is not None:
             self._job.cancel()
             self._job = None
@@ -190,6 +217,8 @@ class Loader(QObject):
         self._job = None
         self._set_state("")
         self.scene_ready.emit(Scene(drawing, result))
+        if len(drawing.boxes) > _LARGE:
+            garbage.spare_new()
 
     def _set_state(self, state: str) -> None:
         if state != self.state:

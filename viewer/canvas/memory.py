@@ -15,9 +15,13 @@ _FARTHEST = 1e9  # px; NaN is not below it either
 
 @dataclass
 class Place:
-    """Where one graph was left, and what is open in it. `scale` 0: not shown before."""
+    """Where one graph was left, and what is open in it. `scale` 0: not shown before.
+
+    `is_new`: which groups are open at first is still to be found out.
+    """
 
     expanded: set[Hashable]
+    is_new: bool = True
     groups: bool | None = None
     scale: float = 0.0
     centre: tuple[float, float] = (0.0, 0.0)

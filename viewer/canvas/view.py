@@ -140,10 +140,16 @@ class GraphView(MarkedSurface):
         place = self._places.get(self._graph)
         if place is None:
             place = self._places[self._graph] = Place(set())
-            wanted = _GROUPS[self.workspace.settings.get(GROUPS)]
-            if wanted or (wanted is None and len(self._graph.nodes) > Options().many):
-                place.expanded |= initial_expansion(self._graph)
         return place
+
+    def _expanded(self) -> set[Hashable]:
+        """What is open in the graph shown. Asked when its groups are known: they decide what is open at first."""
+        place, grouping = self._place, self.workspace.grouping
+        if place.is_new and self.options.are_grouped(self._graph):
+            place.is_new = False
+            if not grouping.has_blocks(self._graph):
+                place.expanded |= initial_expansion(grouping.tree(self._graph))
+        return place.expanded
 
     def reload(self) -> None:
         """Draw and lay out anew; what is in the middle or selected stays where it is."""
@@ -153,14 +159,14 @@ class GraphView(MarkedSurface):
     def relayout(self) -> None:
         """Lay out from scratch."""
         self._pending.anchor = self._find_anchor()
-        self._loader.load(self._graph, self.options, self._place.expanded)
+        self._loader.load(self._graph, self.options, self._expanded)
 
     def _load(self, *, first: bool = False) -> None:
         previous = None
         scene = self.scene
         if scene is not None and not first and scene.drawing.options == self.options:
             previous = scene.layout
-        self._loader.load(self._graph, self.options, self._place.expanded, previous=previous)
+        self._loader.load(self._graph, self.options, self._expanded, previous=previous)
 
     def _on_graph_shown(self, graph: Graph) -> None:
         if graph is self._graph:
@@ -303,8 +309,6 @@ class GraphView(MarkedSurface):
     def set_option_groups(self, groups: bool | None) -> None:
         """Draw groups (name scopes, or else repeated blocks), or not; None: as the settings say."""
         self._place.groups = groups
-        if groups and not self._place.expanded:
-            self._place.expanded |= initial_expansion(self._graph)
         self._pending.fit = True
         self._load()
 
@@ -334,16 +338,17 @@ class GraphView(MarkedSurface):
 
     def expand_all(self) -> None:
         """Open every group of this graph."""
-        tree = self._loader.grouping.tree(self._graph)
+        tree = self.workspace.grouping.tree(self._graph)
         if tree.root.children:
             self._place.groups = True
+            self._place.is_new = False
             self._place.expanded |= {((), scope.path) for scope in tree.root.walk() if scope is not tree.root}
             self.reload()
 
     def collapse_all(self) -> None:
         """Close all groups but the outermost few, so that the graph reads as its blocks."""
-        self._place.groups = True
-        self._place.expanded = set(initial_expansion(self._graph))
+        self._place.groups = self._place.is_new = True
+        self._place.expanded = set()
         self._pending.fit = True
         self.reload()
 
@@ -464,7 +469,7 @@ class GraphView(MarkedSurface):
             box = scene.drawing.boxes_of(node)
         if not box or scene.boxes[box[0]].kind is not Kind.GROUP:
             return False
-        scope = self._loader.grouping.tree(self._graph).of.get(node)
+        scope = self.workspace.grouping.tree(self._graph).of.get(node)
         while scope is not None and scope.path:
             self._place.expanded.add(((), scope.path))
             scope = scope.parent

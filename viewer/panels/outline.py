@@ -18,7 +18,7 @@ class OutlinePanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = OutlineModel(workspace.model, self)
+        self.model = OutlineModel(workspace.model, workspace.grouping, self)
         self.tree = QTreeView(self)
         self.tree.setModel(self.model)
         self.tree.setAccessibleName("Outline")
@@ -36,6 +36,7 @@ class OutlinePanel(Panel):
         self.entry = self.tree
         self.tree.expand(self.model.index(0, 0))
         self._following = False
+        self.model.filled.connect(self._on_filled)
 
         self.tree.selectionModel().selectionChanged.connect(self._on_chosen)
         self.tree.activated.connect(self._on_opened)
@@ -55,6 +56,10 @@ class OutlinePanel(Panel):
         """Divide the new width."""
         super().resizeEvent(event)
         self._divide()
+
+    def _on_filled(self) -> None:
+        self._divide()
+        self._follow()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
         self._following = True  # a view whose current row goes chooses another by itself

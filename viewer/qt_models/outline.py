@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from shiboken6 import isValid
 
 from model.graph import Function, Graph, Model, Node
 from model.lookup import comes_before
-from model.queries.scopes import Path, Scope, ScopeTree, scope_path, scope_tree
+from model.queries.scopes import Path, Scope, ScopeTree, scope_path
+from viewer.grouping import Grouping
 from viewer.icons import dot, icon
 from viewer.text import count_text, display, plural
 from viewer.theme import categories, operator_category
@@ -51,12 +53,20 @@ class Row:
 
 
 class OutlineModel(QAbstractItemModel):
-    """Columns: name and operator. GUI thread; rows are built branch by branch, so a large model costs nothing."""
+    """Columns: name and operator. GUI thread.
 
-    def __init__(self, model: Model, parent: QObject | None = None) -> None:
+    Rows are built branch by branch, and that of a large graph when its groups are known, which takes no turn of the
+    event loop longer than a few milliseconds; `filled` follows. The groups are those of the canvas.
+    """
+
+    filled = Signal()  # the branch of a large graph is there
+
+    def __init__(self, model: Model, grouping: Grouping, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._root = Row(model, None)
-        self._graphs: dict[Graph, Row] = {}  # whose branches are built
+        self._grouping = grouping
+        self._graphs: dict[Graph, Row] = {}  # whose branches are built, or will be when their groups are known
+        grouping.regrouped.connect(self._fill)
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -70,13 +80,24 @@ class OutlineModel(QAbstractItemModel):
             case Model() as model:
                 return [*model.root_graphs()]
             case Graph() as graph:
-                row.scopes = scope_tree(graph)
                 self._graphs[graph] = row
+                row.scopes = None
+                if not self._grouping.is_ready(graph):
+                    self._grouping.when_ready(graph, lambda: self._fill(graph))
+                    return []
+                row.scopes = self._grouping.tree(graph)  # which is ours after the next edit: then it makes another
                 return _inside(row.scopes.root)
             case Scope() as scope:
                 return _inside(scope)
             case Node() as node:
                 return list(node.bodies)
+
+    def _fill(self, graph: Graph) -> None:
+        """The groups of a graph have become known, or are others now."""
+        row = self._graphs.get(graph) if isValid(self) else None
+        if row is not None and row.children is not None:
+            self._set_children(row, self._subjects(row))
+            self.filled.emit()
 
     def rebuild(self) -> None:
         """Everything anew, after graphs came or went."""
@@ -129,7 +150,7 @@ class OutlineModel(QAbstractItemModel):
 
     def _follow_in(self, row: Row, node: Node) -> None:
         """Let the branch of a graph show a node that is in it now."""
-        if node.graph is not row.subject or row.children is None:
+        if node.graph is not row.subject or row.children is None or row.scopes is None:
             return
         if self._holder(row, node) is None:
             self._put_in(row, node)

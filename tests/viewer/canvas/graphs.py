@@ -109,3 +109,20 @@ def settle(view: GraphView) -> None:
     """Paint all there is to paint."""
     view.finish_painting()
     view.grab()
+
+
+def residual(blocks: int) -> Graphs:
+    """x, then so many times: Exp, Relu, Tanh, added to what it began with; then Softmax. Nothing has a name."""
+    g = Graphs()
+    g.input("x", 4)
+    last = "x"
+    for block in range(blocks):
+        value = last
+        for operator in ("Exp", "Relu", "Tanh"):
+            g.node(operator, [value], [f"{operator}{block}"])
+            value = f"{operator}{block}"
+        g.node("Add", [value, last], [f"sum{block}"])
+        last = f"sum{block}"
+    g.node("Softmax", [last], ["y"])
+    g.outputs("y")
+    return g

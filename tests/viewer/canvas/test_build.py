@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from model.graph import Function
+from model.queries.scopes import scope_tree
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
 from viewer.canvas.build import Ids, build, initial_expansion, inner_graph
 from viewer.canvas.cards import Cards
@@ -235,7 +236,7 @@ def test_a_large_model_opens_as_its_blocks():
         g.node("Relu", [f"v{index}"], [f"v{index + 1}"], name=f"/model/encoder/layer{index // 10}/relu{index}")
     g.outputs("v120")
     graph = g.model().graph
-    drawing = build(graph, Options(groups=True), expanded=initial_expansion(graph))
+    drawing = build(graph, Options(groups=True), expanded=initial_expansion(scope_tree(graph)))
     groups = [box.title for box in drawing.boxes if box.kind is Kind.GROUP]
     assert groups == [f"layer{index}" for index in range(12)]
 

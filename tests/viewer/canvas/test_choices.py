@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.graph import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from model.queries.scopes import scope_tree
 from model.steps import SetField
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from viewer.canvas.build import build, initial_expansion
@@ -35,8 +36,8 @@ def nested(outer: str, parts: int, each: int) -> Graphs:
 
 def test_a_group_that_holds_everything_is_open_at_first_however_much_is_in_it(qapp):
     graph = nested("model", parts=40, each=3).graph
-    assert initial_expansion(graph) == {((), ("model",))}
-    drawing = build(graph, Options(groups=True), initial_expansion(graph))
+    assert initial_expansion(scope_tree(graph)) == {((), ("model",))}
+    drawing = build(graph, Options(groups=True), initial_expansion(scope_tree(graph)))
     assert sum(box.kind is Kind.GROUP for box in drawing.boxes) == 40
 
 

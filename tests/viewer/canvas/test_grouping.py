@@ -5,25 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.edits import nodes
-from tests.viewer.canvas.graphs import Graphs
+from tests.viewer.canvas.graphs import residual
 from viewer.canvas.drawing import Kind, Options
-
-
-def residual(blocks: int) -> Graphs:
-    """x, then so many times: Exp, Relu, Tanh, added to what it began with; then Softmax. Nothing has a name."""
-    g = Graphs()
-    g.input("x", 4)
-    last = "x"
-    for block in range(blocks):
-        value = last
-        for operator in ("Exp", "Relu", "Tanh"):
-            g.node(operator, [value], [f"{operator}{block}"])
-            value = f"{operator}{block}"
-        g.node("Add", [value, last], [f"sum{block}"])
-        last = f"sum{block}"
-    g.node("Softmax", [last], ["y"])
-    g.outputs("y")
-    return g
 
 
 def wait(qtbot, view):

@@ -12,6 +12,10 @@ from model.edits import nodes, values
 from model.graph import Graph, Model, Node, Value
 from model.queries.scopes import Scope
 from model.steps import InsertNode, RemoveNode, SetAttribute
+from tests.viewer.canvas.graphs import residual
+from viewer import grouping
+from viewer.canvas.drawing import Options
+from viewer.canvas.view import GraphView
 from viewer.panels.outline import OutlinePanel
 from viewer.qt_models.outline import ObjectRole
 from viewer.workspace import Workspace
@@ -165,3 +169,36 @@ def test_very_many_at_once_are_made_anew(blocks):
         for number in range(300):
             nodes.add_node(edit, document.model.graph, "Abs", name=f"more/n{number}")
     assert_right(blocks)
+
+
+def test_a_large_graph_fills_when_its_groups_are_known(blocks, qtbot, monkeypatch):
+    monkeypatch.setattr(grouping, "AT_ONCE", 3)
+    model = blocks.workspace.model
+    first = next(iter(model.graph.nodes))
+    workspace = Workspace(Document(model), title="the same, just opened")
+    panel = OutlinePanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    assert not shown_nodes(panel)
+    with workspace.document.edit("Copy") as edit:  # while they are being looked for
+        nodes.duplicate(edit, [first])
+    workspace.selection.set([first])
+    qtbot.waitUntil(lambda: bool(shown_nodes(panel)))
+    assert_right(panel)
+    assert panel.tree.currentIndex().data(ObjectRole) is first
+    workspace.close()
+
+
+def test_blocks_that_the_canvas_finds_are_in_the_outline(qtbot):
+    model = residual(Options().many // 4 + 1).model()
+    workspace = Workspace(Document(model), title="blocks")
+    panel, view = OutlinePanel(workspace), GraphView(workspace)
+    qtbot.addWidget(panel)
+    qtbot.addWidget(view)
+    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
+    assert view.is_grouped
+    top = panel.model.index(0, 0)
+    titles = [panel.model.index(row, 0, top).data() for row in range(panel.model.rowCount(top))]
+    assert titles[:2] == ["Block 1 · Exp-Relu-Tanh", "Block 2 · Exp-Relu-Tanh"]
+    assert len(shown_nodes(panel)) == len(model.graph.nodes)
+    workspace.close()
