@@ -57,7 +57,6 @@ class Context:
         self._arrays: dict[Tensor, NDArray[Any]] = {}
         self._index: dict[str, dict[Node, None]] = {}
         self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
-        self._positions: dict[Node, int] = {}
         self.facts = Facts({value: kind for value, kind in types.items() if self._is_main(value.graph)})
         self.graphs = [g for root in self._roots() for g in root.walk()]
         for graph in self.graphs:

@@ -263,6 +263,27 @@ CASES = [
         text("a = Gemm(x, w, b) y = BatchNormalization(a, b, b, b, b)", MATRIX, GEMM),
         {"Gemm": 1},
     ),
+    (
+        "fuse_qkv",
+        text(
+            "a = MatMul(x, w) b = MatMul(x, v) p = Add(a, i) q = Add(j, b) r = Softmax(q) y = Concat <axis = 2> (p, r)",
+            "(float[2, N, 2] x) => (float[2, N, 5] y)",
+            "float[2, 2] w = {1.0,2.0,3.0,4.0}, float[2, 3] v = {5.0,6.0,7.0,8.0,9.0,1.0}, float[2] i = {1.0,2.0}, "
+            "float[3] j = {3.0,4.0,5.0}",
+        ),
+        {"MatMul": 1, "Add": 1, "Split": 1, "Softmax": 1, "Concat": 1},
+    ),
+    (
+        "fuse_qkv",
+        text(
+            "a = MatMul(x, w) b = MatMul(x, v) c = MatMul(x, u) d = Add(a, b) y = Sub(d, c)",
+            "(float[2, 2] x) => (float[2, 2] y)",
+            "float[2, 2] w = {1.0,2.0,3.0,4.0}, float[2, 2] v = {5.0,6.0,7.0,8.0}, float[2, 2] u = {1.0,0.0,0.5,1.0}",
+            opset=12,
+            ir=6,
+        ),
+        {"MatMul": 1, "Split": 1, "Add": 1, "Sub": 1},
+    ),
     ("fuse_add_into_gemm", text("a = Gemm(x, w) y = Add(a, b)", MATRIX, GEMM), {"Gemm": 1}),
 ]
 

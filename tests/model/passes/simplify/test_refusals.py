@@ -153,6 +153,18 @@ def test_weights_that_others_use_are_not_fused_into() -> None:
     assert left(document)["Mul"] == 1
 
 
+@pytest.mark.parametrize("body", [
+    "a = MatMul(x, w) b = MatMul(x, v) y = Add(a, b)",  # a product and a Split are as many
+    "a = MatMul(x, w) b = MatMul(x, w) c = MatMul(z, w) d = Add(a, b) y = Add(c, d)",  # others use the matrix
+    "a = MatMul(x, w) b = MatMul(z, v) p = Add(a, i) q = Add(b, i) y = Add(p, q)",  # of different values
+])  # fmt: skip
+def test_products_are_taken_together_only_where_that_makes_fewer_nodes(body: str) -> None:
+    matrices = "float[2, 2] w = {1.0,2.0,3.0,4.0}, float[2, 2] v = {5.0,6.0,7.0,8.0}, float[2] i = {1.0,2.0}"
+    document, report = simplified(graph(body, "(float[3, 2, 2] x, float[3, 2, 2] z) => (float[3, 2, 2] y)", matrices))
+    assert "fuse_qkv" not in report.applied
+    assert "Split" not in left(document)
+
+
 def test_a_constant_that_a_caller_may_replace_is_none() -> None:
     given = graph("c = Add(w, w) s = Reshape(x, t) y = Mul(s, c)", "(float[4] x, float w, int64[1] t) => (float[4] y)",
                   "float w = {1.0}, int64[1] t = {4}")  # fmt: skip
