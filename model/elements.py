@@ -19,6 +19,7 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _LONGEST_SHOWN = 40
 _finfo: Any = ml_dtypes.finfo  # has no annotations; knows numpy's types too
+_DECIMAL = re.compile(r"[\d_.]+(?:[eE][+-]?[\d_]+)?")
 _UNIT = re.compile(r"i(?!n)")  # but not that of inf
 
 
@@ -45,6 +46,7 @@ def parse_element(text: str, kind: ElementType) -> Any:
         number = float(word)
     except ValueError:
         raise _refused(text, f"Expected a number for {kind.text}, such as 0.5, 1e-3, inf or nan.") from None
+    _check_numbers(word, text, kind)
     return fit(np.array([number]), kind)[0][0]
 
 
@@ -76,7 +78,19 @@ def _complex(word: str, text: str, kind: ElementType) -> Any:
         number = complex(_UNIT.sub("j", word.replace(" ", "")))
     except ValueError:
         raise _refused(text, f"Expected a complex number for {kind.text}, such as 1+2i.") from None
+    _check_numbers(word, text, kind)
     return fit(np.array([number]), kind)[0][0]
+
+
+def _check_numbers(word: str, text: str, kind: ElementType) -> None:
+    """Refuse decimals beyond every double, which Python reads as infinity."""
+    if any(math.isinf(float(number)) for number in _DECIMAL.findall(word)):
+        raise _refused(text, f"{kind.text} reaches {_largest(kind):.6g}.")
+
+
+def _largest(kind: ElementType) -> float:
+    """The largest finite value of a float kind, or of the parts of a complex one."""
+    return float(np.finfo(kind.numpy_dtype).max) if kind.is_complex else float_limits(kind)[0]
 
 
 def integer_range(kind: ElementType) -> tuple[int, int]:
@@ -109,7 +123,7 @@ def fit(values: NDArray[Any], kind: ElementType) -> tuple[NDArray[Any], int]:
         values = values.real
     if kind.is_complex:
         values = values.astype(np.complex128, copy=False)
-        largest = float(np.finfo(kind.numpy_dtype).max)
+        largest = _largest(kind)
         parts = np.isfinite(values) & ((np.abs(values.real) > largest) | (np.abs(values.imag) > largest))
         _refuse_first(values, parts, kind, f"Its parts reach {largest:.6g}.")
         return values.astype(kind.numpy_dtype), 0

@@ -45,6 +45,8 @@ def test_an_element_written_and_read_is_the_same(kind):
         ("300", E.UINT8, "0 to 255"), ("-9", E.INT4, "-8 to 7"), ("2", E.INT2, "-2 to 1"), ("1.5", E.INT32, "whole"),
         ("abc", E.FLOAT, "Expected a number"), ("", E.INT64, "whole number"), ("maybe", E.BOOL, "true or false"),
         ("1e40", E.FLOAT, "It reaches"), ("500", E.FLOAT8E4M3FN, "It reaches 448"),
+        ("1e400", E.DOUBLE, "reaches 1.797"), ("-1e400", E.FLOAT, "reaches 3.402"), ("1" * 400, E.DOUBLE, "reaches"),
+        ("1e400+2i", E.COMPLEX128, "reaches 1.797"), ("inf+1e400i", E.COMPLEX64, "reaches 3.402"),
         ("inf", E.FLOAT4E2M1, "no infinity"),
         ("nan", E.FLOAT6E2M3, "no NaN"), ("-1", E.FLOAT8E8M0, "powers of two"), ("1+", E.COMPLEX64, "such as"),
         ("18446744073709551616", E.UINT64, "holds 0 to"), ("inf", E.INT8, "whole numbers"),

@@ -64,7 +64,7 @@ class ProblemModel(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows."""
         problem = self.problems[index.row()]
-        texts = (problem.message, problem.detail, place_text(problem.place))
+        texts = (problem.message, problem.detail, _short_place(problem.place))
         if role == Qt.ItemDataRole.DisplayRole:
             return display(texts[index.column()], 300)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
@@ -77,7 +77,7 @@ class ProblemModel(QAbstractTableModel):
         return None
 
 
-def place_text(place: object) -> str:
+def _short_place(place: object) -> str:
     """Where a problem is, in a few words."""
     match place:
         case Node():
