@@ -65,18 +65,25 @@ def _transposed(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def _product(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    first = _input(node, 0, shape_of)
-    if not first:
-        return None
-    inner = -2 if number(node, "transA") and len(first) > 1 else -1
-    return _times(_output(node, shape_of), first[inner])
+    """Each element of the output sums along the last dimension of the first factor, the last but one of the second."""
+    first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
+    inner = first[-2 if number(node, "transA") and len(first) > 1 else -1] if first else None
+    if second and node.op_type == "MatMul":
+        inner = _plainer(inner, second[-2 if len(second) > 1 else -1])
+    return _times(_output(node, shape_of), inner)
+
+
+def _plainer(one: Polynomial | None, other: Polynomial | None) -> Polynomial | None:
+    """Of two descriptions of one size, a number rather than a formula, and that rather than nothing."""
+    return other if one is None or (one.constant is None and other is not None and other.constant is not None) else one
 
 
 def _gemm(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    first = _input(node, 0, shape_of)
-    if first is None or len(first) != 2:
-        return None
-    return _times(_output(node, shape_of), first[0 if number(node, "transA") else 1])
+    first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
+    inner = first[0 if number(node, "transA") else 1] if first is not None and len(first) == 2 else None
+    if second is not None and len(second) == 2:
+        inner = _plainer(inner, second[1 if number(node, "transB") else 0])
+    return _times(_output(node, shape_of), inner)
 
 
 def _recurrent(node: Node, shape_of: ShapeOf) -> Polynomial | None:
@@ -144,18 +151,30 @@ def _sum(*parts: Polynomial | None) -> Polynomial | None:
 
 
 def _einsum(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """The product of the sizes of all letters."""
+    """The product of the sizes of all letters, and of the dimensions that dots stand for."""
     equation = node.attributes.get("equation")
-    if equation is None or equation.kind is not AttributeKind.STRING or "." in str(equation.value):
+    if equation is None or equation.kind is not AttributeKind.STRING:
         return None
     terms = str(equation.value).replace(" ", "").split("->")[0].split(",")
     sizes: dict[str, Polynomial | None] = {}
     for index, term in enumerate(terms):
         shape = _input(node, index, shape_of)
-        if shape is None or len(shape) != len(term):
+        labels = None if shape is None else _labels(term, len(shape))
+        if shape is None or labels is None:
             return None
-        sizes.update(zip(term, shape, strict=True))
+        for label, size in zip(labels, shape, strict=True):
+            known = sizes.get(label)
+            sizes[label] = size if known is None or known.constant == 1 else known
     return Polynomial() if len(terms) < 2 else all_of(tuple(sizes.values()))
+
+
+def _labels(term: str, rank: int) -> list[str] | None:
+    """A label for each dimension; those that dots stand for are counted from the last, as they are broadcast."""
+    head, dots, tail = term.partition("...")
+    hidden = rank - len(head) - len(tail)
+    if hidden < 0 or (hidden and not dots):
+        return None
+    return [*head, *(f"...{number}" for number in range(hidden, 0, -1)), *tail]
 
 
 _RULES: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {

@@ -6,7 +6,6 @@ the cost is None and counted as unknown rather than as nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from model.graph import Graph, Model, Node, Value
 from model.progress import SILENT, Progress
 from model.queries.macs import Sizes, all_of, ints, multiply_adds
 from model.queries.polynomial import Polynomial, parse
+from model.queries.scopes import scope_path
 from model.queries.turns import Turns, turns_of
 from model.types import ElementType, TensorType, Type
 
@@ -21,6 +21,9 @@ from model.types import ElementType, TensorType, Type
 _MOST_FOLLOWED = 10_000
 
 _NONE: Polynomial | None = Polynomial()
+
+#: Amounts that come anew each time a node runs; parameters are there once.
+EACH_CALL = ("macs", "flops", "activations", "activation_bytes")
 
 TypeOf = Callable[[Value], Type | None]
 
@@ -52,6 +55,11 @@ class NodeStatistics:
     activation_bytes: Polynomial | None
     calls: Polynomial = field(default_factory=lambda: Polynomial(1))
     is_sure: bool = True
+
+    def in_all(self, name: str) -> Polynomial | None:
+        """One of the amounts over all the calls, as sums have it; None where it is not known."""
+        amount: Polynomial | None = getattr(self, name)
+        return None if amount is None else amount * self.calls
 
 
 @dataclass(slots=True)
@@ -99,10 +107,10 @@ class Total:
         self.parameter_bytes += found.parameter_bytes
         self.unknown += found.macs is None or found.activations is None
         self.unsure += not found.is_sure
-        for name in ("macs", "flops", "activations", "activation_bytes"):
-            amount = getattr(found, name)
+        for name in EACH_CALL:
+            amount = found.in_all(name)
             if amount is not None:
-                (amount * found.calls).add_to(self._sums.setdefault(name, {}))
+                amount.add_to(self._sums.setdefault(name, {}))
 
 
 @dataclass(slots=True)
@@ -144,10 +152,8 @@ def operator_of(node: Node) -> str:
 
 
 def scope_of(node: Node, depth: int = 1) -> str:
-    """The first parts of a node's name, or of its first output's, as exporters nest them with slashes or dots."""
-    name = node.name or next((v.name for v in node.outputs if v is not None), "")
-    parts = [part for part in re.split(r"[/.]", name) if part][:-1]
-    return "/".join(parts[:depth])
+    """The outermost scopes a node was exported from, as on the graph: from metadata, else from its name."""
+    return "/".join(scope_path(node)[:depth])
 
 
 def statistics(

@@ -26,6 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="list every operator, function and initializer")
     parser.add_argument("--statistics", action="store_true", help="multiply-adds, activations and parameters too")
     parser.add_argument(
+        "--by",
+        choices=("operator", "scope", "node"),
+        default="operator",
+        help="with --statistics: what is summed up",
+    )
+    parser.add_argument(
+        "--levels", type=int, default=1, metavar="N", help="with --by scope: how many levels of names are told apart"
+    )
+    parser.add_argument(
         "--bind",
         action="append",
         default=[],
@@ -39,13 +48,13 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options.model)
     facts = gather(model, everything=options.all)
     if options.statistics:
-        facts["statistics"] = costs(model, options.bind)
+        facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels)
     if options.json:
         print_json(facts)
     else:
         _print(facts)
         if options.statistics:
-            _print_costs(facts["statistics"])
+            _print_costs(facts["statistics"], options.by)
     return EXIT_OK
 
 
@@ -85,16 +94,24 @@ def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
     return facts
 
 
-def costs(model: Model, bindings: Sequence[str] = ()) -> dict[str, Any]:
-    """Statistics as plain data: the model and each operator. Formulas where dimensions are not bound."""
+def costs(model: Model, bindings: Sequence[str] = (), *, by: str = "operator", levels: int = 1) -> dict[str, Any]:
+    """Statistics as plain data: the model, and each operator, scope or node. Formulas where dimensions are not bound.
+
+    Nodes of the same title are summed up.
+    """
     from model.passes.inference import infer
-    from model.queries.statistics import operator_of, statistics
+    from model.queries.statistics import operator_of, scope_of, statistics
 
     with progress("Inferring types") as inferring:
         inferred = infer(model, progress=inferring)
     found = statistics(model, inferred.type_of, sizes(bindings))
-    groups = sorted(found.by(operator_of).items(), key=lambda item: -(item[1].macs.constant or 0))
-    return {"model": _total(found.total()), "operators": {name: _total(total) for name, total in groups}}
+    keys = {"operator": operator_of, "scope": lambda node: scope_of(node, levels), "node": _node_title}
+    groups = sorted(found.by(keys[by]).items(), key=lambda item: -(item[1].macs.constant or 0))
+    return {"model": _total(found.total()), f"{by}s": {name: _total(total) for name, total in groups}}
+
+
+def _node_title(node: Node) -> str:
+    return node.name or next((f"{node.op_type} of {v.name}" for v in node.outputs if v is not None), node.op_type)
 
 
 def _total(total: Total) -> dict[str, Any]:
@@ -113,13 +130,12 @@ def _number(amount: Polynomial) -> int | str:
     return str(amount) if amount.constant is None else amount.constant
 
 
-def _print_costs(told: dict[str, Any]) -> None:
+def _print_costs(told: dict[str, Any], by: str) -> None:
     print("\nstatistics")
-    header = ("operator", "nodes", "parameters", "multiply-adds", "activations", "not known")
-    rows = [
-        (display(name, 60), *(_cell(t[key]) for key in ("nodes", "parameters", "macs", "activations", "unknown")))
-        for name, t in (*told["operators"].items(), ("all", told["model"]))
-    ]
+    keys = ("nodes", "parameters", "macs", "activations", "unknown")
+    header = (by, "nodes", "parameters", "multiply-adds", "activations", "not known")
+    told_of = [*told[f"{by}s"].items(), ("all", told["model"])]
+    rows = [(display(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in told_of]
     print_table([header, *rows], indent="  ")
 
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, Qt, QTimer
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QRectF,
+    QSignalBlocker,
+    Qt,
+    QTimer,
+)
 from PySide6.QtGui import QPainter, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -20,6 +30,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QSizePolicy,
+    QSpinBox,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
@@ -32,7 +43,8 @@ from model.graph import Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
 from model.queries.polynomial import Polynomial
-from model.queries.statistics import NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
+from model.queries.scopes import DEEPEST
+from model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
 from model.types import Type
 from viewer.commands.arguments import sizes
 from viewer.dialogs.files import ask_save
@@ -64,6 +76,25 @@ COLUMNS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
     ("Activations", "activations", count_text),
     ("Activations held", "activation_bytes", bytes_text),
 )
+_FORMULAS = (
+    "Named dimensions stay in formulas: 640·batch·seq is 640 times both. Give them numbers above the table. "
+    "? is what follows from no known shape; sums leave it out and tell how many nodes that are. "
+    "Bodies of loops count as often as they go round, those of functions for each call, both branches of an If."
+)
+#: What is counted, by field; shown over the titles of the columns.
+TIPS = {
+    "nodes": "How many nodes, those inside bodies and functions once.",
+    "parameters": "Elements of the initializers, counted at the first node that uses them.",
+    "parameter_bytes": "What the initializers take in the file.",
+    "macs": "Multiplications whose products are added up. Conv: elements of the output × channels in a group × kernel. "
+    "ConvTranspose: elements of the input × filters in a group × kernel. MatMul and Gemm: elements of the output × "
+    "inner dimension. LSTM, GRU, RNN: steps × batch × elements of both weights. Attention: batch × heads × queries × "
+    "keys × the sum of the sizes of a key and a value. Einsum: the product of all letters. Others: none.",
+    "flops": "A multiply-add is two. Elsewhere one for each element of the output: of the input where it is reduced, "
+    "for each place of the window where it is pooled. None for what only moves values.",
+    "activations": "Elements of the outputs of nodes.",
+    "activation_bytes": "What they take in memory if all are kept.",
+}
 GROUPS = {"operator": "By operator", "scope": "By scope", "node": "Node by node"}
 
 
@@ -84,13 +115,21 @@ def magnitude(amount: Amount) -> float:
     return float(amount.bind(dict.fromkeys(amount.symbols, _UNBOUND)).constant or 0)
 
 
+def _amount(found: Total | NodeStatistics, name: str) -> Amount:
+    """One of the columns, over all calls."""
+    if isinstance(found, NodeStatistics):
+        return found.in_all(name) if name in EACH_CALL else getattr(found, name, 1)
+    amount: Amount = getattr(found, name)
+    return amount
+
+
 class Row:
     """One line of the table: a group or a node."""
 
     def __init__(self, title: str, found: Total | NodeStatistics, node: Node | None = None) -> None:
         self.title = title
         self.node = node
-        self.amounts: list[Amount] = [getattr(found, field, 1) for _, field, _ in COLUMNS]
+        self.amounts: list[Amount] = [_amount(found, name) for _, name, _ in COLUMNS]
 
 
 class StatisticsModel(QAbstractTableModel):
@@ -137,6 +176,8 @@ class StatisticsModel(QAbstractTableModel):
         """Column titles."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return "What" if section == 0 else COLUMNS[section - 1][0]
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole and section:
+            return plain_tip(f"{TIPS[COLUMNS[section - 1][1]]}\n\n{_FORMULAS}")
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -185,6 +226,13 @@ class StatisticsPanel(Panel):
         self.group.setAccessibleName("Group by")
         for key, title in GROUPS.items():
             self.group.addItem(title, key)
+        self.levels = QSpinBox(self)
+        self.levels.setRange(1, DEEPEST)
+        self.levels.setPrefix("Levels: ")
+        self.levels.setAccessibleName("Levels of scopes")
+        self.levels.setToolTip("How many levels of scopes are told apart")
+        self.levels.hide()
+        self._has_levels = False  # whether a number of them was found or chosen
         self.bindings = QLineEdit(self)
         self.bindings.setPlaceholderText("batch=1, seq=128")
         self.bindings.setAccessibleName("Numbers for named dimensions")
@@ -200,6 +248,7 @@ class StatisticsPanel(Panel):
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self.group.currentIndexChanged.connect(lambda _: self._show())
+        self.levels.valueChanged.connect(lambda _: self._show())
         self.bindings.editingFinished.connect(self.refresh)
         self.colour.toggled.connect(lambda _: self._colour())
         self.save_button.clicked.connect(self._save)
@@ -234,7 +283,7 @@ class StatisticsPanel(Panel):
         row = QHBoxLayout()
         row.setContentsMargins(6, 4, 6, 4)
         row.addWidget(self.summary, 1)
-        for widget in (self.bindings, self.group, self.colour, self.save_button):
+        for widget in (self.bindings, self.group, self.levels, self.colour, self.save_button):
             row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -289,13 +338,10 @@ class StatisticsPanel(Panel):
     def _show(self) -> None:
         if self.found is None:
             return
-        kind = self.group.currentData()
-        if kind == "node":
-            rows = [Row(_title(n.node), n, n.node) for n in self.found.nodes]
-        else:
-            groups = self.found.by(operator_of if kind == "operator" else scope_of)
-            rows = [Row(name or "(no scope)", total) for name, total in groups.items()]
-        self.model.set(rows)
+        self.levels.setVisible(self.group.currentData() == "scope")
+        self.model.set(self._rows(self.found))
+        names = sorted(self.found.symbols)[:3]
+        self.bindings.setPlaceholderText(display(", ".join(f"{name}=1" for name in names), 40) or "all have numbers")
         total = self.found.total()
         unknown = f" · {plural(total.unknown, 'node')} not known" if total.unknown else ""
         if total.unsure:
@@ -308,6 +354,19 @@ class StatisticsPanel(Panel):
         self.summary.setToolTip(plain_tip(self.summary.text()))
         self._colour()
 
+    def _rows(self, found: Statistics) -> list[Row]:
+        kind = self.group.currentData()
+        if kind == "node":
+            return [Row(_title(n.node), n, n.node) for n in found.nodes]
+        if kind == "operator":
+            return [Row(name, total) for name, total in found.by(operator_of).items()]
+        if not self._has_levels:
+            self._has_levels = True
+            with QSignalBlocker(self.levels):
+                self.levels.setValue(_first_level(found))
+        groups = found.by(partial(scope_of, depth=self.levels.value()))
+        return [Row(name or "(no scope)", total) for name, total in groups.items()]
+
     # -- acting --------------------------------------------------------------------------------------------------
 
     def _colour(self) -> None:
@@ -319,8 +378,8 @@ class StatisticsPanel(Panel):
                 self._overlays().choose("")
             return
         column = max(self.table.horizontalHeader().sortIndicatorSection() - 1, 0)
-        title, field, _ = COLUMNS[column or 3]
-        numbers = {n.node: magnitude(getattr(n, field)) for n in self.found.nodes if getattr(n, field) is not None}
+        title, name, _ = COLUMNS[column or 3]
+        numbers = {n.node: magnitude(_amount(n, name)) for n in self.found.nodes}
         self._is_colouring = True
         self._shown = {node: number for node, number in numbers.items() if number > 0}
         self._overlays().show(self._shown, title)
@@ -360,6 +419,14 @@ class StatisticsPanel(Panel):
                     writer.writerow([row.title, *("" if a is None else str(a).replace(",", "") for a in row.amounts)])
         except OSError as error:
             self.workspace.report(ModelError(f"{path.name} cannot be written", str(error)))
+
+
+def _first_level(found: Statistics) -> int:
+    """The first level at which there are several scopes: the outermost is often the whole model."""
+    for level in range(1, DEEPEST):
+        if len({scope_of(n.node, level) for n in found.nodes} - {""}) > 1:
+            return level
+    return 1
 
 
 def _title(node: Node) -> str:

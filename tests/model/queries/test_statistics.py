@@ -30,12 +30,18 @@ def of(text, **bindings):
         ("g (float[1,8,32,32] x, float[8,1,3,3] w) => (y) { y = Conv<group=8>(x, w) }", 8 * 30 * 30 * 9),
         # transposed: in 4·5·5 times 2·3·3
         ("g (float[1,4,5,5] x, float[4,2,3,3] w) => (y) { y = ConvTranspose(x, w) }", 4 * 25 * 18),
+        # transposed in two groups: each element of the input meets 3·3·3 of the 6 filters
+        ("g (float[1,4,5,5] x, float[4,3,3,3] w) => (y) { y = ConvTranspose<group=2>(x, w) }", 4 * 25 * 27),
         ("g (float[7,2,3] a, float[3,5] b) => (y) { y = MatMul(a, b) }", 7 * 2 * 3 * 5),
+        ("g (float[7,1,2,3] a, float[4,3,5] b) => (y) { y = MatMul(a, b) }", 7 * 4 * 2 * 3 * 5),
         ("g (float[3] a, float[3] b) => (y) { y = MatMul(a, b) }", 3),
         ("g (float[3,2] a, float[3,5] b) => (y) { y = Gemm<transA=1>(a, b) }", 2 * 3 * 5),
         # sequence 6, batch 2, hidden 4, input 3: 4 gates
         ("g (float[6,2,3] x, float[1,16,3] w, float[1,16,4] r) => (y) { y = LSTM<hidden_size=4>(x, w, r) }", 1344),
         ('g (float[2,3,4] a, float[2,4,5] b) => (y) { y = Einsum<equation="bij,bjk->bik">(a, b) }', 120),
+        ('g (float[3,1,3,4] a, float[2,4,5] b) => (float[3,2,3,5] y) {y = Einsum<equation="...ij,...jk">(a, b)}', 360),
+        ('g (float[2,3] a, float[3] b) => (y) { y = Einsum<equation="i...,...->i">(a, b) }', 6),
+        ('g (float[2,3] a) => (y) { y = Einsum<equation="ij->ji">(a) }', 0),
         ("g (float[2,3] a) => (y) { y = Relu(a) }", 0),
     ],
 )  # fmt: skip
@@ -250,3 +256,31 @@ def test_polynomials_calculate_like_their_values(p, q, r, a, b, c):
     assert p * (q + r) == p * q + p * r
     assert (p == q) == (str(p) == str(q))
     assert p + p * -1 == 0
+
+
+@pytest.mark.parametrize("call", ["MatMul(x, w)", "Gemm(x, w)"])
+def test_the_inner_size_is_taken_from_the_factor_that_has_a_number(call):
+    total = of(f"g (float[2,?] x, float[4,5] w) => (float[2,5] y) {{ y = {call} }}").total()
+    assert total.macs == 2 * 4 * 5
+    assert total.unknown == 0
+
+
+@pytest.mark.parametrize("equation", ["ab,bc->ac", "...abc,bc->a", "a,b->ab"])
+def test_an_einsum_whose_letters_do_not_fit_is_not_known(equation):
+    text = f'g (float[2,3] a, float[4] b) => (y) {{ y = Einsum<equation="{equation}">(a, b) }}'
+    assert of(text).total().unknown == 1
+
+
+def test_a_node_in_a_loop_costs_what_it_costs_in_all_turns():
+    text = """g (float[2,3] x, float[3,3] w) => (y) {
+        n = Constant<value = int64 {5}>()
+        go = Constant<value = bool {1}>()
+        y = Loop(n, go, x) <body = turn (int64 i, bool c, float[2,3] s) => (bool c2, float[2,3] s2) {
+            c2 = Identity(c)
+            s2 = MatMul(s, w)
+        }>
+    }"""
+    found = of(text)
+    (inner,) = (n for n in found.nodes if n.node.op_type == "MatMul")
+    assert inner.macs == 18
+    assert inner.in_all("macs") == 90 == found.total().macs

@@ -7,6 +7,7 @@ import onnx
 import onnx.parser
 import pytest
 
+from model.edits import nodes
 from model.io.read import load
 from model.io.save import save
 from model.queries.differences import compare
@@ -143,6 +144,20 @@ def test_info_tells_what_a_model_costs(tmp_path, capsys):
     assert "multiply-adds" in text
     assert "32" in text.splitlines()[-1]
     assert main(["info", "--statistics", "--bind", "N", str(path)]) == 2
+
+
+def test_info_tells_what_scopes_and_nodes_cost(tmp_path, capsys):
+    document = builders.document()
+    with document.edit("Rename") as edit:
+        for old, new in {"first": "block.one.Mul", "second": "block.two.Relu"}.items():
+            nodes.rename_node(edit, builders.node(document, old), new)
+    path = tmp_path / "m.onnx"
+    save(document.model, path)
+    assert main(["info", "--json", "--statistics", "--by", "scope", "--levels", "2", str(path)]) == 0
+    told = json.loads(capsys.readouterr().out)["statistics"]
+    assert {name: total["nodes"] for name, total in told["scopes"].items()} == {"block/one": 1, "block/two": 1, "": 2}
+    assert main(["info", "--statistics", "--by", "node", str(path)]) == 0
+    assert "block.two.Relu" in capsys.readouterr().out
 
 
 def converted(tmp_path, *arguments):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 
 import pytest
+from PySide6.QtCore import Qt
 
 from model.edits import nodes
 from tests.model import builders
@@ -88,3 +89,47 @@ def test_the_graph_is_coloured_by_one_thing_at_a_time(panel, heard):
     panel.workspace.runs.overlays.show({node: 3.0}, "from elsewhere")
     assert not panel.colour.isChecked()
     assert overlays[-1] == {node: 3.0}
+
+
+def test_titles_say_what_is_counted(panel):
+    tips = [
+        panel.model.headerData(section, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole)
+        for section in range(panel.model.columnCount())
+    ]
+    assert tips[0] is None
+    assert "kernel" in tips[4]
+    assert all("formulas" in tip for tip in tips[1:])
+    assert panel.bindings.placeholderText() == "N=1"
+
+
+SCOPES = """
+<ir_version: 10, opset_import: ["" : 21]>
+scopes (float[2, 4] x) => (float[2, 4] y)
+{
+    [one] a = Relu (x)
+    [two] b = Exp (a)
+    [three] y = Sin (b)
+}
+"""
+
+
+def test_scopes_begin_where_there_are_several_and_go_as_deep_as_asked(qtbot):
+    document = builders.document(SCOPES)
+    names = {"one": "/model/one/a/Relu", "two": "/model/one/b/Exp", "three": "/model/two/Sin"}
+    with document.edit("Rename") as edit:
+        for old, new in names.items():
+            nodes.rename_node(edit, builders.node(document, old), new)
+    workspace = Workspace(document, title="scopes")
+    panel = StatisticsPanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    qtbot.waitUntil(lambda: panel.found is not None, timeout=20_000)
+    assert not panel.levels.isVisible()
+    panel.group.setCurrentIndex(panel.group.findData("scope"))
+    assert panel.levels.isVisible()
+    assert {title: row[0] for title, row in cells(panel).items()} == {"model/one": "2", "model/two": "1"}
+    panel.levels.setValue(3)
+    assert set(cells(panel)) == {"model/one/a", "model/one/b", "model/two"}
+    panel.levels.setValue(1)
+    assert set(cells(panel)) == {"model"}
+    workspace.close()
