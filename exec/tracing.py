@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -161,7 +162,10 @@ class Bad:
 
 
 def non_finite_values(result: RunResult, most: int = 1000) -> list[Bad]:
-    """Values of the main graph that are not finite everywhere, in the order of the run. Reads every element."""
+    """Values of the main graph that are not finite everywhere, in the order of the run.
+
+    Reads every element; those of an array that was found finite before, as one that was kept, no more.
+    """
     found: list[Bad] = []
     for key in value_keys(result):
         value = result.find(key)
@@ -169,13 +173,21 @@ def non_finite_values(result: RunResult, most: int = 1000) -> list[Bad]:
             continue
         if value.dtype.kind == "V" and not ElementType.from_numpy(value.dtype).is_float:
             continue
+        if _finite.get(id(value)) is value:
+            continue
         finite = np.isfinite(value if value.dtype.kind == "f" else value.astype(np.float32))
         if not finite.all():
             at = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), value.shape))
             found.append(Bad(key, at, float(value[at]), int(value.size - np.count_nonzero(finite))))
             if len(found) >= most:
                 break
+        else:
+            _finite[id(value)] = value
     return found
+
+
+#: Arrays that are finite, by id.
+_finite: WeakValueDictionary[int, Array] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from viewer.edge_notes import EdgeNotes
 from viewer.jobs import Job
 from viewer.overlays import Overlays
 from viewer.results import Record
+from viewer.run_alarm import Alarm
 from viewer.run_inputs import Recipe, RunInputs
 from viewer.run_marks import RunMarks
 from viewer.run_news import RunNews
@@ -139,6 +140,7 @@ class RunControl(QObject):
         workspace.changes.changed.connect(self._on_change)
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
+        self.alarm = Alarm(workspace)
         self.overlays = Overlays(workspace)
         self.edge_notes = EdgeNotes(workspace)
         self.testing = Testing(workspace)

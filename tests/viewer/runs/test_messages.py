@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.viewer.runs.driving import edit, idle, make_finite, opened, run
+from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, opened, run
 
 
 @pytest.fixture
@@ -52,3 +52,29 @@ def test_other_messages_stay(qtbot, workspace):
     edit(workspace, "mean", "axes", [2, 3])
     run(qtbot, workspace)
     assert bars(workspace) == ["Something else"]
+
+
+def test_the_first_value_that_is_not_finite_is_told_once_and_shown(window, qtbot, workspace):
+    make_bad(workspace)
+    run(qtbot, workspace)
+    assert bars(workspace) == ["NaN in l"]
+    message = workspace.parent().messages.messages[0]
+    assert "[0, 0, 0, 0]" in message.detail
+    ((title, show),) = message.choices
+    assert title == "Show"
+    with qtbot.waitSignal(workspace.results.element_chosen):
+        show()
+    assert workspace.selection.current.name == "log"
+    workspace.parent().messages.close_newest()
+    workspace.runs.run(fresh=True)
+    idle(qtbot, workspace)
+    assert bars(workspace) == []
+
+
+def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
+    make_bad(workspace)
+    run(qtbot, workspace)
+    assert bars(workspace) == ["NaN in l"]
+    make_finite(workspace)
+    run(qtbot, workspace)
+    assert bars(workspace) == []
