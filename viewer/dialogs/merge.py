@@ -63,6 +63,7 @@ class MergeDialog(QDialog):
         self._show_here()
         self._show_other()
         self._connect_first()
+        workspace.types.changed.connect(self._show_here)
         self.bay.changed.connect(self._show_preview)
         self.prefix.textChanged.connect(self._show_preview)
         self.keep.toggled.connect(self._show_preview)

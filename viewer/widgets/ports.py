@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from PySide6.QtCore import QPoint, QSize, Qt
@@ -24,7 +24,7 @@ class Port:
     side: Side
     name: str
     gives: bool
-    note: str = ""  # its type
+    note: str = field(default="", compare=False)  # its type, as far as it is known yet
 
 
 class PortList(QTreeWidget):

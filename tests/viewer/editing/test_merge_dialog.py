@@ -8,6 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialogButtonBox
 from shiboken6 import isValid
 
+from model.edits import attributes
 from tests.model import builders
 from tests.viewer.pointer import hover
 from viewer.dialogs.merge import MergeDialog
@@ -151,3 +152,17 @@ def test_a_click_on_a_wire_leads_to_its_port(dialog):
     middle = dialog.bay.gap.path(p).pointAtPercent(0.5).toPoint()
     QTest.mouseClick(dialog.bay.gap, Qt.MouseButton.LeftButton, pos=middle)
     assert dialog.bay.lists["right"].current == p
+
+
+def test_types_that_are_found_out_later_are_shown_and_wires_stay(dialog, desk, qtbot):
+    qtbot.waitUntil(lambda: "?" not in {p.note for p in dialog.bay.lists["left"].ports}, timeout=20_000)
+    wire = port(dialog, "left", "c", gives=True), port(dialog, "right", "p", gives=False)
+    dialog.bay.connect_ports(*wire)
+    with desk.document.edit("Change") as edit:
+        attributes.set_attribute(edit, desk.node("fourth"), "axis", 0)
+    qtbot.waitUntil(lambda: not desk.workspace.jobs.running, timeout=20_000)
+    desk.workspace.types.changed.emit()
+    assert dialog.connections()["p"] == "c"
+    assert dialog.bay.lists["left"].level(wire[0]) == dialog.bay.lists["left"].level(
+        port(dialog, "left", "c", gives=True)
+    )
