@@ -365,8 +365,8 @@ class Graph:
     """
 
     __slots__ = (
-        "_lookup", "_source", "declared", "doc_string", "initializers", "inputs", "metadata", "name", "nodes",
-        "outputs", "owner", "quantization_annotations",
+        "_lookup", "_places", "_source", "declared", "doc_string", "initializers", "inputs", "metadata", "name",
+        "nodes", "outputs", "owner", "quantization_annotations",
     )  # fmt: skip
 
     def __init__(self, name: str = "") -> None:
@@ -381,6 +381,7 @@ class Graph:
         self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
         self.owner: Owner | None = None
         self._source: Any = None
+        self._places: dict[Value, int] = {}  # of initializers, each known up to a few places; see steps
         self._lookup: Lookup | None = None  # of the whole tree; only an outermost graph keeps one
 
     @property

@@ -11,9 +11,9 @@ from typing import Any, Final
 from model.attributetext import parse_float
 from model.errors import ModelError
 from model.io.encode import set_text
-from model.io.payloads import Payload, PayloadTable
+from model.io.payloads import Payload, PayloadTable, Pieces, restore
 from model.io.place import Layout, Placement
-from model.io.protobuf import Message, TensorProto, utf8
+from model.io.protobuf import DecodeError, Message, TensorProto, utf8
 from model.io.source import BytesSource
 from model.io.tensors import ProtoTensor, TensorFiles
 from model.io.wire import FIXED32, FIXED64, LENGTH, encode_tag, encode_varint, read_field, schemas
@@ -161,6 +161,20 @@ def missing_fields(message: Message, path: Path = ()) -> dict[str, bool]:
         if free:
             found[field.name] = field.message_type is None
     return found
+
+
+def message_pieces(tensor: ProtoTensor) -> Pieces:
+    """The message of a tensor as it is written, values that are in a file as parts of that."""
+    table = tensor.files.table
+    return restore(tensor.source.SerializeToString(), schemas()["TensorProto"], [] if table is None else [table])
+
+
+def read_message(data: bytes) -> TensorProto:
+    """The message in some bytes; ModelError when there is none."""
+    try:
+        return TensorProto.FromString(data)
+    except DecodeError as error:
+        raise ModelError("The tensor is damaged", "Its bytes are no TensorProto message.") from error
 
 
 class TensorMessage:

@@ -22,6 +22,10 @@ from model.graph import (
     TrainingInfo,
     Value,
 )
+from model.io.messages import message_pieces, read_message
+from model.io.payloads import Payload
+from model.io.tensors import ProtoTensor, TensorFiles
+from model.recording.store import Parts
 from model.steps import InsertNode, SetGraphOutputs
 from model.tensors import ArrayTensor, SparseTensor, Tensor
 from model.types import (
@@ -38,6 +42,7 @@ from model.types import (
 )
 
 _SMALL = 64  # elements that are written as numbers a person can read
+_LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal
 _DEEPEST = 100
 
 
@@ -64,6 +69,16 @@ class References(Protocol):
 
     def find_tensor(self, reference: Any) -> Tensor:
         """The tensor of the opened file."""
+
+    def put(self, piece: Payload | tuple[int, Parts]) -> Any:
+        """A reference to bytes that are too many for a line; None when they must be in it all the same."""
+
+    def get(self, reference: Any) -> bytes:
+        """The bytes of such a reference."""
+
+    @property
+    def files(self) -> TensorFiles:
+        """Where tensors look for values in other files."""
 
 
 class Encoder:
@@ -95,28 +110,38 @@ class Encoder:
         return number if math.isfinite(number) else str(number)
 
     def tensor(self, tensor: Tensor) -> dict[str, Any]:
-        """A tensor: a reference into the opened file, a few readable numbers, or its bytes."""
+        """A tensor: a reference into the opened file, a few readable numbers, or its bytes; as it stands if broken."""
         known = self._references.tensor(tensor)
         if known is not None:
             return {"from": known}
-        entry: dict[str, Any] = {"type": int(tensor.element_type), "shape": list(tensor.shape)}
+        kind = tensor.element_type
+        as_it_stands = tensor.problem or tensor.storage == "external" or tensor.nbytes > _LARGE
+        if isinstance(tensor, ProtoTensor) and as_it_stands:
+            return {"message": [self._piece(piece) for piece in message_pieces(tensor)]}
+        entry: dict[str, Any] = {"type": int(kind), "shape": list(tensor.shape)}
         for field in ("name", "doc_string"):
             if getattr(tensor, field):
                 entry[field] = getattr(tensor, field)
         if tensor.metadata:
             entry["metadata"] = dict(tensor.metadata)
-        values = tensor.numpy()
-        kind = tensor.element_type
         assert isinstance(kind, ElementType)
+        if tensor.nbytes > _LARGE and (put := self._references.put((tensor.nbytes, lambda: _packed(tensor, kind)))):
+            entry["at"] = put
+            return entry
+        values = tensor.numpy()
         if kind is ElementType.STRING:
             entry["values"] = [str(text) for text in values.reshape(-1)]
         elif tensor.size <= _SMALL and kind in _READABLE:
             entry["values"] = [self.number(v) if isinstance(v, float) else v for v in values.reshape(-1).tolist()]
         else:
-            from model.io.packing import pack
-
-            entry["bytes"] = base64.b64encode(pack(values, kind)).decode("ascii")
+            entry["bytes"] = _base64(b"".join(_packed(tensor, kind)))
         return entry
+
+    def _piece(self, piece: bytes | Payload) -> Any:
+        if isinstance(piece, Payload):
+            return self._references.put(piece) or _base64(piece.read())
+        put = self._references.put((len(piece), lambda: [piece])) if len(piece) > _LARGE else None
+        return put or _base64(piece)
 
     def sparse_tensor(self, tensor: SparseTensor) -> dict[str, Any]:
         """Values, indices and the dense shape."""
@@ -309,6 +334,9 @@ class Decoder:
 
         if "from" in entry:
             return self._references.find_tensor(entry["from"])
+        if "message" in entry:
+            parts = (_unbase64(p) if isinstance(p, str) else self._references.get(p) for p in entry["message"])
+            return ProtoTensor(read_message(b"".join(parts)), self._references.files)
         kind, shape = ElementType(entry["type"]), tuple(int(d) for d in entry["shape"])
         texts = {"name": entry.get("name", ""), "doc_string": entry.get("doc_string", "")}
         if "values" in entry:
@@ -317,7 +345,7 @@ class Decoder:
         else:
             from model.io.packing import unpack
 
-            data = base64.b64decode(entry["bytes"])
+            data = self._references.get(entry["at"]) if "at" in entry else _unbase64(entry["bytes"])
             count = math.prod(shape)
             if min(shape, default=0) < 0 or len(data) != (count * kind.bits + 7) // 8:
                 raise ModelError("The recording is damaged", f"{len(data)} bytes for a tensor of {list(shape)}.")
@@ -465,6 +493,20 @@ class Decoder:
         training.initialization_binding = tuple((a, b) for a, b in entry["initialization_binding"])
         training.update_binding = tuple((a, b) for a, b in entry["update_binding"])
         return training
+
+
+def _packed(tensor: Tensor, kind: ElementType) -> list[bytes]:
+    from model.io.packing import pack
+
+    return [pack(tensor.numpy(), kind)]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _unbase64(text: str) -> bytes:
+    return base64.b64decode(text)
 
 
 def _sharding(entry: Sequence[Any]) -> ShardingSpec:

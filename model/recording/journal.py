@@ -10,19 +10,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from model.document import Change, Document, Entry
 from model.errors import ModelError
 from model.progress import SILENT, Progress
 from model.recording.references import Numbers
 from model.recording.steps import encode
+from model.recording.store import Parts, Store
 from model.steps import (
     InsertNode,
     SetAttribute,
@@ -39,7 +39,6 @@ SUFFIX: Final = ".journal"
 _BASE = ".onnx"  # beside the journal of a document that is in no file: the model as it began
 _LARGEST_BASE = 64 << 20
 _STEP = 1 << 20
-_SYNC_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,8 @@ class Journal:
         self._base = BaseFile.of(document.path) if base is None else base
         self._numbers: Numbers | None = None
         self._beginning: bytes | None = None  # of a document that is in no file
-        self._file: IO[str] | None = None
-        self._path: Path | None = None
+        self._store: Store | None = None
+        self._source = document.model.source.data if document.model.source is not None else None
         self._entry = document.current
         self._at = _State()
         self._states = {document.current: self._at}
@@ -105,7 +104,7 @@ class Journal:
     @property
     def path(self) -> Path | None:
         """The journal's file; None before the first edit."""
-        return self._path
+        return None if self._store is None else self._store.path
 
     @property
     def is_prepared(self) -> bool:
@@ -123,11 +122,12 @@ class Journal:
     def _begin(self, progress: Progress = SILENT) -> None:
         """Take down what the edits will be made on, while the model is in that state."""
         if not self._base.path and self._beginning is None:
+            self._source = None  # the beginning may be written anew, with values in other places
             self._beginning = _content(self._document, progress)
             if self._beginning is None:
                 self.problem = "Edits are not being kept for recovery: the model is large and in no file yet."
                 return
-        self._numbers = Numbers(self._document.model, progress)
+        self._numbers = Numbers(self._document.model, progress, self._source, self._keep)
 
     def close(self) -> None:
         """The document is closed: saved or given up. Nothing is left to recover."""
@@ -139,10 +139,9 @@ class Journal:
         """Stop writing and leave the file, as a crash would."""
         while self._endings:
             self._endings.pop()()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        self._path = None
+        if self._store is not None:
+            self._store.close(remove=False)
+            self._store = None
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -210,22 +209,27 @@ class Journal:
         return _encode_and_apply(change.steps, numbers)
 
     def _write(self, line: dict[str, Any]) -> None:
-        if self._file is None:
-            self._open()
-        assert self._file is not None
-        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
-        self._file.flush()
-        if time.monotonic() - self._synced > _SYNC_SECONDS:
-            self._synced = time.monotonic()
-            threading.Thread(target=_sync, args=(os.dup(self._file.fileno()),), name="journal", daemon=True).start()
+        self._opened().line(json.dumps(line, separators=(",", ":")) + "\n")
 
-    def _open(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{SUFFIX}"
-        if self._beginning is not None:
-            base_path(self._path).write_bytes(self._beginning)
-        self._file = open(self._path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # open for long
-        header = {
+    def _keep(self, length: int, parts: Parts) -> tuple[int, int]:
+        """Take up the bytes of a large tensor; they are written in the background."""
+        return self._opened().keep(length, parts)
+
+    def _opened(self) -> Store:
+        """The files, made with the first edit. Raises what writing to them in the background ran into."""
+        if self._store is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{SUFFIX}"
+            if self._beginning is not None:
+                base_path(path).write_bytes(self._beginning)
+            self._store = Store(path)
+            self._store.line(json.dumps(self._header()) + "\n")
+        elif self._store.problem is not None:
+            raise self._store.problem
+        return self._store
+
+    def _header(self) -> dict[str, Any]:
+        return {
             "format": FORMAT,
             "version": VERSION,
             "pid": os.getpid(),
@@ -235,7 +239,6 @@ class Journal:
             "time": time.time(),
             "objects": self._numbers.fingerprint if self._numbers is not None else 0,
         }
-        self._file.write(json.dumps(header) + "\n")
 
     # -- saving --------------------------------------------------------------------------------------------------
 
@@ -245,7 +248,7 @@ class Journal:
         if saved is None:
             return
         self._remove()
-        self._numbers = self._beginning = None
+        self._numbers = self._beginning = self._source = None
         self._at = _State()
         self._states = {saved: self._at}
         self._entry = self._document.current
@@ -274,13 +277,10 @@ class Journal:
                     step.apply()
 
     def _remove(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-            base_path(self._path).unlink(missing_ok=True)
-            self._path = None
+        if self._store is not None:
+            self._store.close(remove=True)
+            base_path(self._store.path).unlink(missing_ok=True)
+            self._store = None
 
 
 def base_path(journal: Path) -> Path:
@@ -309,13 +309,6 @@ def _content(document: Document, progress: Progress) -> bytes | None:
     if sum(tensor.nbytes for tensor in constants if tensor is not None) > _LARGEST_BASE:
         return None
     return to_bytes(document.model, progress=progress)
-
-
-def _sync(descriptor: int) -> None:
-    """Put the journal on the disk, which may take a while. The last edits a power failure would lose are few."""
-    with contextlib.suppress(OSError):
-        os.fsync(descriptor)
-    os.close(descriptor)
 
 
 def _take_back(change: Change) -> None:

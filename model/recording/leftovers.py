@@ -10,10 +10,12 @@ from typing import Any
 
 from model.document import Document
 from model.errors import ModelError
+from model.io.source import open_file
 from model.isolation import is_running
 from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile, base_path
 from model.recording.references import Numbers
 from model.recording.steps import decode
+from model.recording.store import data_path
 
 _TRIED = ".tried"  # replayed once already: not offered a second time
 
@@ -99,7 +101,22 @@ def recover(document: Document, leftover: Leftover) -> int:
     """
     tried = leftover.path.with_suffix(SUFFIX + _TRIED)
     leftover.path.replace(tried)
-    numbers = Numbers(document.model)
+    data, source = data_path(tried), document.model.source
+    kept = open_file(data) if data.exists() else None
+    try:
+        numbers = Numbers(document.model, base=None if source is None else source.data, kept=kept)
+        count = _redo(document, numbers, tried)
+    finally:
+        if kept is not None:
+            kept.close()
+    if count:
+        document.mark_unsaved()
+    for path in (tried, base_path(tried), data):
+        path.unlink(missing_ok=True)
+    return count
+
+
+def _redo(document: Document, numbers: Numbers, tried: Path) -> int:
     count = 0
     lines = _lines(tried)
     if next(lines)["objects"] != numbers.fingerprint:
@@ -113,10 +130,6 @@ def recover(document: Document, leftover: Leftover) -> int:
                 f"{error}. The journal was kept as {tried}.",
             ) from error
         count += 1
-    if count:
-        document.mark_unsaved()
-    tried.unlink()
-    base_path(tried).unlink(missing_ok=True)
     return count
 
 
@@ -136,8 +149,8 @@ def _redo_line(document: Document, numbers: Numbers, line: dict[str, Any]) -> No
 
 def discard(leftover: Leftover) -> None:
     """Throw a journal away."""
-    leftover.path.unlink(missing_ok=True)
-    base_path(leftover.path).unlink(missing_ok=True)
+    for path in (leftover.path, base_path(leftover.path), data_path(leftover.path)):
+        path.unlink(missing_ok=True)
 
 
 def _set_aside(path: Path) -> None:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.io.payloads import Payload
+from model.io.source import Source
+from model.io.tensors import TensorFiles
 from model.io.write import kept_declarations
 from model.progress import SILENT, Progress
 from model.queries.scope import enclosing
+from model.recording.store import Parts
 from model.tensors import SparseTensor, Tensor
+
+_STEP = 1 << 20
+
+#: A part of a file, or the length of bytes and what gives them when they are written.
+Piece = Payload | tuple[int, Parts]
 
 
 class Numbers:
@@ -21,7 +30,15 @@ class Numbers:
     Making one costs a walk over the model.
     """
 
-    def __init__(self, model: Model, progress: Progress = SILENT) -> None:
+    def __init__(
+        self,
+        model: Model,
+        progress: Progress = SILENT,
+        base: Source | None = None,
+        keep: Callable[[int, Parts], tuple[int, int]] | None = None,
+        kept: Source | None = None,
+    ) -> None:
+        self._model, self._base, self._keep, self._data = model, base, keep, kept
         self._objects: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._tensors: dict[int, list[int]] = {}
@@ -78,6 +95,26 @@ class Numbers:
         """The initializer that held the tensor when the file was opened."""
         return self._tensors.get(id(tensor))
 
+    def put(self, piece: Piece) -> Any:
+        """Where bytes are: in the file the journal is begun on, else taken up beside the journal."""
+        if isinstance(piece, Payload) and piece.source is self._base:
+            return ["base", piece.offset, piece.length]
+        return None if self._keep is None else ["kept", *self._keep(*_parts(piece))]
+
+    def get(self, reference: Any) -> bytes:
+        """The bytes that `put` took up."""
+        where, offset, length = reference
+        source = self._base if where == "base" else self._data
+        if source is None or not (0 <= offset <= offset + length <= source.size):
+            raise ModelError("The journal is damaged", f"{length:,} bytes of a tensor are missing.")
+        return source.read(offset, length)
+
+    @property
+    def files(self) -> TensorFiles:
+        """Where tensors of the model look for values in other files."""
+        source = self._model.source
+        return TensorFiles(None, None) if source is None else source.files
+
     def find_tensor(self, reference: Any) -> Tensor:
         """That initializer's tensor as it was when the file was opened."""
         for known, numbers in self._tensors.items():
@@ -86,6 +123,16 @@ class Numbers:
                     if id(tensor) == known and isinstance(tensor, Tensor):
                         return tensor
         raise ModelError("The journal does not fit this model", f"No initializer has the number {reference}.")
+
+
+def _parts(piece: Piece) -> tuple[int, Parts]:
+    """Length and content of what is written later."""
+    if isinstance(piece, Payload):
+        return piece.length, lambda: (
+            piece.source.read(at, min(_STEP, piece.offset + piece.length - at))
+            for at in range(piece.offset, piece.offset + piece.length, _STEP)
+        )
+    return piece
 
 
 def _fingerprint(objects: Iterable[Any]) -> int:
@@ -251,7 +298,20 @@ class Names:
         """The initializer of the main graph that held it when the script begins."""
         return self._initial.get(id(tensor))
 
+    def put(self, _piece: Piece) -> Any:
+        """A script stands alone: the values are in it."""
+        return None
+
     # -- reading -------------------------------------------------------------------------------------------------
+
+    def get(self, reference: Any) -> bytes:
+        """There is nothing beside a script."""
+        raise ModelError("The script is damaged", f"{reference!r} is not in it.")
+
+    @property
+    def files(self) -> TensorFiles:
+        """Where tensors look for values in other files: nowhere."""
+        return TensorFiles(None, None)
 
     def add(self, made: Any, reference: Any) -> None:
         """What a step brings along."""

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from model.attributes import AttributeKind, make_attribute
@@ -243,3 +244,23 @@ def test_steps_refuse_what_would_break_the_links(document):
         RemoveNode(Node("Relu")).apply()
     with pytest.raises(ValueError, match="has no field 'inputs'"):
         SetField(graph, "inputs", ()).apply()
+
+
+@pytest.mark.parametrize("order", [1, -1, 7])
+def test_many_initializers_leave_and_come_back_in_their_places(document, order):
+    graph = document.model.graph
+    with document.edit("Add") as edit:
+        for number in range(1000):
+            edit.do(SetInitializer(graph, Value(f"n{number}"), ArrayTensor(np.zeros(1, np.float32))))
+    before = list(graph.initializers)
+    leaving = before[::order] if abs(order) == 1 else [before[(i * order) % len(before)] for i in range(len(before))]
+    with document.edit("Remove") as edit:
+        for value in leaving[:900]:
+            edit.do(SetInitializer(graph, value, None))
+    assert graph.initializers == [value for value in before if value not in leaving[:900]]
+    with document.edit("Replace") as edit:
+        for value in leaving[900:]:
+            edit.do(SetInitializer(graph, value, ArrayTensor(np.ones(1, np.float32))))
+    document.undo()
+    document.undo()
+    assert graph.initializers == before

@@ -15,6 +15,7 @@ from hypothesis import settings
 from model.attributes import Attribute, AttributeKind, make_attribute
 from model.document import Document
 from model.edits import attributes, functions, initializers, nodes, properties, values
+from model.edits.raw import set_field
 from model.errors import ModelError
 from model.graph import Value
 from model.io.read import load
@@ -496,6 +497,96 @@ def save_and_rename(document):
     document.mark_saved()
     with document.edit("Rename") as edit:
         edit.do(SetField(document.model.graph, "name", "after"))
+
+
+def large_file(tmp_path):
+    """An initializer and a Constant of 1 MB each, and a small one."""
+    w = onnx.numpy_helper.from_array(np.arange(1 << 18, dtype=np.float32), "w")
+    c = onnx.numpy_helper.from_array(np.arange(1 << 18, dtype=np.float32)[::-1].copy())
+    graph = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Constant", [], ["c"], name="constant", value=c),
+            onnx.helper.make_node("Add", ["c", "w"], ["y"], name="add"),
+        ],
+        "large",
+        [],
+        [onnx.helper.make_tensor_value_info("y", 1, [1 << 18])],
+        [w],
+    )
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    return Document(load(path), path)
+
+
+def state_size(folder):
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+def test_weights_that_lie_in_the_file_are_not_copied(tmp_path, dead, monkeypatch):
+    monkeypatch.setattr("model.io.read.PARSED_WHOLE", 1 << 16)  # so that weights are left in the file
+    document = large_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    graph = document.model.graph
+    with document.edit("Out and in") as edit:
+        initializers.constant_to_initializer(edit, builders.node(document, "constant"))
+        edit.do(SetInitializer(graph, Value("copy"), builders.value(document, "c").initializer))
+    with document.edit("Remove") as edit:
+        edit.do(SetInitializer(graph, builders.value(document, "w"), None))
+    document.undo()
+    kept.abandon()
+    assert state_size(tmp_path / "state") < 4096
+    again = recovered(document, tmp_path / "state")
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_weights_that_the_saved_file_lacks_are_kept_beside_the_journal(tmp_path, dead):
+    document = large_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    w = builders.value(document, "w")
+    with document.edit("Remove") as edit:
+        edit.do(SetInitializer(document.model.graph, w, None))
+    save(document.model, document.path)
+    document.mark_saved()
+    document.undo()
+    with document.edit("New") as edit:
+        edit.do(SetInitializer(document.model.graph, Value("new"), ArrayTensor(np.ones((1 << 15,), np.int64))))
+    kept.abandon()
+    (journal,) = (tmp_path / "state").glob("*.journal")
+    assert journal.stat().st_size < 4096
+    assert state_size(tmp_path / "state") > (1 << 20) + (1 << 18)
+    again = recovered(document, tmp_path / "state")
+    assert snapshot(again.model) == snapshot(document.model)
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_bytes_that_were_not_written_before_the_crash_are_missed(tmp_path, dead):
+    document = large_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    with document.edit("Name") as edit:
+        edit.do(SetField(document.model.graph, "name", "kept"))
+    with document.edit("New") as edit:
+        edit.do(SetInitializer(document.model.graph, Value("new"), ArrayTensor(np.ones((1 << 15,), np.int64))))
+    kept.abandon()
+    (data,) = (tmp_path / "state").glob("*.data")
+    data.write_bytes(data.read_bytes()[:1000])
+    again = Document(load(document.path), document.path)
+    (leftover,) = leftovers(tmp_path / "state")
+    with pytest.raises(ModelError, match="1 edits were recovered"):
+        recover(again, leftover)
+    assert again.model.graph.name == "kept"
+
+
+def test_a_tensor_that_does_not_fit_itself_is_kept_as_it_stands(tmp_path, dead):
+    document = saved_file(tmp_path)
+    kept = Journal(document, tmp_path / "state")
+    with document.edit("Shape") as edit:
+        set_field(edit, (("graph", 0), ("initializer", 0), ("dims", 0)), "5")
+    kept.abandon()
+    assert not kept.problem
+    again = recovered(document, tmp_path / "state")
+    (broken, whole) = (builders.value(m, "w").initializer for m in (again, document))
+    assert broken.problem == whole.problem != ""
+    assert broken.source == whole.source
 
 
 def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):

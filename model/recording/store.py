@@ -1,0 +1,129 @@
+"""The files of a journal: its lines, and beside them the bytes of large tensors that lie in no other file.
+
+Bytes are written by a thread of its own, and so are lines that wait behind them; a line alone is written at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Final
+
+from model.errors import ModelError
+
+_SYNC_SECONDS: Final = 2.0
+_DATA = ".data"
+
+#: The bytes of a tensor in parts, read or packed when they are written.
+Parts = Callable[[], Iterable[bytes]]
+
+
+def data_path(journal: Path) -> Path:
+    """Where the bytes of large tensors are kept, for a journal."""
+    return journal.with_name(journal.name.partition(".")[0] + _DATA)
+
+
+class Store:
+    """An open journal. On the thread that owns the model; `problem` tells what a write in between ran into."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problem: OSError | ModelError | None = None
+        self._lines: IO[str] = open(path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # for long
+        self._data: IO[bytes] | None = None
+        self._size = 0
+        self._waiting: SimpleQueue[str | Parts | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._idle = threading.Event()
+        self._idle.set()
+        self._unwritten = 0
+        self._lock = threading.Lock()
+        self._synced = 0.0
+
+    def keep(self, length: int, parts: Parts) -> tuple[int, int]:
+        """Write so many bytes when there is time; returns their offset and length in the data file."""
+        offset, self._size = self._size, self._size + length
+        self._put(parts)
+        return offset, length
+
+    def line(self, text: str) -> None:
+        """Write a line, after the bytes it speaks of."""
+        with self._lock:
+            free = not self._unwritten
+        if not free:
+            self._put(text)
+            return
+        self._write_line(text)
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            self._synced = time.monotonic()
+            descriptor = os.dup(self._lines.fileno())
+            threading.Thread(target=_sync, args=(descriptor,), name="journal", daemon=True).start()
+
+    def flush(self) -> None:
+        """Wait until all is written."""
+        self._idle.wait()
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the files: with what is still to be written, or with everything."""
+        if remove:
+            self.problem = self.problem or OSError(0, "closed")  # what waits is not wanted any more
+        if self._thread is not None:
+            self._waiting.put(None)
+            self._thread.join()
+        self._lines.close()
+        if self._data is not None:
+            self._data.close()
+        if remove:
+            self.path.unlink(missing_ok=True)
+            data_path(self.path).unlink(missing_ok=True)
+
+    # -- writing, on either thread -----------------------------------------------------------------------------
+
+    def _put(self, job: str | Parts) -> None:
+        with self._lock:
+            self._unwritten += 1
+            self._idle.clear()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="journal data", daemon=True)
+            self._thread.start()
+        self._waiting.put(job)
+
+    def _work(self) -> None:
+        while (job := self._waiting.get()) is not None:
+            try:
+                if self.problem is None:
+                    self._write(job)
+            except (OSError, ModelError) as error:
+                self.problem = error
+            except (ValueError, MemoryError) as error:
+                self.problem = OSError(0, str(error))
+            with self._lock:
+                self._unwritten -= 1
+                if not self._unwritten:
+                    self._idle.set()
+
+    def _write(self, job: str | Parts) -> None:
+        if isinstance(job, str):
+            self._write_line(job)
+            return
+        if self._data is None:
+            self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
+        for part in job():
+            self._data.write(part)
+        self._data.flush()
+
+    def _write_line(self, text: str) -> None:
+        self._lines.write(text)
+        self._lines.flush()
+
+
+def _sync(descriptor: int) -> None:
+    """Put the journal on the disk, which may take a while. The last edits a power failure would lose are few."""
+    with contextlib.suppress(OSError):
+        os.fsync(descriptor)
+    os.close(descriptor)
