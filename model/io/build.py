@@ -200,8 +200,8 @@ class ModelBuilder:
 
         Names used before their definition are linked when all are known.
         """
-        graph, names, decoder = scope.graph, scope.names, self._decoder
-        append, new_node = graph.nodes._append, Node.__new__
+        names, decoder = scope.names, self._decoder
+        append, new_node = scope.graph.nodes._append, Node.__new__
         total = len(protos)
         self._count(total)
         waiting: list[_Waiting] = []
@@ -225,25 +225,10 @@ class ModelBuilder:
                     late = late or []
                     late.append((index, text(name)))
                 inputs.append(value)
-            outputs: list[Value | None] = []
-            for index, name in enumerate(proto.output[:]):
-                made = self._made(scope, name) if not name or name in names or type(name) is not str else None
-                if made is None and name:
-                    made = names[name] = Value(name, None, graph)
-                if made is not None:
-                    made.producer = node
-                    made.index = index
-                outputs.append(made)
-            op_type, name, domain, overload = proto.op_type, proto.name, proto.domain, proto.overload
-            node.op_type = op_type if type(op_type) is str else text(op_type)
-            node.name = name if type(name) is str else text(name)
-            node.domain = domain if not domain else normal_domain(text(domain))
-            node.overload = overload if not overload else text(overload)
             node.inputs = tuple(inputs)
-            node.outputs = tuple(outputs)
-            node._source = proto
+            node.outputs = self._outputs_of(node, proto, scope)
+            _describe(node, proto)
             node._decoder = decoder
-            node._attributes = node._details = node._next = None
             append(node)
             if late:
                 waiting.append((node, inputs, late))
@@ -252,6 +237,19 @@ class ModelBuilder:
                 bodies.append((node, proto))
         self._link_waiting(waiting, scope)
         return bodies
+
+    def _outputs_of(self, node: Node, proto: NodeProto, scope: _Scope) -> tuple[Value | None, ...]:
+        names = scope.names
+        outputs: list[Value | None] = []
+        for index, name in enumerate(proto.output[:]):
+            made = self._made(scope, name) if not name or name in names or type(name) is not str else None
+            if made is None and name:
+                made = names[name] = Value(name, None, scope.graph)
+            if made is not None:
+                made.producer = node
+                made.index = index
+            outputs.append(made)
+        return tuple(outputs)
 
     def _made(self, scope: _Scope, name: str | bytes) -> Value | None:
         """The value an output name stands for when it is empty, broken or taken."""
@@ -416,3 +414,14 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _describe(node: Node, proto: NodeProto) -> None:
+    """What the message says of a new node by itself; the rest is read from there on first use."""
+    op_type, name, domain, overload = proto.op_type, proto.name, proto.domain, proto.overload
+    node.op_type = op_type if type(op_type) is str else text(op_type)
+    node.name = name if type(name) is str else text(name)
+    node.domain = domain if not domain else normal_domain(text(domain))
+    node.overload = overload if not overload else text(overload)
+    node._source = proto
+    node._attributes = node._details = node._next = None
