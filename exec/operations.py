@@ -225,11 +225,6 @@ def runtime_constant(tensor: Tensor | SparseTensor) -> RuntimeValue:
     return tensor.numpy()
 
 
-def is_body(kind: AttributeKind) -> bool:
-    """Whether attributes of this kind hold graphs."""
-    return kind in (AttributeKind.GRAPH, AttributeKind.GRAPHS)
-
-
 def _arity_problem(kernel: Kernel, node: NodeSnapshot) -> str:
     inputs = node.inputs
     for index in range(min(kernel.required_inputs, len(kernel.inputs))):

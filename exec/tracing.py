@@ -11,11 +11,10 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.compare import value_keys
-from exec.plan import MISSING, Path, StepLayout, ValueKey
+from exec.plan import MISSING, ValueKey
 from exec.provenance import Called, Reach, reach
 from exec.results import RunResult
 from exec.statistics import describe
-from model import Model
 from model.graph import Value
 from model.types import ElementType
 
@@ -188,83 +187,3 @@ def non_finite_values(result: RunResult, most: int = 1000) -> list[Bad]:
 
 #: Arrays that are finite, by id.
 _finite: WeakValueDictionary[int, Array] = WeakValueDictionary()
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """An input of the node and the element of it that led to the first non-finite output, with its value."""
-
-    key: ValueKey
-    name: str
-    index: tuple[int, ...]
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class NonFinite:
-    """The first value that is not finite everywhere. `node` is its number, 0 for an input or constant of the graph."""
-
-    key: ValueKey
-    name: str
-    node: int
-    path: Path
-    index: tuple[int, ...]
-    value: float
-    count: int
-    causes: tuple[Cause, ...]
-
-
-def first_non_finite(result: RunResult, model: Model | None = None) -> NonFinite | None:
-    """The first value in run order with NaN or an infinity, and the input elements it came from; None when all is well.
-
-    With the model that was run, a cause is among the elements that reach the output: one that is not finite already,
-    or else the largest. Without, that is so only for inputs that are broadcast to the output; of others it is one of
-    the whole input.
-    """
-    bad = next(iter(non_finite_values(result, 1)), None)
-    if bad is None:
-        return None
-    layout = result.layout
-    slot = layout.slots[bad.key]
-    step = next((s for s in layout.steps if slot in s.outs), None)
-    causes = None if model is None or step is None else _reaching(result, model, bad, step)
-    if causes is None:
-        causes = () if step is None else _aligned(result, bad, step)
-    node, path = (0, ()) if step is None else (step.node, step.path)
-    return NonFinite(bad.key, layout.name(bad.key[1]), node, path, bad.index, bad.value, bad.count, causes)
-
-
-def _reaching(result: RunResult, model: Model, bad: Bad, step: StepLayout) -> tuple[Cause, ...] | None:
-    """Causes by what the operator reads; None when the model has another node by now."""
-    nodes = (n for graph in model.graphs() for n in graph.nodes if result.number(n) == step.node)
-    value = next((v for n in nodes for v in n.outputs if v is not None and result.key(v, step.path) == bad.key), None)
-    call = None if value is None else call_of(value, lambda v: result.key(v, step.path))
-    if call is None:
-        return None
-    try:
-        origins = trace(result, call, bad.key, bad.index).origins
-    except LookupError:
-        return None
-    return tuple(Cause(o.key, result.layout.name(o.key[1]), o.suspect, o.suspect_value) for o in origins)
-
-
-def _aligned(result: RunResult, bad: Bad, step: StepLayout) -> tuple[Cause, ...]:
-    """Causes by the shapes alone."""
-    layout = result.layout
-    keys = {slot: key for key, slot in reversed(layout.slots.items())}
-    shape = result.slots[layout.slots[bad.key]].shape
-    causes = []
-    for slot in dict.fromkeys(step.reads):
-        given = result.slots[slot] if slot else MISSING
-        if slot not in keys or not isinstance(given, np.ndarray) or not given.size:
-            continue
-        fits = given.ndim <= len(shape) and all(
-            g in (1, s) for g, s in zip(given.shape[::-1], shape[::-1], strict=False)
-        )
-        tail = bad.index[len(shape) - given.ndim :] if fits else ()
-        axes = [range(0 if g == 1 else i, 1 if g == 1 else i + 1) for g, i in zip(given.shape, tail, strict=False)]
-        found = Reach(0, tuple(axes) if fits else tuple(range(d) for d in given.shape), exact=False)
-        if _numbers(given.reshape(-1)[:1]) is not None:
-            origin = _origin(keys[slot], found, given)
-            causes.append(Cause(origin.key, layout.name(origin.key[1]), origin.suspect, origin.suspect_value))
-    return tuple(causes)

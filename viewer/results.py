@@ -160,12 +160,6 @@ class Results(QObject):
         if record in (self.current, self.previous):
             self.changed.emit({value})
 
-    def is_fetching(self, value: Value, *, before: bool = False) -> bool:
-        """Whether a value is on its way."""
-        record = self.previous if before else self.current
-        key = None if record is None else record.key(value)
-        return record is not None and key is not None and key in record.fetching
-
     def problem_of(self, value: Value) -> str:
         """Why a value cannot be shown although it was computed; empty when nothing is known against it."""
         record = self.current

@@ -160,8 +160,3 @@ def _constant_type(value: Value) -> TensorType | None:
 def extract(model: Model, nodes: Collection[Node]) -> Model:
     """A new model of these nodes, with declared types only."""
     return cut_out(model, cut_selection(nodes))
-
-
-def extract_between(model: Model, graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Model:
-    """A new model that computes `outputs` from `inputs`, with declared types only."""
-    return cut_out(model, cut_between(graph, inputs, outputs))

@@ -148,16 +148,6 @@ def regenerate_node_names(edit: Transaction, model: Model, *, only_missing: bool
     return count
 
 
-def add_prefix(edit: Transaction, graph: Graph, prefix: str) -> None:
-    """Put a prefix before every node and value name of a graph and its bodies, inputs and outputs included."""
-    for level in graph.walk():
-        for value in list(level.values()):
-            edit.do(SetField(value, "name", prefix + value.name))
-        for node in level.nodes:
-            if node.name:
-                edit.do(SetField(node, "name", prefix + node.name))
-
-
 def regenerate_value_names(edit: Transaction, model: Model) -> int:
     """Name the outputs of nodes after their node; inputs, outputs and initializers of graphs keep theirs."""
     count = 0

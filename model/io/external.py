@@ -22,9 +22,6 @@ from typing import Final, NamedTuple
 from model.errors import ModelError
 from model.io.source import FileSource
 
-#: Keys of external_data that mean something here; others (runtimes add their own) are never acted on.
-KEYS: Final = frozenset({"location", "offset", "length", "checksum"})
-
 _LONGEST_NAME = 4096
 _MANY_FILES = (1 << 16, 10_240)  # the latter is all that macOS gives
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)

@@ -176,10 +176,6 @@ class Loader(QObject):
         self._layout = scene.layout
         self._lay_out(patched(scene.drawing, change))
 
-    def forget_all(self) -> None:
-        """Something all cards depend on changed."""
-        self._cards = None
-
     def _go_on(self) -> None:
         steps, builder = self._steps, self._builder
         if steps is None or builder is None:

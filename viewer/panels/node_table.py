@@ -146,12 +146,6 @@ class NodeTablePanel(Panel):
             self.operator.setCurrentIndex(1)
         self.refresh()
 
-    def show_operator(self, domain: str, op_type: str) -> None:
-        """Show the nodes of an operator."""
-        self._list_operators()
-        self.operator.setCurrentIndex(max(self.operator.findData(_key(domain, op_type)), 0))
-        self.refresh()
-
     def _list_operators(self) -> None:
         """The operators there are, the most frequent first; what is chosen stays chosen."""
         counts = Counter((n.domain, n.op_type) for graph in self.workspace.model.graphs() for n in graph.nodes)

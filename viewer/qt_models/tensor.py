@@ -73,11 +73,6 @@ class TensorTableModel(QAbstractTableModel):
     def _all_changed(self) -> None:
         self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, self.columnCount() - 1))
 
-    @property
-    def plane_size(self) -> tuple[int, int]:
-        """Rows and columns of the plane, of which the table may show only a part."""
-        return self._rows, self._columns
-
     def scroll_to_row(self, row: int) -> int:
         """Make sure a row of the plane is in the table; returns its row there."""
         base = 0 if row < _MOST_ROWS else row - row % _MOST_ROWS

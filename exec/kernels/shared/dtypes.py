@@ -56,11 +56,6 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" if _is_native(dtype) else _name(dtype) in _NARROW_INTEGERS
 
 
-def is_signed(dtype: np.dtype[Any]) -> bool:
-    """Whether an integer type is signed."""
-    return dtype.kind == "i" or _name(dtype) in ("int4", "int2")
-
-
 def is_narrow(dtype: np.dtype[Any]) -> bool:
     """Whether it is one of the 8, 6, 4 and 2 bit types of ml_dtypes (int8 and uint8 are numpy's)."""
     return not _is_native(dtype) and dtype.itemsize == 1

@@ -186,10 +186,6 @@ class Context:
         graph = node.graph
         return 1 if graph is None else graph.opset_imports.get(node.domain, 1)
 
-    def op_count(self) -> int:
-        """Nodes of the main graph and its bodies, without Constant nodes."""
-        return sum(1 for graph in self.model.graph.walk() for n in graph.nodes if n.op_type != "Constant" or n.domain)
-
     def is_deterministic(self, node: Node) -> bool:
         """Whether the node gives the same for the same inputs, what is inside its bodies included."""
         if node.op_type in STOCHASTIC and not node.domain:

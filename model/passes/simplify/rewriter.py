@@ -192,10 +192,6 @@ class Rewriter:
         """Set an attribute from a Python value; None removes it."""
         self._edit.do(SetAttribute(node, name, None if value is None else make_attribute(name, value)))
 
-    def set_outputs(self, node: Node, outputs: Sequence[Value | None]) -> None:
-        """Give a node other outputs."""
-        self._edit.do(SetOutputs(node, tuple(outputs)))
-
     def forget_type(self, value: Value) -> None:
         """Take back what is declared of a value that is about to have another shape."""
         if value.type is not None:

@@ -20,7 +20,6 @@ from exec.kernels.shared.dtypes import (
     integer_limits,
     is_float,
     is_integer,
-    is_signed,
 )
 from model.types import ElementType
 from tests.exec.kernels.harness import call
@@ -44,7 +43,6 @@ def test_kinds_of_types(element_type: ElementType) -> None:
     assert is_float(dtype) == element_type.is_float
     assert is_integer(dtype) == element_type.is_integer
     if element_type.is_integer:
-        assert is_signed(dtype) == (integer_limits(dtype)[0] < 0)
         assert integer_limits(dtype)[1] - integer_limits(dtype)[0] == 2**element_type.bits - 1
     if element_type.is_float:
         assert np.asarray(float_max(dtype)).astype(dtype).astype(np.float64) == float_max(dtype)

@@ -238,10 +238,10 @@ def test_an_extracted_part_stands_alone(chain):
 
 def test_everything_between_two_values(chain):
     a, c, r = (builders.value(chain, n) for n in "acr")
-    part = cutting.extract_between(chain.model, chain.model.graph, [a], [c])
+    part = cutting.cut_out(chain.model, cutting.cut_between(chain.model.graph, [a], [c]))
     assert [n.op_type for n in part.graph.nodes] == ["Relu", "Add"]
     with pytest.raises(ModelError, match="Also needed: x"):
-        cutting.extract_between(chain.model, chain.model.graph, [r], [a])
+        cutting.cut_between(chain.model.graph, [r], [a])
 
 
 def test_a_model_is_cut_in_two_and_joined_again(chain):

@@ -10,9 +10,9 @@ from PySide6.QtCore import Qt
 from exec.session import Session
 from model import load, schemas
 from model.checks import Checker
-from model.edits.names import add_prefix
 from model.io.place import Layout
 from model.io.save import to_bytes
+from model.steps import SetField
 from tests.model import builders
 from viewer import operator_sets
 from viewer.actions.model import export_script, merge_file, replay_script
@@ -205,7 +205,8 @@ def test_parts_merged_give_the_whole(desk):
 def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     other = builders.document()
     with other.edit("Rename") as edit:
-        add_prefix(edit, other.model.graph, "in_")
+        for named in (*other.model.graph.values(), *other.model.graph.nodes):
+            edit.do(SetField(named, "name", f"in_{named.name}"))
     with other.edit("Clash") as edit:
         from model.edits.values import rename_value
 

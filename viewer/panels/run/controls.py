@@ -32,10 +32,6 @@ class Section(QWidget):
         """Put a widget below the others."""
         self.rows.addWidget(widget)
 
-    def add_to_heading(self, widget: QWidget) -> None:
-        """Put a widget right of the heading."""
-        self._heading.addWidget(widget)
-
     def clear(self) -> None:
         """Take all widgets away."""
         while (item := self.rows.takeAt(0)) is not None:

@@ -22,7 +22,6 @@ from exec.threads import PASSES, parallel_for
 _BLOCK_BYTES = 1 << 20
 #: numpy spends longer on starting a row than on so few values; shorter rows are taken all at once.
 _SHORT_ROW = 64
-_FLOAT32 = np.dtype(np.float32)
 
 
 # Batch
