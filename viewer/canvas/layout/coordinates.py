@@ -3,7 +3,8 @@
 Four times (from above or below, leaning left or right) every vertex is aligned with its median neighbour;
 aligned vertices form blocks that move as one, and blocks are packed by longest paths, which is exact on chains
 of any length. A segment aligns only if it is the middle one of both its ends: else every fork would lean one way
-and every join the other, and a deep graph would drift off sideways.
+and every join the other, and a deep graph would drift off sideways. What drifts all the same is tried with its
+heaviest paths upright before all else: the main chain is what a person follows.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import numpy as np
 
 from model.progress import Progress
 from viewer.canvas.layout.arrays import Index, Mask, Real, components, offsets
-from viewer.canvas.layout.layered import Layered
+from viewer.canvas.layout.layered import Layered, Segments
 
 _STAIR = 32.0  # px from a node's middle up to which ports are ignored when aligning
+_HEAVY_STAIR = 120.0  # … along heavy paths
+_DRIFTING = 1.25  # times as wide as its widest rank: what is wider drifts
 _REFINEMENTS = 12
 _SETTLED = 1e-3  # px that rounding may make up
+_ASIDE = 1e-3  # of an operator: what standing at the end of a rank takes from a path's weight
+_EQUAL = 1e-7  # operators that weights of one path may differ by rounding
 _NARROW = 4000.0  # px up to which width is no matter
 
 
@@ -40,30 +45,52 @@ class Extent:
 
 def place(graph: Layered, order: Index, part: Index, extent: Extent, progress: Progress) -> Real:
     """[V] x of every vertex's reference point; `part` [V] numbers the components."""
-    v = graph.vertices
-    slot = np.empty(v, np.int64)
-    slot[order] = np.arange(v)
-    rank = graph.rank
-    same = rank[order[:-1]] == rank[order[1:]]
-    a, b = order[:-1][same], order[1:][same]
-    gap = extent.separation(a, b)
-    free = ~_conflicts(graph, slot)
-    candidates = []
-    wanted = free & graph.main_above & graph.main_below
-    for from_above in (True, False):
-        for left in (True, False):
-            block, shift = _align(graph, slot, wanted, from_above, left)
-            candidates.append(_pack(block, shift, a, b, gap, left))
-            progress.check()
-    if min(np.ptp(x) for x in candidates) > _NARROW:
-        # Where branches stand in several rows, their lines must bend away from under them to leave room.
+    return _Placing(graph, order, part, extent, progress).solve()
+
+
+class _Placing:
+    """Tries ways to stand upright, takes the best of them for each component, and evens it out."""
+
+    def __init__(self, graph: Layered, order: Index, part: Index, extent: Extent, progress: Progress) -> None:
+        self.graph, self.part, self.progress = graph, part, progress
+        self.slot = np.empty(graph.vertices, np.int64)
+        self.slot[order] = np.arange(graph.vertices)
+        same = graph.rank[order[:-1]] == graph.rank[order[1:]]
+        self.a, self.b = order[:-1][same], order[1:][same]
+        self.gap = extent.separation(self.a, self.b)
+        self.tried: list[Real] = []
+
+    def solve(self) -> Real:
+        """[V] x."""
+        graph = self.graph
         s = graph.segments
-        apart = wanted & ((s.upper < graph.nodes) == (s.lower < graph.nodes))
-        for left in (True, False):
-            block, shift = _align(graph, slot, apart, True, left)
-            candidates.append(_pack(block, shift, a, b, gap, left))
-            progress.check()
-    return refine(graph, _best(graph, np.stack(candidates), part), a, b, gap, progress)
+        wanted = graph.main_above & graph.main_below & ~_conflicts(graph, self.slot)
+        bends = _Bends(s, np.full(len(wanted), _STAIR))
+        self._try(wanted, bends, (True, False))
+        width = min(np.ptp(x) for x in self.tried)
+        if width > _NARROW:
+            # Where branches stand in several rows, their lines must bend away from under them to leave room.
+            apart = wanted & ((s.upper < graph.nodes) == (s.lower < graph.nodes))
+            self._try(apart, bends, (True,))
+        usual = len(self.tried)
+        heavy = np.zeros(len(wanted), bool)
+        if width > _DRIFTING * np.bincount(graph.rank[self.a], self.gap, 1).max(initial=0.0):
+            heavy = _heavy_paths(graph, self.slot, self.part)
+            beside = wanted & _out_of_the_way(graph, self.slot, heavy)
+            self._try(heavy | beside, _Bends(s, np.where(heavy, _HEAVY_STAIR, _STAIR)), (True,))
+        choice, xs = _best(graph, np.stack(self.tried), self.part)
+        heavy &= ((choice >= usual) & (choice < len(self.tried)))[self.part[s.upper]]
+        bends = _Bends(s, np.where(heavy, _HEAVY_STAIR, _STAIR))
+        x = xs[choice[self.part], np.arange(len(self.part))]
+        return _refine(graph, bends, x, self.a, self.b, self.gap, self.progress)
+
+    def _try(self, usable: Mask, bends: _Bends, ways: tuple[bool, ...]) -> None:
+        """Align along these segments, from above or below, and pack to the left and to the right."""
+        for from_above in ways:
+            for left in (True, False):
+                block, shift = _align(self.graph, self.slot, bends, usable, from_above, left)
+                self.tried.append(_pack(block, shift, self.a, self.b, self.gap, left))
+                self.progress.check()
 
 
 def keep(graph: Layered, order: Index, known: Real, extent: Extent) -> Real:
@@ -85,8 +112,8 @@ def keep(graph: Layered, order: Index, known: Real, extent: Extent) -> Real:
     return result
 
 
-def _best(graph: Layered, xs: Real, part: Index) -> Real:
-    """For each component the candidate with short swings that is narrow too; their middle is one of them.
+def _best(graph: Layered, xs: Real, part: Index) -> tuple[Index, Real]:
+    """For each component the candidate with short swings that is narrow too; and all, their middle being the last.
 
     The middle is the most even where all agree, but where they drift apart over a deep graph it drifts as well.
     """
@@ -106,7 +133,7 @@ def _best(graph: Layered, xs: Real, part: Index) -> Real:
     cost = np.stack([np.bincount(part[s.upper], row, parts) for row in swing]) + 1
     width = high - low + 100
     choice = (cost / cost.min(0) + width / width.min(0)).argmin(0)
-    return np.asarray(xs[choice[part], np.arange(len(part))])
+    return choice, xs
 
 
 def _ends(xs: Real, part: Index, parts: int) -> tuple[Real, Real]:
@@ -132,7 +159,67 @@ def _conflicts(graph: Layered, slot: Index) -> Mask:
     return np.asarray((left_above != left_below) & ~inner)
 
 
-def _align(graph: Layered, slot: Index, free: Mask, from_above: bool, left: bool) -> tuple[Index, Real]:
+def _heavy_paths(graph: Layered, slot: Index, part: Index) -> Mask:
+    """[S] segments of the paths with the most operators: each vertex goes on along the heaviest way, and only that.
+
+    Of equal ways the one in the middle counts. No path crosses the heaviest one of its component.
+    """
+    s = graph.segments
+    v = graph.vertices
+    by_rank = np.argsort(graph.rank[s.upper], kind="stable")
+    starts = offsets(graph.rank, graph.ranks)
+    nth = slot - starts[graph.rank]
+    aside = np.abs(2 * nth + 1 - np.diff(starts)[graph.rank]) / np.diff(starts)[graph.rank]
+    weight = (np.arange(v) < graph.nodes) - _ASIDE * aside
+    pairs = list(zip(s.upper[by_rank].tolist(), s.lower[by_rank].tolist(), strict=True))
+    own = weight.tolist()
+    above, below = weight.tolist(), weight.tolist()
+    for upper, lower in pairs:
+        above[lower] = max(above[lower], above[upper] + own[lower])
+    for upper, lower in reversed(pairs):
+        below[upper] = max(below[upper], below[lower] + own[upper])
+    down, up = np.array(below), np.array(above)
+    heavy = _heaviest(s.upper, down[s.lower], v) & _heaviest(s.lower, up[s.upper], v)
+    through = up + down - weight
+    most = np.full(int(part.max()) + 1, -np.inf)
+    np.maximum.at(most, part, through)
+    main = through > most[part] - _EQUAL
+    main_path = heavy & main[s.upper] & main[s.lower]
+    heavy &= graph.main_above & graph.main_below & _out_of_the_way(graph, slot, main_path)
+    return np.asarray(main_path | heavy)
+
+
+def _heaviest(own: Index, weight: Real, v: int) -> Mask:
+    """[S] the segment of the greatest weight of each vertex."""
+    order = np.lexsort((weight, own))
+    last = np.full(v, -1)
+    last[own[order]] = order
+    return np.asarray(last[own] == np.arange(len(own)))
+
+
+def _out_of_the_way(graph: Layered, slot: Index, heavy: Mask) -> Mask:
+    """[S] segments that neither cross these nor compete with them for a vertex."""
+    s = graph.segments
+    v = graph.vertices
+    taken_above = np.bincount(s.lower[heavy], minlength=v)[s.lower] > 0
+    taken_below = np.bincount(s.upper[heavy], minlength=v)[s.upper] > 0
+    above, below = np.sort(slot[s.upper[heavy]]), np.sort(slot[s.lower[heavy]])
+    crossing = np.searchsorted(above, slot[s.upper]) != np.searchsorted(below, slot[s.lower])
+    return ~(taken_above | taken_below | crossing)
+
+
+class _Bends:
+    """[S] how far beside each other the ends of upright segments stand, for the sake of their ports.
+
+    Offsets up to the limit [S] are left to the curve: following them would turn every chain into a staircase.
+    """
+
+    def __init__(self, s: Segments, limit: Real) -> None:
+        self.upper = np.where(np.abs(s.upper_offset) > limit, s.upper_offset, 0.0)
+        self.lower = np.where(np.abs(s.lower_offset) > limit, s.lower_offset, 0.0)
+
+
+def _align(graph: Layered, slot: Index, bends: _Bends, free: Mask, from_above: bool, left: bool) -> tuple[Index, Real]:
     """Each vertex's block, and its distance from the block's first vertex."""
     v = graph.vertices
     s = graph.segments
@@ -153,7 +240,8 @@ def _align(graph: Layered, slot: Index, free: Mask, from_above: bool, left: bool
     shift = np.zeros(v)
     mine, theirs = own[segment], other[segment]
     block[mine] = theirs
-    shift[mine] = _large(other_offset[segment]) - _large(own_offset[segment])
+    fall = (bends.upper - bends.lower)[segment]
+    shift[mine] = fall if from_above else -fall
     while True:
         further = block[block]
         if np.array_equal(further, block):
@@ -170,11 +258,6 @@ def _median(usable: Index, slot: Index, own: Index, other: Index, offset: Real, 
     has = np.flatnonzero(counts)
     pick = (counts[has] - 1) // 2 if left else counts[has] // 2
     return np.asarray(order[first[has] + pick])
-
-
-def _large(offset: Real) -> Real:
-    """Small port offsets are left to the curve: following them would turn every chain into a staircase."""
-    return np.where(np.abs(offset) > _STAIR, offset, 0.0)
 
 
 def _pack(block: Index, shift: Real, a: Index, b: Index, gap: Real, left: bool) -> Real:
@@ -221,17 +304,16 @@ def _longest(n: int, starts: list[int], after: list[int], need: list[float]) -> 
     return x
 
 
-def refine(graph: Layered, x: Real, a: Index, b: Index, gap: Real, progress: Progress) -> Real:
+def _refine(graph: Layered, bends: _Bends, x: Real, a: Index, b: Index, gap: Real, progress: Progress) -> Real:
     """Move upright runs towards the middle of what they are joined to, as far as their neighbours allow."""
     s = graph.segments
     v = graph.vertices
-    upper_offset, lower_offset = _large(s.upper_offset), _large(s.lower_offset)
     main = graph.main_above & graph.main_below
     weight = np.where(main, 4.0, 1.0)
     x = x.copy()
     for _ in range(_REFINEMENTS):
         progress.check()
-        bend = (x[s.lower] + lower_offset) - (x[s.upper] + upper_offset)
+        bend = (x[s.lower] + bends.lower) - (x[s.upper] + bends.upper)
         upright = np.abs(bend) < 0.5
         run = components(v, s.upper[upright], s.lower[upright])
         outer = np.flatnonzero(run[s.upper] != run[s.lower])

@@ -147,8 +147,9 @@ def _segments(
 def _main(own: Index, other: Index, nodes: int, v: int, inputs: Mask) -> Mask:
     """[S] segments a vertex may align with on one side.
 
-    Constants, short chains from constants and dead ends do not count beside others, and of a node and a line
-    that passes, the node counts: so a chain of operators stands upright, constants and skips beside it.
+    Constants, short chains from constants and dead ends do not count beside others. To a node, of a node and a line
+    that passes, the node counts; to a line, its own continuation: so a chain of operators stands upright,
+    constants and skips beside it, and a line that serves many passes them straight.
     """
     ahead = np.bincount(own, minlength=v)
     lone = np.bincount(other, minlength=v) == 1
@@ -165,7 +166,8 @@ def _main(own: Index, other: Index, nodes: int, v: int, inputs: Mask) -> Mask:
     real = (other < nodes) & ~weak
     reals = np.bincount(own, real, v)
     wanted = ~weak | (solid[own] == 0)
-    return np.asarray(wanted & (real | ~((solid == 2) & (reals == 1))[own]))
+    both = ((solid == 2) & (reals == 1))[own]
+    return np.asarray(wanted & (~both | (real == (own < nodes))))
 
 
 def _longest(value: Index, span: Index, lanes: Mask, n: int) -> int:

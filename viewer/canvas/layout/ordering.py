@@ -35,8 +35,17 @@ class _Side:
     starts: Index  # [V + 1]
     other: Index  # [S] vertex at the far end
     other_port: Index
-    own_port: Index
     weight: Real
+    seen: Index  # vertices that have any
+    total: Real  # [V] the weight of all of a vertex's
+
+
+@dataclass(slots=True)
+class _Reach:
+    """[V] the outermost places that a vertex's segments on one side lead to; 0 where it has none."""
+
+    low: Index
+    high: Index
 
 
 @dataclass(slots=True)
@@ -65,8 +74,8 @@ class Order:
         np.maximum.at(self.ports, s.upper, s.upper_port + 1)
         np.maximum.at(self.ports, s.lower, s.lower_port + 1)
         self.gap = graph.rank[s.upper]
-        self.up = _side(v, s.lower, s.upper, s.lower_port, s.upper_port, s.weight)
-        self.down = _side(v, s.upper, s.lower, s.upper_port, s.lower_port, s.weight)
+        self.up = _side(v, s.lower, s.upper, s.upper_port, s.weight)
+        self.down = _side(v, s.upper, s.lower, s.lower_port, s.weight)
         self.order = np.lexsort((np.arange(v), seed, graph.rank))
         self.place = np.empty(v, np.int64)
         self.index = np.arange(v) - self.starts[:-1][graph.rank[self.order]]
@@ -162,14 +171,16 @@ class Order:
         changed = False
         for _ in range(3):
             moved = False
-            for parity in range(4):
-                moved |= self._exchange(parity & 1, parity >> 1)
+            for rank_parity in (0, 1):
+                reaches = self._reach(self.up), self._reach(self.down)  # ranks of the other parity stay meanwhile
+                for parity in (0, 1):
+                    moved |= self._exchange(rank_parity, parity, reaches)
             changed |= moved
             if not moved:
                 break
         return changed
 
-    def _exchange(self, rank_parity: int, parity: int) -> bool:
+    def _exchange(self, rank_parity: int, parity: int, reaches: tuple[_Reach, _Reach]) -> bool:
         order, rank = self.order, self.rank
         left = order[:-1]
         right = order[1:]
@@ -179,7 +190,10 @@ class Order:
         if not len(at):
             return False
         a, b = order[at], order[at + 1]
-        gain = self._gain(self.up, a, b) + self._gain(self.down, a, b)
+        up, down = reaches
+        tangled = (up.high[a] > up.low[b]) | (down.high[a] > down.low[b])  # nothing else is worth a swap
+        at, a, b = at[tangled], a[tangled], b[tangled]
+        gain = self._gain(self.up, up, a, b) + self._gain(self.down, down, a, b)
         at = at[gain > 0]
         if not len(at):
             return False
@@ -189,6 +203,16 @@ class Order:
         self.place[b] = self.place[a]
         self.place[a] += moved
         return True
+
+    def _reach(self, side: _Side) -> _Reach:
+        v = len(self.place)
+        low, high = np.zeros(v, np.int64), np.zeros(v, np.int64)
+        ends = self.place[side.other] + side.other_port
+        seen, groups = side.seen, side.starts[:-1][side.seen]
+        if len(seen):
+            low[seen] = np.minimum.reduceat(ends, groups)
+            high[seen] = np.maximum.reduceat(ends, groups)
+        return _Reach(low, high)
 
     def _pairs(self, side: _Side, a: Index, b: Index) -> tuple[Index, Index, Index]:
         """All pairs of a segment of an a and one of its b on one side: which pair of vertices, which segments."""
@@ -201,13 +225,17 @@ class Order:
         across = np.maximum(nb, 1)[pair]
         return pair, side.starts[a][pair] + within // across, side.starts[b][pair] + within % across
 
-    def _gain(self, side: _Side, a: Index, b: Index) -> Real:
+    def _gain(self, side: _Side, reach: _Reach, a: Index, b: Index) -> Real:
         """Crossings saved on one side when each b goes before its a."""
-        pair, ea, eb = self._pairs(side, a, b)
+        total = side.total[a] * side.total[b]
+        gain = np.where(reach.high[a] < reach.low[b], -total, total)
+        mixed = np.flatnonzero((reach.high[a] >= reach.low[b]) & (reach.low[a] <= reach.high[b]) & (total > 0))
+        pair, ea, eb = self._pairs(side, a[mixed], b[mixed])
         pa = self.place[side.other[ea]] + side.other_port[ea]
         pb = self.place[side.other[eb]] + side.other_port[eb]
         saved = np.sign(pa - pb) * side.weight[ea] * side.weight[eb]
-        return np.bincount(pair, saved, len(a)).astype(np.float64)
+        gain[mixed] = np.bincount(pair, saved, len(mixed))
+        return gain
 
     def exchange_runs(self, before: int) -> int:
         """Swap neighbours over several ranks at once, where a single swap would only tangle them.
@@ -236,7 +264,7 @@ class Order:
         if not len(left):
             return []
         a, b = order[left], order[left + 1]
-        gain = self._gain(self.up, a, b) + self._gain(self.down, a, b)
+        gain = self._gain(self.up, self._reach(self.up), a, b) + self._gain(self.down, self._reach(self.down), a, b)
         above, bonus = self._links(left, a, b)
         head, depth = np.arange(len(left)), (above >= 0).astype(np.int64)
         head[above >= 0] = above[above >= 0]
@@ -301,9 +329,12 @@ class Order:
         self._replace()
 
 
-def _side(v: int, own: Index, other: Index, own_port: Index, other_port: Index, weight: Index) -> _Side:
+def _side(v: int, own: Index, other: Index, other_port: Index, weight: Index) -> _Side:
     by_own = np.argsort(own, kind="stable")
-    return _Side(offsets(own, v), other[by_own], other_port[by_own], own_port[by_own], weight[by_own].astype(float))
+    starts = offsets(own, v)
+    seen = np.flatnonzero(np.diff(starts))
+    total = np.bincount(own, weight, v)
+    return _Side(starts, other[by_own], other_port[by_own], weight[by_own].astype(float), seen, total)
 
 
 def arrange(graph: Layered, progress: Progress) -> tuple[Index, int]:

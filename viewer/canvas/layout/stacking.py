@@ -59,7 +59,10 @@ def stack(problem: Problem, edges: Unique, back: Mask, progress: Progress) -> St
 
 
 def _in_the_way(edges: Unique, found: Stack) -> Mask:
-    """[E] short edges that enter, at given ports, a node of which a constant's edge crosses some other."""
+    """[E] short edges that enter, at given ports, a node of which a constant's edge crosses some other.
+
+    Where that node has no time, others that take the same value go out of its way, if they have.
+    """
     n = found.graph.nodes
     lone = (np.bincount(edges.target, minlength=n) == 0) & (np.bincount(edges.source, minlength=n) == 1)
     constant = lone[edges.source] & ~edges.free_target
@@ -68,7 +71,28 @@ def _in_the_way(edges: Unique, found: Stack) -> Mask:
     late = np.zeros(n, bool)
     late[edges.target[direct[crossed[found.graph.last_segment[direct]]]]] = True
     span = found.row[edges.target] - found.row[edges.source]
-    return np.asarray(late[edges.target] & ~lone[edges.source] & (span > 0) & (span <= _DELAYS))
+    short = ~lone[edges.source] & (span > 0) & (span <= _DELAYS)
+    idle = _spare(edges, found.row) > 0
+    entered = np.zeros(n, bool)
+    entered[edges.target[constant]] = True
+    movable = short & (entered & idle & ~late)[edges.target]
+    stuck = short & (late & ~idle)[edges.target]
+    gives_way = movable & np.isin(edges.value, edges.value[stuck])
+    served = stuck & np.isin(edges.value, edges.value[gives_way])
+    late[edges.target[served]] = False
+    late[edges.target[gives_way]] = True
+    return np.asarray(late[edges.target] & short)
+
+
+def _spare(edges: Unique, row: Index) -> Index:
+    """[N] rows that each node could go down, those after it going along, without the graph growing longer."""
+    latest = row.copy()
+    ahead = np.flatnonzero(row[edges.target] > row[edges.source])
+    latest[edges.source[ahead]] = row.max(initial=0)
+    upwards = ahead[np.argsort(-row[edges.source[ahead]], kind="stable")]
+    for source, target in zip(edges.source[upwards].tolist(), edges.target[upwards].tolist(), strict=True):
+        latest[source] = min(latest[source], latest[target] - 1)
+    return latest - row
 
 
 def fresh_parts(level: Level | None, part: Index) -> Mask:
