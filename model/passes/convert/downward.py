@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from model.passes.convert.hands import Hands, number_constant
-from model.passes.convert.upward import Adapter
-from model.tensors import ArrayTensor
+from model.passes.convert.upward import BROADCASTING, Adapter
+from model.tensors import ArrayTensor, Tensor
+from model.types import ElementType
 
 
 def _ints_back(hands: Hands, name: str, index: int) -> None:
@@ -31,7 +32,21 @@ def _axes_back(hands: Hands) -> None:
 
 
 def _split_from_18(hands: Hands) -> None:
+    """A number of parts stood for sizes of which the last may be smaller; before, all had to be equal."""
+    import numpy as np
+
+    count = len(hands.node.outputs)
     hands.drop("num_outputs")
+    if hands.has(1):
+        return
+    axis, dims = hands.attribute("axis", 0), hands.dims(0)
+    size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
+    if not isinstance(size, int):
+        hands.report.warn("Split needs a size that its number of parts divides", hands.node)
+    elif size % count:
+        each = -(-size // count)
+        sizes = np.diff([min(each * part, size) for part in range(count + 1)])
+        hands.give(1, sizes.astype(np.int64), "split")
 
 
 def _split_from_13(hands: Hands) -> None:
@@ -96,6 +111,15 @@ def _single_axis(hands: Hands) -> None:
         hands.after("Transpose", perm=[order.index(i) for i in range(rank)])
 
 
+def _resize_from_13(hands: Hands) -> None:
+    """What may be left out since then is an empty tensor before."""
+    import numpy as np
+
+    for index, word in ((1, "roi"), (2, "scales")):
+        if not hands.has(index):
+            hands.give(index, np.zeros(0, np.float32), word)
+
+
 def _resize_from_11(hands: Hands) -> None:
     mode = hands.attribute("mode", "nearest")
     wanted: dict[str, Any] = {"coordinate_transformation_mode": ("half_pixel", "asymmetric")}
@@ -104,7 +128,7 @@ def _resize_from_11(hands: Hands) -> None:
     for name, (default, needed) in wanted.items():
         if hands.attribute(name, default) != needed:
             raise hands.refuse(f"its {name} is not {needed}, the only way there")
-    if mode == "cubic" or not hands.has(2):
+    if mode == "cubic" or not hands.has(2) or hands.has(3):
         raise hands.refuse("only nearest and linear by scales exist there")
     names = (
         "coordinate_transformation_mode",
@@ -173,12 +197,127 @@ def _constant_from_12(hands: Hands) -> None:
     hands.set("value", ArrayTensor(numbers))
 
 
+def _constant_from_9(hands: Hands) -> None:
+    """Before, a Constant held floating-point numbers: others are cast from them, if they are none too large."""
+    import numpy as np
+
+    attribute = hands.node.attributes.get("value")
+    tensor = None if attribute is None else attribute.value
+    if not isinstance(tensor, Tensor) or tensor.element_type in _FLOATS:
+        return
+    numbers = number_constant(hands.node)
+    if numbers is None or numbers.dtype.kind not in "biu" or np.any(abs(numbers.astype(object)) > _EXACT):
+        raise hands.refuse("a constant could hold nothing but floating-point numbers there, which say not all of these")
+    hands.set("value", ArrayTensor(numbers.astype(np.float64)))
+    hands.after("Cast", to=int(tensor.element_type))
+
+
+_FLOATS = (ElementType.FLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
+_EXACT = 1 << 53  # whole numbers up to here are exact in double precision
+
+
+def _counted_from_start(hands: Hands) -> None:
+    """Before version 11 axes were not counted from the end."""
+    for name in ("axis", "axes"):
+        given = hands.attribute(name)
+        axes = given if isinstance(given, tuple) else () if given is None else (given,)
+        if any(axis < 0 for axis in axes):
+            rank = hands.known_rank(0) + (len(axes) if hands.node.op_type == "Unsqueeze" else 0)
+            counted = tuple(axis % max(rank, 1) for axis in axes)
+            hands.set(name, counted if isinstance(given, tuple) else counted[0])
+
+
+def _only(name: str, default: str, *known: str) -> Adapter:
+    """Refuse a choice that the older version does not have."""
+
+    def adapter(hands: Hands) -> None:
+        chosen = hands.attribute(name, default)
+        if chosen not in known:
+            raise hands.refuse(f"its {name} is {chosen}; there it can only be {' or '.join(known)}")
+
+    return adapter
+
+
+def _scatter_from_16(hands: Hands) -> None:
+    _only("reduction", "none", "none")(hands)
+    hands.drop("reduction")
+
+
+def _roi_align_from_16(hands: Hands) -> None:
+    """Coordinates were not shifted by half a pixel."""
+    _only("coordinate_transformation_mode", "half_pixel", "output_half_pixel")(hands)
+    hands.drop("coordinate_transformation_mode")
+
+
+def _per_tensor(hands: Hands) -> None:
+    """Quantization had one scale for all."""
+    dims = hands.dims(1)
+    if dims is None or any(size != 1 for size in dims):
+        raise hands.refuse("its scale is not known to be a single number, which it was before version 13")
+    hands.drop("axis")
+
+
+def _same_shapes(hands: Hands) -> None:
+    """Sum, Max, Min and Mean brought no shapes together."""
+    shapes = [hands.dims(index) for index in range(len(hands.node.inputs))]
+    if len(shapes) > 1 and (None in shapes or len(set(shapes)) > 1 or any(d is None for d in shapes[0] or ())):
+        raise hands.refuse("its inputs are not known to have the same shape, which they needed before version 8")
+
+
+def _broadcast_from_7(hands: Hands) -> None:
+    """The second shape had to be one number or the end of the first, and that was to be said."""
+    first, second = hands.dims(0), hands.dims(1)
+    if first is None or second is None or None in (*first, *second):
+        raise hands.refuse("its shapes are not known, and before version 7 it had to be said how they meet")
+    if first == second:
+        return
+    if len(second) > len(first) or (any(d != 1 for d in second) and second != first[len(first) - len(second) :]):
+        raise hands.refuse(f"shapes {list(first)} and {list(second)} did not meet before version 7")
+    hands.set("broadcast", 1)
+
+
+def _slope_from_7(hands: Hands) -> None:
+    if hands.dims(1) not in ((), (1,)):
+        raise hands.refuse("its slope is not a single number; before version 7 others lay along channels")
+
+
+def _set(name: str, value: int) -> Adapter:
+    """Say what later versions do not have to be told."""
+    return lambda hands: hands.set(name, value)
+
+
+def _reshape_from_5(hands: Hands) -> None:
+    _ints_back(hands, "shape", 1)
+
+
+def _cast_from_6(hands: Hands) -> None:
+    hands.set("to", ElementType(hands.attribute("to", 1)).name)
+
+
 _REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSumSquare",
 )  # fmt: skip
 
+_AXES_FROM_START = (
+    "ArgMax", "ArgMin", "Concat", "Flatten", "Hardmax", "LogSoftmax", "OneHot", "ReduceSum", "Softmax", "Split",
+    "Squeeze", "Unsqueeze", *_REDUCTIONS,
+)  # fmt: skip
+
+
+def _scan_from_9(hands: Hands) -> None:
+    raise hands.refuse("version 8 works on batches")
+
+
 DOWNWARD: Mapping[tuple[str, int], Adapter] = {
+    **{(name, 11): _counted_from_start for name in _AXES_FROM_START},
+    **{(name, 8): _same_shapes for name in ("Max", "Mean", "Min", "Sum")},
+    **{(name, 7): _broadcast_from_7 for name in BROADCASTING},
+    **{(name, 7): _set("output_sequence", 1) for name in ("GRU", "LSTM", "RNN")},
+    **{(name, 7): _set("is_test", 1) for name in ("BatchNormalization", "Dropout")},
+    **{(name, 13): _per_tensor for name in ("DequantizeLinear", "QuantizeLinear")},
+    **{(name, 16): _scatter_from_16 for name in ("ScatterElements", "ScatterND")},
+    **{(name, 18): _only("reduction", "none", "none", "add", "mul") for name in ("ScatterElements", "ScatterND")},
     **{(name, 18): _axes_back for name in _REDUCTIONS},
     **{(name, 13): _axes_back for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _single_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
@@ -190,11 +329,24 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("Slice", 10): _slice_from_10,
     ("TopK", 10): _topk_from_10,
     ("Dropout", 12): _dropout_from_12,
+    ("Pad", 19): _only("mode", "constant", "constant", "reflect", "edge"),
+    ("Resize", 19): _only(
+        "coordinate_transformation_mode", "half_pixel",
+        "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+    ),
+    ("Resize", 13): _resize_from_13,
     ("Resize", 11): _resize_from_11,
+    ("RoiAlign", 16): _roi_align_from_16,
+    ("Gemm", 7): _set("broadcast", 1),
+    ("PRelu", 7): _slope_from_7,
+    ("Reshape", 5): _reshape_from_5,
+    ("Cast", 6): _cast_from_6,
     ("BatchNormalization", 14): _normalization_from_14,
     ("GridSample", 20): _gridsample_from_20,
     ("DFT", 20): _dft_from_20,
     ("Reshape", 14): _reshape_from_14,
     ("Shape", 15): _shape_from_15,
     ("Constant", 12): _constant_from_12,
-}
+    ("Constant", 9): _constant_from_9,
+    ("Scan", 9): _scan_from_9,
+}  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from model.attributes import make_attribute
@@ -11,9 +12,9 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert.report import Report
 from model.queries.scope import Taken, names_taken, node_names, unique_name
-from model.steps import InsertNode, SetAttribute, SetField, SetInitializer, SetInputs, SetOutputs
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer, SetInputs, SetOutputs
 from model.tensors import ArrayTensor, Tensor
-from model.types import ElementType, Shape, TensorType, Type
+from model.types import Dimension, ElementType, Shape, TensorType, Type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,25 +65,41 @@ def number_constant(node: Node) -> NDArray[Any] | None:
     return None
 
 
+def _is_needed(node: Node) -> bool:
+    return bool(node.bodies) or any(value is not None and value.uses for value in node.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What the conversion of one node has in common with that of the others.
+
+    `contents` holds small integer values as they were before: numbers, and symbols where they are not known.
+    """
+
+    edit: Transaction
+    type_of: Callable[[Value], Type | None]
+    report: Report
+    names: Names = field(default_factory=Names)
+    contents: Mapping[Value, NDArray[Any]] = field(default_factory=dict)
+
+
 class Hands:
     """One node under conversion."""
 
-    def __init__(
-        self, edit: Transaction, node: Node, names: Names, type_of: Callable[[Value], Type | None], report: Report
-    ) -> None:
+    def __init__(self, conversion: Conversion, node: Node) -> None:
         assert node.graph is not None
-        self.edit = edit
+        self.conversion = conversion
+        self.edit = conversion.edit
         self.node = node
         self.graph: Graph = node.graph
-        self.report = report
-        self._names = names
-        self._type_of = type_of
+        self.report = conversion.report
+        self._names = conversion.names
         self._added: list[Node] = []
 
     def take_added(self) -> list[Hands]:
         """The nodes put in since the last call: written as the version just reached has them, they go on from there."""
         added, self._added = self._added, []
-        return [Hands(self.edit, node, self._names, self._type_of, self.report) for node in added]
+        return [Hands(self.conversion, node) for node in added if node.graph is not None]
 
     def _add(self, node: Node, before: Node | None) -> None:
         self.edit.do(InsertNode(self.graph, node, before))
@@ -119,8 +136,17 @@ class Hands:
         if tensor is None and value.producer is not None and value.producer.op_type == "Constant":
             return number_constant(value.producer)
         if not isinstance(tensor, Tensor) or tensor.size > _LARGEST_CONSTANT:
-            return None
+            return self._computed(value)
         return tensor.numpy()
+
+    def _computed(self, value: Value) -> NDArray[Any] | None:
+        """What a value comes to that is computed from known sizes."""
+        import numpy as np
+
+        contents = self.conversion.contents.get(value)
+        if contents is None or not all(isinstance(number, int) for number in contents.reshape(-1)):
+            return None
+        return contents.astype(np.int64)
 
     def type_of(self, index: int) -> Type | None:
         """The type of an input, None when it is not known."""
@@ -128,7 +154,7 @@ class Hands:
         tensor = value.initializer
         if isinstance(tensor, Tensor) and isinstance(tensor.element_type, ElementType):
             return TensorType(tensor.element_type, Shape(tensor.shape))
-        return self._type_of(value)
+        return self.conversion.type_of(value)
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute's value; refuses one that a function's caller gives."""
@@ -137,13 +163,18 @@ class Hands:
             raise self.refuse(f"its attribute {name} comes from the caller of the function")
         return default if found is None or found.value is None else found.value
 
-    def rank(self, index: int) -> int | None:
-        """Rank of an input, None when not known."""
+    def dims(self, index: int) -> tuple[Dimension, ...] | None:
+        """Dimensions of an input, None when its rank is not known."""
         value = self.input(index)
         if value.initializer is not None:
-            return len(value.initializer.shape)
-        kind = self._type_of(value)
-        return kind.shape.rank if isinstance(kind, TensorType) and kind.shape is not None else None
+            return tuple(value.initializer.shape)
+        kind = self.conversion.type_of(value)
+        return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
+
+    def rank(self, index: int) -> int | None:
+        """Rank of an input, None when not known."""
+        dims = self.dims(index)
+        return None if dims is None else len(dims)
 
     def known_rank(self, index: int) -> int:
         """The same; refuses when it is not known."""
@@ -155,7 +186,7 @@ class Hands:
     def dtype(self, index: int) -> np.dtype[Any]:
         """The numpy dtype of an input."""
         value = self.input(index)
-        kind = self._type_of(value)
+        kind = self.conversion.type_of(value)
         found = value.initializer.element_type if value.initializer is not None else None
         if found is None and isinstance(kind, TensorType):
             found = kind.element_type
@@ -179,12 +210,49 @@ class Hands:
         """Make it another operator."""
         self.edit.do(SetField(self.node, "op_type", op_type))
 
+    def become_constant(self) -> bool:
+        """Put a Constant in the node's place where what it gives is known; whether it is."""
+        value = self.node.outputs[0] if len(self.node.outputs) == 1 else None
+        array = None if value is None or self.node.bodies else self._computed(value)
+        if value is None or array is None:
+            return False
+        following, inputs = self.node.next, self.node.inputs
+        self.edit.do(RemoveNode(self.node))
+        kind = self.conversion.type_of(value)
+        element = kind.element_type if isinstance(kind, TensorType) else ElementType.INT64
+        tensor = ArrayTensor(array.astype(ElementType(element).numpy_dtype))
+        attributes = {"value": make_attribute("value", tensor)}
+        constant = Node("Constant", (), (value,), name=self.node.name, attributes=attributes)
+        self.edit.do(InsertNode(self.graph, constant, following))
+        self._collect(v for v in inputs if v is not None)
+        self.report.changed(f"{self.node.op_type} became a constant, as what it gives is known", constant)
+        return True
+
     def set_inputs(self, inputs: Sequence[Value | None]) -> None:
-        """Replace all inputs; ones left out at the end go away."""
+        """Replace all inputs; ones left out at the end go away, and so does what nobody needs any more."""
         kept = list(inputs)
         while kept and kept[-1] is None:
             kept.pop()
+        before = self.node.inputs
         self.edit.do(SetInputs(self.node, tuple(kept)))
+        self._collect(value for value in before if value is not None)
+
+    def _collect(self, values: Iterable[Value]) -> None:
+        """Remove what makes or holds values that nobody uses, nor anything outside the wires refers to."""
+        model = self.graph.model
+        if model is None or model.training_info or any(g.quantization_annotations for g in model.graphs()):
+            return
+        pending = list(values)
+        while pending:
+            value = pending.pop()
+            node = value.producer
+            if value.uses or value.is_input or value.graph is None:
+                continue
+            if value.initializer is not None:
+                self.edit.do(SetInitializer(value.graph, value, None))
+            elif node is not None and node.graph is not None and not _is_needed(node):
+                self.edit.do(RemoveNode(node))
+                pending.extend(v for v in node.inputs if v is not None)
 
     def give(self, index: int, array: NDArray[Any], word: str) -> None:
         """Make a constant an input."""
@@ -230,13 +298,16 @@ class Hands:
         self._add(Node(op_type, tuple(inputs), (output,), name=name, attributes=made), before)
         return output
 
-    def after(self, op_type: str, more_inputs: Sequence[Value | None] = (), **attributes: Any) -> None:
-        """Put a node behind the first output, which keeps its name and its uses."""
-        final = self.node.outputs[0]
+    def after(
+        self, op_type: str, more_inputs: Sequence[Value | None] = (), *, output: int = 0, **attributes: Any
+    ) -> None:
+        """Put a node behind an output, which keeps its name and its uses."""
+        outputs = list(self.node.outputs)
+        final = outputs[output]
         assert final is not None
-        inner = Value(self._names.value(self.graph, f"{final.name}_before_{op_type}"))
+        inner = outputs[output] = Value(self._names.value(self.graph, f"{final.name}_before_{op_type}"))
         following = self.node.next
-        self.edit.do(SetOutputs(self.node, (inner, *self.node.outputs[1:])))
+        self.edit.do(SetOutputs(self.node, tuple(outputs)))
         name = self._names.node(self.graph, f"{self.node.name or self.node.op_type}_{op_type}")
         made = {key: make_attribute(key, value) for key, value in attributes.items()}
         node = Node(op_type, (inner, *more_inputs), (final,), name=name, attributes=made)

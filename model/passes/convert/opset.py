@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from model import schemas
 from model.document import Transaction
@@ -10,13 +12,16 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert.bodies import write_out
 from model.passes.convert.downward import DOWNWARD
-from model.passes.convert.hands import Hands, Names
+from model.passes.convert.hands import Conversion, Hands
 from model.passes.convert.report import Report
 from model.passes.convert.upward import UPWARD
 from model.progress import SILENT, Progress
 from model.schemas.schema import Schema
 from model.steps import SetAttribute, SetField
 from model.types import Type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TypeOf = Callable[[Value], Type | None]
 
@@ -46,19 +51,33 @@ def convert_opset(
     if not 1 <= version <= newest:
         raise ModelError(f"There is no operator set {version}", f"Versions 1 to {newest} are known.")
     report = Report()
-    names = Names()
-    while _write_out_missing(edit, version, Names(), type_of, report, progress):
+    conversion = Conversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
+    while _write_out_missing(conversion, version, progress):
         type_of = infer() if infer is not None else type_of
+        conversion = Conversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
     for owner, roots in _owners(edit.model):
         current = owner.opset_imports.get("")
         if current is None or current == version:
             continue
-        for node in _standard_nodes(edit.model, roots):
+        nodes = list(_standard_nodes(edit.model, roots))
+        # Constants last: those that become attributes are gone by then.
+        for node in sorted(nodes, key=lambda node: node.op_type == "Constant"):
             progress.check()
-            _convert_node(Hands(edit, node, names, type_of, report), current, version)
+            if node.graph is not None:
+                _convert_node(Hands(conversion, node), current, version)
         edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
         report.changed(f"operator set {current} became {version}", owner)
     return report
+
+
+def _contents(model: Model, version: int, type_of: TypeOf) -> Mapping[Value, NDArray[Any]]:
+    """What is known of small integer values, where inputs have to become attributes."""
+    from model.passes.simplify.context import Context
+
+    if all(owner.opset_imports.get("", version) <= version for owner, _ in _owners(model)):
+        return {}
+    types = {value: kind for graph in model.graphs() for value in graph.values() if (kind := type_of(value))}
+    return Context(model, types).facts.contents
 
 
 def _owners(model: Model) -> list[tuple[Model | Function, list[Graph]]]:
@@ -79,22 +98,24 @@ def _standard_nodes(model: Model, roots: Iterable[Graph]) -> Iterator[Node]:
                     yield node
 
 
-def _write_out_missing(
-    edit: Transaction, version: int, names: Names, type_of: TypeOf, report: Report, progress: Progress
-) -> int:
+def _write_out_missing(conversion: Conversion, version: int, progress: Progress) -> int:
     """Write out the nodes whose operators are not in an older version, in operators of the one imported now."""
     count = 0
-    for owner, roots in _owners(edit.model):
+    model, quiet = conversion.edit.model, replace(conversion, report=Report())
+    for owner, roots in _owners(model):
         current = owner.opset_imports.get("", version)
-        for node in _standard_nodes(edit.model, roots) if current > version else ():
+        for node in _standard_nodes(model, roots) if current > version else ():
             progress.check()
             if schemas.find(node.op_type, current) is None or not _is_missing(node.op_type, current, version):
                 continue
             count += 1
-            for copy, known in write_out(Hands(edit, node, names, type_of, report), current):
+            hands = Hands(conversion, node)
+            if hands.become_constant():
+                continue
+            for copy, known in write_out(hands, current):
                 inner = [copy, *(n for body in copy.bodies for g in body.walk() for n in g.nodes)]
                 for made in inner:
-                    _convert_node(Hands(edit, made, names, type_of, Report()), known, current)
+                    _convert_node(Hands(quiet, made), known, current)
     return count
 
 
@@ -205,7 +226,7 @@ def _require_types(hands: Hands, schema: Schema) -> None:
         (hands.node.outputs, schema.output, "output"),
     ):
         for index, value in enumerate(values):
-            kind = hands._type_of(value) if value is not None else None
+            kind = hands.conversion.type_of(value) if value is not None else None
             parameter = formal(index)
             if kind is not None and parameter is not None and not parameter.allows(kind):
                 raise hands.refuse(f"{schema} does not take {kind} as {word} {index}")

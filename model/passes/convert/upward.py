@@ -116,8 +116,6 @@ def _cast_to_6(hands: Hands) -> None:
 
 def _broadcast_to_7(hands: Hands) -> None:
     """Before, the second input was laid along `axis` of the first; now shapes meet at their ends."""
-    import numpy as np
-
     axis = hands.attribute("axis")
     is_broadcast = hands.attribute("broadcast", 0)
     hands.drop("axis", "broadcast")
@@ -126,18 +124,15 @@ def _broadcast_to_7(hands: Hands) -> None:
     first, second = hands.known_rank(0), hands.known_rank(1)
     missing = first - (axis % max(first, 1)) - second
     if missing > 0:
-        shape = hands.make_constant(np.array([0] * second + [1] * missing, np.int64), "shape")
-        aligned = hands.before("Reshape", [hands.input(1), shape])
-        hands.set_inputs([hands.input(0), aligned])
+        axes = tuple(range(second, second + missing))
+        hands.set_inputs([hands.input(0), hands.before("Unsqueeze", [hands.input(1)], axes=axes)])
 
 
 def _slope_to_7(hands: Hands) -> None:
     """One slope for each channel lay along axis 1; now shapes meet at their ends."""
-    import numpy as np
-
     if hands.rank(1) == 1 and hands.known_rank(0) > 2:
-        shape = hands.make_constant(np.array([0] + [1] * (hands.known_rank(0) - 2), np.int64), "shape")
-        hands.set_inputs([hands.input(0), hands.before("Reshape", [hands.input(1), shape])])
+        axes = tuple(range(1, hands.known_rank(0) - 1))
+        hands.set_inputs([hands.input(0), hands.before("Unsqueeze", [hands.input(1)], axes=axes)])
 
 
 def _gemm_to_7(hands: Hands) -> None:
@@ -232,6 +227,15 @@ def _dft_to_20(hands: Hands) -> None:
     hands.give(2, np.array(axis, np.int64), "axis")
 
 
+def _roi_align_to_16(hands: Hands) -> None:
+    """Coordinates were not shifted by half a pixel, which is what leaving it out says now."""
+    hands.set("coordinate_transformation_mode", "output_half_pixel")
+
+
+def _recurrent_to_7(hands: Hands) -> None:
+    hands.drop("output_sequence")
+
+
 _SAMPLINGS = {"bilinear": "linear", "bicubic": "cubic"}
 
 
@@ -243,7 +247,7 @@ def _group_normalization_to_21(hands: Hands) -> None:
     """Scale and bias had one number for each group; now they have one for each channel."""
     import numpy as np
 
-    kind = hands._type_of(hands.input(0))
+    kind = hands.conversion.type_of(hands.input(0))
     shape = getattr(kind, "shape", None)
     channels = shape.dims[1] if shape is not None and shape.rank > 1 else None
     groups = hands.attribute("num_groups", 1)
@@ -253,6 +257,23 @@ def _group_normalization_to_21(hands: Hands) -> None:
     for index, word in ((1, "scale"), (2, "bias")):
         inputs[index] = hands.make_constant(np.repeat(hands.constant(index), channels // groups), word)
     hands.set_inputs(inputs)
+
+
+def _scan_to_9(hands: Hands) -> None:
+    """Version 8 worked on batches, which no later one does; a batch of one is taken apart and put together again."""
+    if hands.node.inputs[0] is not None:
+        raise hands.refuse("its sequences have lengths of their own, which no later version knows")
+    data = range(1, len(hands.node.inputs))
+    if any((hands.dims(index) or (0,))[0] != 1 for index in data):
+        raise hands.refuse("version 8 works on batches, and no later one does; only a batch of one can be said")
+    directions = hands.attribute("directions")
+    hands.drop("directions")
+    if directions is not None:
+        hands.set("scan_input_directions", directions)
+    hands.set_inputs([hands.before("Squeeze", [hands.input(index)], axes=(0,)) for index in data])
+    for index, value in enumerate(hands.node.outputs):
+        if value is not None:
+            hands.after("Unsqueeze", output=index, axes=(0,))
 
 
 def _refused(reason: str) -> Adapter:
@@ -266,11 +287,12 @@ _REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSumSquare",
 )  # fmt: skip
-_BROADCASTING = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
+#: Operators that were told how shapes meet before version 7.
+BROADCASTING = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
 
 UPWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 18): axes_to_input for name in _REDUCTIONS},
-    **{(name, 7): _broadcast_to_7 for name in _BROADCASTING},
+    **{(name, 7): _broadcast_to_7 for name in BROADCASTING},
     **{(name, 13): axes_to_input for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _coerced_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
     ("Split", 2): _refused("version 1 took its sizes as an input of another kind"),
@@ -297,9 +319,11 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     ("Scatter", 11): _scatter_to_11,
     ("LpPool", 2): _pool_norm_to_2,
     ("GlobalLpPool", 2): _pool_norm_to_2,
+    ("RoiAlign", 16): _roi_align_to_16,
+    **{(name, 7): _recurrent_to_7 for name in ("GRU", "LSTM", "RNN")},
     ("DFT", 20): _dft_to_20,
     ("GridSample", 20): _gridsample_to_20,
     ("GroupNormalization", 21): _group_normalization_to_21,
-    ("Scan", 9): _refused("version 8 works on batches, which no later one does"),
+    ("Scan", 9): _scan_to_9,
     ("Tile", 6): _refused("version 1 repeats along one axis only"),
 }

@@ -362,13 +362,24 @@ def _formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Typ
     actual = [visible.get(name) if name else None for name in node.input]
     match node.op_type:
         case "Scan":
-            count = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
-            states = len(actual) - count
+            if _is_batched(node, body):
+                actual = [_without_first(kind) for kind in actual[1:]]
+            states = len(actual) - _scanned(node)
             return [*actual[:states], *(_without_first(kind) for kind in actual[states:])]
         case "SequenceMap":
             return [kind.element if isinstance(kind, SequenceType) else kind for kind in actual]
         case _:
             return [None] * len(body.input)
+
+
+def _scanned(node: Any) -> int:
+    """How many inputs a Scan goes through; they are its last."""
+    return next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
+
+
+def _is_batched(node: Any, body: Any) -> bool:
+    """Whether it is the Scan of version 8: lengths of sequences come first, and all else has a batch in front."""
+    return len(node.input) == len(body.input) + 1
 
 
 def _surely_sized(kind: Type | None) -> Type | None:
@@ -400,9 +411,10 @@ def _joined(node: Any, results: list[list[Type | None]]) -> Sequence[Type | None
             carried = max(len(node.input) - 2, 0)
             return [*results[0][1 : 1 + carried], *(_with_first(kind) for kind in results[0][1 + carried :])]
         case "Scan" if results:
-            count = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
-            states = len(node.input) - count
-            return [*results[0][:states], *(_with_first(kind) for kind in results[0][states:])]
+            is_batched = _is_batched(node, next(iter(_bodies(node))))
+            states = len(node.input) - is_batched - _scanned(node)
+            joined = [*results[0][:states], *(_with_first(kind) for kind in results[0][states:])]
+            return [_with_first(kind) for kind in joined] if is_batched else joined
         case "SequenceMap" if results:
             return [SequenceType(kind) for kind in results[0]]
         case _:

@@ -94,6 +94,7 @@ UP = [
     (5, 13, "g (float[3,2] x) => (float[3,2] y) { y = Selu<consumed_inputs=[0]>(x) }"),
     (9, 13, "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y) { z = Sub(i, i) y = Scatter(x, z, u) }"),
     (16, 20, 'g (float[1,1,4,4] x, float[1,2,2,2] g) => (y) { y = GridSample<mode="bilinear">(x, g) }'),
+    (10, 16, "g (float[1,1,4,4] x, float[1,4] r) => (y) <int64[1] i = {0}> { y = RoiAlign(x, r, i) }"),
     (18, 21, ("g (float[1,4,3] x) => (float[1,4,3] y) <float[2] s = {1.0,2.0}, float[2] b = {0.5,0.25}>"
      " { y = GroupNormalization<num_groups=2>(x, s, b) }")),
 ]  # fmt: skip
@@ -125,6 +126,17 @@ DOWN = [
     (13, 9, "g (float[4,6] x) => (y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {1}> { y = Slice(x, s, e, a) }"),
     (13, 9, "g (float[4,6] x) => (y, i) <int64[1] k = {2}> { y, i = TopK(x, k) }"),
     (13, 9, "g (float[4,6] x) => (y) <float r = {0.25}> { y = Dropout(x, r) }"),
+    (13, 10, "g (float[4,6] x) => (y) { a = Flatten<axis=-1>(x) y = Concat<axis=-1>(a, x) }"),
+    (13, 10, "g (float[4,6] x) => (y) { y = ReduceMax<axes=[-1]>(x) }"),
+    (18, 12, "g (float[2,5] x) => (y, z) { y, z = Split<axis=1,num_outputs=2>(x) }"),
+    (18, 12, "g (float[2,6] x) => (y, z) { y, z = Split<axis=-1,num_outputs=2>(x) }"),
+    (13, 12, "g (float[1,1,4,4] x) => (y) <int64[4] n = {1,1,3,3}> { y = Resize(x, , , n) }"),
+    (13, 7, "g (float[2,6] x) => (y) { s = Constant<value=int64[2] {3,4}>() y = Reshape(x, s) }"),
+    (13, 9, ("g (float[4,6] x) => (y) <int64[1] z = {1}, int64[1] h = {0}>"
+     " { n = Shape(x) e = Slice(n, h, z) b = Sub(e, z) y = Slice(x, h, b, h) }")),
+    (7, 6, "g (float[2,3] x, float[3] z, float c) => (y) { a = Add(x, z) y = Mul(a, c) }"),
+    (16, 13, ('g (float[1,1,4,4] x, float[1,4] r) => (y) <int64[1] i = {0}>'
+     ' { y = RoiAlign<coordinate_transformation_mode="output_half_pixel">(x, r, i) }')),
     (15, 9, ("g (float[2,3,4] x, float[3] a, float[3] b, float[3] m) => (y) <float[3] v = {1.0,2.0,3.0}>"
      " { y = BatchNormalization(x, a, b, m, v) }")),
 ]  # fmt: skip
@@ -151,6 +163,8 @@ WRITTEN_OUT = [
     (21, 9, "g (float[2,3] x) => (y) { y = HardSwish(x) }"),
     (21, 18, GROUPS + " { y = GroupNormalization<num_groups=2>(x, s, b) }"),
     (24, 13, "g (float[2,3] x) => (y) { y = Swish<alpha=2.0>(x) }"),
+    (23, 9, "g (float[2,3] x, float[3] s) => (y) { y = RMSNormalization(x, s) }"),
+    (24, 12, "g (float[2,3,4] x, float[3,4] s) => (y) { y = RMSNormalization<axis=1>(x, s) }"),
     (23, 13, QKV + " { y = Attention(q, k, v) }"),
     (23, 17, "g (float[1,2,3,4] x, float[1,3,2] c, float[1,3,2] s) => (y) { y = RotaryEmbedding(x, c, s) }"),
     (16, 11, "g (float[2,3] x, float[2,3] z) => (y) { y = GreaterOrEqual(x, z) }"),
@@ -175,6 +189,26 @@ def test_operators_that_an_older_set_lacks_are_written_out(old, new, text):
     assert any(f"{name} is written out in older operators" in dict(report.summary()) for name in operators)
 
 
+def test_a_scan_of_one_batch_is_one_of_none():
+    body = "b (float[2] a, float[2] n) => (float[2] o, float[2] p) { o = Add(a, n) p = Mul(o, n) }"
+    text = "g (float[1,2] s, float[1,3,2] x) => (float[1,2] y, float[1,3,2] z)"
+    document = made(8, f"{text} {{ y, z = Scan<num_scan_inputs=1, directions=[1], body={body}>(, s, x) }}")
+    to_opset(document, 13)
+    content = to_bytes(document.model)
+    onnx.checker.check_model(content, full_check=True)
+    x = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    found = outputs(load(content), {"s": np.ones((1, 2), np.float32), "x": x})
+    sums = 1 + np.cumsum(x[0, ::-1], axis=0)
+    np.testing.assert_allclose(found["y"], sums[-1:])
+    np.testing.assert_allclose(found["z"], (sums * x[0, ::-1])[None])
+
+
+def test_what_feeds_an_attribute_of_old_goes():
+    document = made(13, "g (float[2,3] x) => (y) { a = Constant<value=int64[1] {1}>() y = ReduceSum(x, a) }")
+    to_opset(document, 11)
+    assert [node.op_type for node in document.model.graph.nodes] == ["ReduceSum"]
+
+
 @pytest.mark.parametrize(("start", "end"), [(1, None), (0, 2), (-2, None), (-3, -1)])
 def test_a_part_of_a_shape_is_sliced_from_the_whole(start, end):
     attributes = f"start={start}" + (f", end={end}" if end is not None else "")
@@ -185,12 +219,30 @@ def test_a_part_of_a_shape_is_sliced_from_the_whole(start, end):
     assert outputs(load(content), fed(document.model))["y"].tolist() == [2, 3, 4][start:end]
 
 
+SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "text", "reason"),
     [
         (14, 13, "g (float[0,2] x) => (y) <int64[2] s = {0,3}> { y = Reshape<allowzero=1>(x, s) }", "empty tensor"),
         (13, 10, "g (float[2] x) => (y) { y = Round(x) }", "Round: no older operators say the same"),
-        (23, 17, "g (float[2,3] x, float[3] s) => (y) { y = RMSNormalization(x, s) }", "computed while the model runs"),
+        (18, 16, SCATTER + ' { y = ScatterElements<reduction="max">(x, i, u) }',
+         "its reduction is max; there it can only be none or add or mul"),
+        (16, 13, SCATTER + ' { y = ScatterElements<reduction="add">(x, i, u) }',
+         "its reduction is add; there it can only be none"),
+        (19, 18, 'g (float[4] x) => (y) <int64[2] p = {1,1}> { y = Pad<mode="wrap">(x, p) }', "its mode is wrap"),
+        (16, 13, "g (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (y) { y = RoiAlign(x, r, i) }",
+         "it can only be output_half_pixel"),
+        (13, 12, ("g (float[2,3] x) => (y) <float[3] s = {1.0,2.0,3.0}, uint8[3] z = {0,0,0}>"
+         " { y = QuantizeLinear(x, s, z) }"), "its scale is not known to be a single number"),
+        (8, 7, "g (float[2,3] x, float[3] z) => (y) { y = Max(x, z) }", "known to have the same shape"),
+        (7, 6, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }", "did not meet before version 7"),
+        (9, 8, "g (int64[2] x) => (y) { c = Constant<value=int64 {9223372036854775807}>() y = Add(x, c) }",
+         "say not all of these"),
+        (8, 9, ("g (float[2,2] s, float[2,3,2] x) => (y, z) { y, z = Scan<num_scan_inputs=1, body="
+         "b (float[2] a, float[2] n) => (float[2] o, float[2] p) { o = Add(a, n) p = Identity(o) }>(, s, x) }"),
+         "only a batch of one"),
         (13, 12, "g (float[2,3] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "computed while the model runs"),
         (13, 10, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize(x, , s) }", "asymmetric"),
         (8, 13, "g (float[2,3,4] x, float[3,4] b) => (y) { y = BatchNormalization<spatial=0>(x,b,b,b,b) }", "spatial"),
