@@ -25,7 +25,7 @@ class Kernel:
 
     Positional parameters of `function` are the ONNX inputs in order, keyword-only ones the attributes with
     the specification's defaults; several outputs are a tuple. `takes_context` says the first is a Context.
-    `source` is the function as it was written, where underscores may stand around names: `_seed` is not needed
+    `source` is the function as it was written, where underscores may stand around names: `_locale` is not needed
     for the result, `min_` would hide a built-in.
     """
 

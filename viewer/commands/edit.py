@@ -17,7 +17,9 @@ from viewer.text import plural
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the script and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
-    parser.add_argument("script", metavar="SCRIPT", help="edit script, as Edit > Export Edit Script writes it; - reads standard input")
+    parser.add_argument(
+        "script", metavar="SCRIPT", help="edit script, from Edit > Export Edit Script; - reads standard input"
+    )
     add_output_arguments(parser)
 
 
