@@ -22,11 +22,10 @@ from PySide6.QtWidgets import (
 )
 
 from exec.distribution import Distribution, distribution
-from model.elements import parse_element
 from model.errors import ModelError
 from model.types import ElementType
 from viewer.icons import icon
-from viewer.panels.tensor import pictures
+from viewer.panels.tensor import mosaics, pictures
 from viewer.panels.tensor.ask import AskLine
 from viewer.panels.tensor.editing import TensorEditing
 from viewer.panels.tensor.facts import Facts
@@ -523,18 +522,11 @@ class TensorPane(QWidget):
         if which is not None:
             self.editing.paste(text, which, row, column)
 
-    def accepts(self, text: str) -> bool:
-        """Whether a text is an element of what is shown."""
-        try:
-            return self._reader is not None and parse_element(text, self._reader.element_type) is not None
-        except ModelError:
-            return False
-
 
 _PICTURE_WORK: dict[str, Any] = {
     "Heat map": pictures.heatmap,
-    "Feature maps": pictures.mosaic,
-    "Attention": partial(pictures.mosaic, attention=True),
+    "Feature maps": mosaics.mosaic,
+    "Attention": partial(mosaics.mosaic, attention=True),
     "Image": pictures.image,
 }
 

@@ -1,4 +1,4 @@
-"""From planes of a tensor to pictures: heat maps, feature maps side by side, attention matrices, images.
+"""From planes of a tensor to pictures: heat maps, images, lines.
 
 All of it reads values, so it runs in jobs. What is too large for a picture is sampled evenly, and says so.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,7 +27,6 @@ NORMALISATIONS: tuple[Normalisation, ...] = ("fit range", "0 to 1", "-1 to 1", "
 CHANNEL_ORDERS = ("RGB", "BGR", "first", "second", "third")
 
 _MOST_PIXELS = 1024  # of one side of a picture
-_MOST_PLANES = 144
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 _DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 
@@ -57,7 +56,8 @@ def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float32]:
         return values.astype(np.float32)
 
 
-def _map(wish: Wish) -> Name:
+def map_of(wish: Wish) -> Name:
+    """The colours of values, or of differences."""
     return "difference" if wish.differences else "viridis"
 
 
@@ -65,7 +65,7 @@ def heatmap(reader: Reader, which: Slice, wish: Wish) -> Picture:
     """One plane, a cell per element or, of a large plane, per some; its parts can be had finer."""
     rows, columns = which.size(reader.shape)
     if not rows:
-        return _nothing()
+        return nothing()
     whole = _heat(reader, which, wish, range(rows), range(columns), None)
     down, across = sampled(range(rows), _MOST_PIXELS).step, sampled(range(columns), _MOST_PIXELS).step
     if down == across == 1:
@@ -93,7 +93,7 @@ def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range,
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     raw = np.array(reader.plane(which, down, across))
     values = numbers(raw, reader.element_type)
-    scale = scale or scale_of(values, _map(wish))
+    scale = scale or scale_of(values, map_of(wish))
 
     def index(row: int, column: int) -> tuple[int, ...]:
         return which.index(down[row], across[column])
@@ -104,109 +104,26 @@ def _heat(reader: Reader, which: Slice, wish: Wish, rows: range, columns: range,
         lambda r, c: f"{list(index(r, c))} = {number_cell(raw[r, c])}",
         lambda r, c: number_cell(raw[r, c], "automatic")[:9],
         stretch=min(len(rows), len(columns)) * 12 < max(len(rows), len(columns)),
-        note=_sampling_note(down, across),
+        note=sampling_note(down, across),
         index=index,
     )
 
 
-def _nothing() -> Picture:
+def nothing() -> Picture:
+    """What is shown of a tensor without elements."""
     return Picture(np.zeros((0, 0, 4), np.uint8), note="No elements")
 
 
-def _sampling_note(down: range, across: range) -> str:
+def sampling_note(down: range, across: range) -> str:
+    """Says that not every element is seen."""
     if down.step == 1 and across.step == 1:
         return ""
     return f"sampled: 1 of {down.step} rows, 1 of {across.step} columns"
 
 
-def mosaic(reader: Reader, which: Slice, wish: Wish, *, attention: bool = False) -> Picture:
-    """The planes along an axis side by side: feature maps of channels, or the heads of an attention."""
-    rows, columns = which.size(reader.shape)
-    axis = plane_axis(reader.shape, which) if wish.planes is None else wish.planes
-    if not rows or axis is None or which.wrap:
-        return heatmap(reader, which, wish)
-    count = reader.shape[axis]
-    chosen = range(min(count, _MOST_PLANES))
-    side = max(16, int(2400 / sqrt(len(chosen))))
-    down, across = sampled(rows, side), sampled(columns, side)
-    raw = [np.array(reader.plane(_at(which, axis, p), down, across)) for p in chosen]
-    values = np.stack([numbers(r, reader.element_type) for r in raw])
-    scale = Scale(0.0, float(np.nanmax(values, initial=0.0)) or 1.0) if attention else scale_of(values, _map(wish))
-    if wish.same_range or attention:
-        colored = scale.colors(values)
-    else:
-        colored = np.stack([scale_of(v, _map(wish)).colors(v) for v in values])
-    tiles = Tiles(len(chosen), len(down), len(across))
-
-    def cell(row: int, column: int) -> tuple[int, int, int] | None:
-        return tiles.cell(row, column)
-
-    def about(row: int, column: int) -> str:
-        found = cell(row, column)
-        if found is None:
-            return ""
-        plane, r, c = found
-        text = number_cell(raw[plane][r, c])
-        if attention:
-            return f"head {plane}: {down[r]} attends to {across[c]} with {text}"
-        return f"{list(_at(which, axis, plane).index(down[r], across[c]))} = {text}"
-
-    def index(row: int, column: int) -> tuple[int, ...] | None:
-        found = cell(row, column)
-        return None if found is None else _at(which, axis, found[0]).index(down[found[1]], across[found[2]])
-
-    def text(row: int, column: int) -> str:
-        found = cell(row, column)
-        return "" if found is None else number_cell(raw[found[0]][found[1], found[2]])[:9]
-
-    notes = [_sampling_note(down, across)]
-    if count > len(chosen):
-        notes.append(f"the first {len(chosen)} of {number_text(count)}")
-    if not wish.same_range and not attention:
-        notes.append("each in its own range")
-    note = "; ".join(n for n in notes if n)
-    shown = scale if wish.same_range or attention else None
-    return Picture(tiles.put(colored), shown, about, text, note=note, index=index)
-
-
-def plane_axis(shape: tuple[int, ...], which: Slice) -> int | None:
-    """The axis whose planes are worth seeing side by side: the one before rows and columns, else the longest."""
-    free = [a for a in range(len(shape)) if a not in (which.rows, which.columns)]
-    longer = [a for a in free if shape[a] > 1]
-    return longer[-1] if longer else (free[-1] if free else None)
-
-
-def _at(which: Slice, axis: int, position: int) -> Slice:
+def plane_at(which: Slice, axis: int, position: int) -> Slice:
+    """The same plane at another position of an axis."""
     return replace(which, fixed=(*which.fixed[:axis], position, *which.fixed[axis + 1 :]))
-
-
-class Tiles:
-    """Planes of equal size in a grid that is about as wide as a screen, with a gap between them."""
-
-    def __init__(self, count: int, height: int, width: int) -> None:
-        self.count, self.height, self.width = count, height, width
-        self.gap = max(1, min(height, width) // 16)
-        best = sqrt(count * (height + self.gap) / (width + self.gap) * 2.2)
-        self.columns = min(max(1, round(best)), count)
-        self.rows = -(-count // self.columns)
-
-    def put(self, colored: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """[count, H, W, 4] as one picture; gaps are transparent."""
-        down, across = self.height + self.gap, self.width + self.gap
-        result = np.zeros((self.rows * down - self.gap, self.columns * across - self.gap, 4), np.uint8)
-        for number in range(self.count):
-            top, left = number // self.columns * down, number % self.columns * across
-            result[top : top + self.height, left : left + self.width] = colored[number]
-        return result
-
-    def cell(self, row: int, column: int) -> tuple[int, int, int] | None:
-        """Plane, row and column of a pixel; None for a gap."""
-        down, r = divmod(row, self.height + self.gap)
-        across, c = divmod(column, self.width + self.gap)
-        number = down * self.columns + across
-        if r >= self.height or c >= self.width or across >= self.columns or number >= self.count:
-            return None
-        return number, r, c
 
 
 # -- images --------------------------------------------------------------------------------------------------------
@@ -238,11 +155,14 @@ def image(reader: Reader, which: Slice, wish: Wish) -> Picture:
     plane = image_slice(reader.shape, which, channels)
     rows, columns = plane.size(reader.shape)
     if not rows:
-        return _nothing()
+        return nothing()
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     count = reader.shape[channels] if channels is not None else 1
     picked = _picked(wish.order, count) if channels is not None else (0,)
-    raw = [np.array(reader.plane(plane if channels is None else _at(plane, channels, p), down, across)) for p in picked]
+    raw = [
+        np.array(reader.plane(plane if channels is None else plane_at(plane, channels, p), down, across))
+        for p in picked
+    ]
     values = np.stack([numbers(r, reader.element_type) for r in raw], axis=-1)
     shown = _denormalised(values, wish.normalisation, reader.element_type)
     pixels = np.full((*shown.shape[:2], 4), 255, np.uint8)
@@ -253,7 +173,7 @@ def image(reader: Reader, which: Slice, wish: Wish) -> Picture:
     def about(row: int, column: int) -> str:
         return f"row {down[row]}, column {across[column]}: " + ", ".join(number_cell(r[row, column]) for r in raw)
 
-    return Picture(pixels, None, about, note=_sampling_note(down, across))
+    return Picture(pixels, None, about, note=sampling_note(down, across))
 
 
 def _picked(order: str, count: int) -> tuple[int, ...]:

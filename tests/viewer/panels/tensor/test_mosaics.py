@@ -1,0 +1,68 @@
+"""Feature maps side by side: coarse as a whole, and as fine as their elements where one looks closely."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from viewer.panels.tensor.mosaics import mosaic
+from viewer.panels.tensor.pictures import Wish
+from viewer.panels.tensor.readers import ArrayReader, Slice
+
+MAPS = np.random.default_rng(0).standard_normal((1, 16, 1300, 1250), dtype=np.float32)
+WHICH = Slice((0, 0, 0, 0), 2, 3)
+
+
+def test_a_part_is_seen_element_by_element():
+    whole = mosaic(ArrayReader(MAPS), WHICH, Wish())
+    assert whole.step > 1
+    assert whole.detail is not None
+    fine = whole.detail((0.3, 0.6, 0.34, 0.64))
+    left, top, right, bottom = fine.part
+    assert (left, top) <= (0.3, 0.6)
+    assert (right, bottom) >= (0.34, 0.64)
+    found = {fine.index(row, column) for row in (40, 41, 42) for column in (30, 31, 32)} - {None}
+    rows, columns = {i[2] for i in found}, {i[3] for i in found}
+    assert max(rows) - min(rows) == 2
+    assert max(columns) - min(columns) == 2
+    index = fine.index(40, 30)
+    assert fine.about(40, 30).startswith(f"{list(index)} = ")
+    assert float(fine.about(40, 30).split(" = ")[1]) == pytest.approx(float(MAPS[index]), rel=1e-4)
+    assert fine.pixels[40, 30].tolist() == whole.scale.colors(MAPS[index][None])[0].tolist()
+
+
+@given(st.tuples(*[st.floats(0, 1)] * 4), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
+    x0, x1, y0, y1 = corners
+    part = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
+    whole = mosaic(ArrayReader(MAPS), WHICH, Wish(same_range=same_range))
+    fine = whole.detail(part)
+    if not fine.pixels.size:
+        return
+    height, width = fine.pixels.shape[:2]
+    for row in {0, height // 2, height - 1}:
+        for column in {0, width // 3, width - 1}:
+            index = fine.index(row, column)
+            assert (index is None) == (fine.pixels[row, column, 3] == 0)
+            if index is not None:
+                assert float(fine.text(row, column)[:7]) == pytest.approx(float(MAPS[index]), abs=0.01, rel=0.1)
+                # The place in the whole that lies above this one belongs to the same plane.
+                x = fine.part[0] + (column + 0.5) / width * (fine.part[2] - fine.part[0])
+                y = fine.part[1] + (row + 0.5) / height * (fine.part[3] - fine.part[1])
+                above = whole.index(int(y * whole.pixels.shape[0]), int(x * whole.pixels.shape[1]))
+                assert above[1] == index[1]
+                assert 0 <= index[2] - above[2] < whole.step
+                assert 0 <= index[3] - above[3] < whole.step
+
+
+def test_small_maps_need_no_detail():
+    picture = mosaic(ArrayReader(MAPS[:, :4, :20, :30]), WHICH, Wish())
+    assert (picture.detail, picture.step) == (None, 1)
+
+
+def test_heads_say_who_attends_to_whom():
+    picture = mosaic(ArrayReader(MAPS[:, :2, :8, :8]), WHICH, Wish(), attention=True)
+    assert picture.about(3, 5).startswith("head 0: 3 attends to 5 with ")
