@@ -121,6 +121,12 @@ class WorkerSession(Runs):
             request = self.request(request, **asked)
         return RemoteStepper(self, request, progress, observer, stepping=stepping)
 
+    @property
+    def at(self) -> tuple[Path, int] | None:
+        """Path and number of the node that the run that goes on is in, as far as is known. Any thread."""
+        stepper = self._latest()
+        return None if stepper is None else stepper.at
+
     def so_far(self) -> RunResult | None:
         """What the run that goes on has computed up to now; None when none does. Any thread that may wait.
 
@@ -151,7 +157,7 @@ class RemoteStepper:
         self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
         self._going_on = False
         self._crash = ""
-        self._at: tuple[Path, int] | None = None
+        self.at: tuple[Path, int] | None = None  # the node it is in
         self._salvaged: dict[int, RuntimeValue] = {}
         self._run = 0
         self._begun = False  # the worker has said something about this run
@@ -227,7 +233,7 @@ class RemoteStepper:
             case "finished":
                 self._tell(content)
             case "at":
-                self._at = content
+                self.at = content
             case "died":
                 raise Died
             case _:
@@ -372,7 +378,7 @@ class RemoteStepper:
         nodes = list(self._finished.values())
         roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
         known = {n.node: n for graph in roots for n in graph.nodes}
-        suspect = known.get(self._at[1]) if self._at is not None else None
+        suspect = known.get(self.at[1]) if self.at is not None else None
         if suspect is None:
             suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in self._finished), None)
         if self._tables is not None:

@@ -45,6 +45,13 @@ class Failure:
     kind: str  # KernelError, MissingKernelError, LimitError, or another exception's class
     inner: Failure | None = None
 
+    @property
+    def account(self) -> str:
+        """What was computed of what and why that failed, for where the node is named already."""
+        given = f" with {', '.join(self.inputs)}" if self.inputs else ""
+        reason = self.reason if self.inner is None else f"in its body, {self.inner}"
+        return f"{self.operator} (opset {self.opset}){given}: {reason}"
+
     def __str__(self) -> str:
         given = f" with {', '.join(self.inputs)}" if self.inputs else ""
         name = f"{self.title!r} " if self.title and self.title != self.operator else ""

@@ -9,6 +9,7 @@ from model.errors import ModelError
 from viewer.text import bytes_text, display, duration_text, plural
 
 if TYPE_CHECKING:
+    from viewer.results import Record
     from viewer.workspace import Workspace
 
 #: What a run has to tell takes the place of what the one before told.
@@ -21,6 +22,21 @@ class RunNews:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._told = ""  # the failure that was told last
+        self._said: tuple[Record | None, str] = None, ""  # of which run the state was told last, and that
+
+    def follow(self, *, inputs_changed: bool = False) -> None:
+        """The model or its inputs changed, or changed back: say whether the last run still stands for them."""
+        results = self._workspace.results
+        current = results.current
+        if current is None or results.is_running:
+            return
+        if inputs_changed or not results.is_current:
+            self._workspace.set_run_state(
+                "Inputs changed since the last run" if inputs_changed else "Edited since the last run"
+            )
+        else:
+            record, text = self._said
+            self._workspace.set_run_state(text if record is current else "Values of an earlier run")
 
     def refused(self, error: BaseException, *, live: bool) -> None:
         """Nothing was run."""
@@ -38,13 +54,13 @@ class RunNews:
 
     def ended(self, result: RunResult, *, live: bool) -> None:
         """A run is over."""
-        failures, tell = result.failures, self._workspace.set_run_state
+        failures = result.failures
         if result.stopped:
-            tell(f"Ended early: {result.stopped}")
-        elif failures:
-            tell(f"{plural(len(failures), 'node')} failed")
+            text = f"Ended early: {result.stopped}"
         else:
-            tell(_summary(result))
+            text = f"{plural(len(failures), 'node')} failed" if failures else _summary(result)
+        self._said = self._workspace.results.current, text
+        self._workspace.set_run_state(text)
         self._tell_failure(result, live=live)
 
     def _tell_failure(self, result: RunResult, *, live: bool) -> None:
@@ -55,7 +71,7 @@ class RunNews:
             return
         first = failures[0]
         more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
-        text = f"{first}{more}"
+        text = f"{first.account}{more}"
         if text == self._told and live:
             return
         self._told = text

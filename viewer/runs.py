@@ -305,7 +305,7 @@ class RunControl(QObject):
         self._news_timer.start()
         self._workspace.results.is_running = True
         show = partial(self._see, run)
-        self._so_far.start(lambda: self._look(run), show, lambda: self._finished_nodes)
+        self._so_far.start(lambda: self._look(run), show, lambda: self._count(run))
         self._job = self._workspace.jobs.start(
             "Run",
             work,
@@ -413,6 +413,13 @@ class RunControl(QObject):
 
     # -- while it goes on ------------------------------------------------------------------------------------
 
+    def _count(self, run: _Run) -> object:
+        """What is another when a run has computed more: a body, as of a Loop, may at any time."""
+        session, stepper = self._session, run.stepper
+        at = session.at if isinstance(session, WorkerSession) else None if stepper is None else stepper.next_key
+        node = None if at is None else self._node(at[1])
+        return object() if node is not None and node.bodies else self._finished_nodes
+
     def _look(self, run: _Run) -> RunResult | None:
         """What a run has computed up to now. Off the GUI thread."""
         session, stepper = self._session, run.stepper
@@ -470,10 +477,15 @@ class RunControl(QObject):
             self._live_timer.start(_LIVE_DELAY)
         elif self.live:
             self._live_timer.stop()
+        if not self.live:
+            self._tell.follow()
 
     def _on_inputs(self) -> None:
-        if not self._workspace.results.recall(self.inputs.recipe().signature) and self.live:
+        is_known = self._workspace.results.recall(self.inputs.recipe().signature)
+        if self.live and not is_known:
             self._live_timer.start(_LIVE_DELAY)
+        elif not self.live:
+            self._tell.follow(inputs_changed=not is_known)
 
     def _run_live(self) -> None:
         if self.live:

@@ -25,8 +25,9 @@ _Seen = tuple[RunResult, frozenset[ValueKey], frozenset[ValueKey]]  # all keys o
 class SoFar(QObject):
     """One look at a time, in the background, from `start` to `stop`. GUI thread only.
 
-    `show` gets what was found, and the keys of values that had not been there at the look before. `count` says how
-    many nodes have finished: while that stays the same there is nothing to look at.
+    `show` gets what was found, and the keys of values that had not been there at the look before or that belong to
+    bodies, whose values are those of the last turn. While `count` is equal there is nothing to look at: it says how
+    many nodes have finished.
     """
 
     def __init__(self, jobs: Jobs, parent: QObject) -> None:
@@ -34,18 +35,18 @@ class SoFar(QObject):
         self._jobs = jobs
         self._look: Look = lambda: None
         self._show: Show = lambda _result, _fresh: None
-        self._count: Callable[[], int] = lambda: 0
-        self._counted = -1
+        self._count: Callable[[], object] = lambda: 0
+        self._counted: object = None
         self._known: frozenset[ValueKey] = frozenset()
         self._begun = 0.0
         self._is_looking = False
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._start_look)
 
-    def start(self, look: Look, show: Show, count: Callable[[], int]) -> None:
+    def start(self, look: Look, show: Show, count: Callable[[], object]) -> None:
         """A run starts, or goes on: from now on look at this one."""
         self._look, self._show, self._count = look, show, count
-        self._known, self._counted = frozenset(), -1
+        self._known, self._counted = frozenset(), None
         self._timer.start(_PATIENCE)
 
     def stop(self) -> None:
@@ -67,7 +68,8 @@ class SoFar(QObject):
             if result is None:
                 return None
             now = computed(result)
-            return result, now, now - known
+            in_bodies = {(path, value) for path, values in result.bodies.items() for value in values}
+            return result, now, (now - known) | in_bodies
 
         def done(found: _Seen | None) -> None:
             if found is not None and look is self._look:

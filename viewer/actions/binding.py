@@ -135,13 +135,14 @@ class ActionBinding(QObject):
         """Every action for the command palette."""
         return [
             Entry(
-                title=_without_mnemonic(self._qactions[one.id].text()) if one.label else one.plain_title,
+                title=_without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
                 run=partial(self.run, one.id),
                 where=" › ".join(_without_mnemonic(part) for part in (one.menu.value, one.submenu) if part)
                 if one.menu
                 else "",
                 shortcut=shortcut_text(one),
                 words=f"{one.tip} {one.words}",
+                alias=next(iter(one.words.split()), ""),
                 enabled=one.enabled(self.context),
             )
             for one in self._actions.values()
@@ -169,4 +170,4 @@ def tooltip(one: Action) -> str:
 
 
 def _without_mnemonic(text: str) -> str:
-    return text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
+    return text.replace("&&", "\0").replace("&", "").replace("\0", "&")

@@ -110,7 +110,7 @@ def _panel_action(info: PanelInfo) -> Action:
         shortcut=(info.shortcut,) if info.shortcut else (),
         enabled=with_document,
         icon=info.icon,
-        words=f"panel dock show hide {info.words}",
+        words=f"{info.words} panel dock show hide",
     )
 
 

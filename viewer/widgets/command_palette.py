@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from viewer.theme import theme
-from viewer.widgets.fuzzy import fuzzy_match
+from viewer.widgets.fuzzy import fuzzy_match, score_of_start
 
 _WIDTH = 620
 _ROWS = 14
@@ -40,6 +40,7 @@ class Entry:
     where: str = ""
     shortcut: str = ""
     words: str = ""
+    alias: str = ""  # what else it is called: as good as its title
     enabled: bool = True
 
 
@@ -149,6 +150,8 @@ def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
     """Letters scattered over the title count; in the other words a typed word must stand as it is."""
     if not query.strip():
         return 0, ()
+    if query.strip().lower() == entry.alias:
+        return score_of_start(query.strip()) + _IN_TITLE, ()
     title = fuzzy_match(query, entry.title)
     if title is not None:
         return title[0] + _IN_TITLE, title[1]

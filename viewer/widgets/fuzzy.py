@@ -28,6 +28,11 @@ def fuzzy_match(query: str, text: str) -> tuple[int, tuple[int, ...]] | None:
     return total - len(text) // 8, tuple(sorted(positions))
 
 
+def score_of_start(word: str) -> int:
+    """The score of a text that begins with a word."""
+    return _PREFIX + _CONSECUTIVE * len(word)
+
+
 def _match_word(word: str, text: str) -> tuple[int, list[int]] | None:
     """The best of: the word as it stands (at the start of a word if it can), else its letters from each start."""
     at = _substring(word, text)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePol
 
 from model.graph import Function, Graph, Model, Node, Value
 from viewer.icons import icon
-from viewer.places import place_text
+from viewer.places import name_of, place_text
 from viewer.text import display
 from viewer.theme import theme, themes
 from viewer.tips import plain_tip
@@ -145,7 +145,7 @@ def _text_label(message: Message) -> QLabel:
     if message.detail:
         parts.append(display(message.detail, 2000, elide="end", keep_lines=True))
     place = place_text(message.place)
-    if place:
+    if place and name_of(message.place) not in parts[0]:
         parts.append(f"At {place}.")
     label = QLabel("\n".join(parts))
     label.setTextFormat(Qt.TextFormat.PlainText)

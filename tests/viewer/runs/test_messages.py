@@ -1,7 +1,9 @@
 """What runs tell above the graph: one bar that is up to date, none when nothing is wrong any more."""
 
 import pytest
+from PySide6.QtWidgets import QLabel
 
+from exec.inputs import Constant
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, opened, run
 
 
@@ -78,3 +80,26 @@ def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
     make_finite(workspace)
     run(qtbot, workspace)
     assert bars(workspace) == []
+
+
+def test_a_failed_node_is_named_once(qtbot, workspace):
+    edit(workspace, "mean", "axes", [7])
+    run(qtbot, workspace)
+    messages = workspace.parent().messages
+    label = next(label for label in messages.findChildren(QLabel) if "Failed" in label.text())
+    assert label.text().count("mean") == 1
+    assert "ReduceMean (opset 17) with r: float[" in label.text()
+
+
+def test_the_status_says_whether_the_last_run_stands_for_the_model(qtbot, workspace):
+    run(qtbot, workspace)
+    ran = workspace.run_state
+    assert ran.startswith("Ran 5 nodes")
+    run(qtbot, workspace)
+    assert workspace.run_state == "Nothing changed: 5 nodes kept"
+    edit(workspace, "relu", "alpha", 0.25)
+    assert workspace.run_state == "Edited since the last run"
+    workspace.document.undo()
+    assert workspace.run_state == "Nothing changed: 5 nodes kept"
+    workspace.runs.inputs.set_source("x", Constant(2.0))
+    assert workspace.run_state == "Inputs changed since the last run"

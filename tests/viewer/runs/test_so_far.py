@@ -226,3 +226,20 @@ def test_a_tensor_panel_that_was_closed_stays_closed_also_in_the_next_window(win
     assert not other.docks.is_open("tensor")
     for tab in other.tabs():
         other.remove_tab(tab)
+
+
+def test_values_of_a_loop_follow_its_turns(qtbot, workspace):
+    counter = next(v for g in workspace.model.graphs() for v in g.inputs if v.name == "i2")
+    turns = []
+
+    def look():
+        found = workspace.results.value_of(counter)
+        if isinstance(found, np.ndarray):
+            turns.append(int(found))
+        elif found is not None:
+            workspace.results.fetch(counter)
+        return len(set(turns)) > 2
+
+    workspace.runs.run()
+    qtbot.waitUntil(look, timeout=30_000)
+    assert turns == sorted(turns)

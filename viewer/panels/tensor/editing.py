@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Held = Tensor | SparseTensor
 Refused = Callable[[ModelError], object]
+Confirm = Callable[[str, Callable[[], object]], object]  # a report, and what to do if that is wanted
 
 _AT_ONCE = 1 << 20  # bytes that are worked on without a job
 
@@ -164,9 +165,7 @@ class TensorEditing:
 
         self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", place, held, work, refused)
 
-    def retype(
-        self, kind: ElementType, confirm: Callable[[str, Callable[[], object]], object], refused: Refused | None = None
-    ) -> None:
+    def retype(self, kind: ElementType, confirm: Confirm, refused: Refused | None = None) -> None:
         """Another element type; when that loses anything, `confirm(report, go_on)` is asked first."""
         place, held = self._held()
         title = f"Change {self.name()} to {kind.text}"
@@ -217,8 +216,11 @@ class TensorEditing:
         place, held = self._dense()
         self._apply(f"Make {self.name()} sparse", place, held, lambda: tensors.to_sparse(held), None)
 
-    def import_file(self, path: Path, member: str = "", refused: Refused | None = None) -> None:
-        """The values of a file, with its shape and element type; `member` names an array of an archive."""
+    def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
+        """The values of a file, with its shape and element type; `member` names an array of an archive.
+
+        When those are others than before, `confirm(report, go_on)` is asked first.
+        """
         place, held = self._held()
         like = held if isinstance(held, Tensor) else None
 
@@ -226,10 +228,19 @@ class TensorEditing:
             made = read_tensor(path, like, member)
             return tensors.remade(like, made.numpy(), tensors.kind_of(made)) if like is not None else made
 
+        title = f"Import {display(path.name, 40)} into {self.name()}"
+
+        def done(made: Held) -> None:
+            change = change_text(held, made)
+            if change:
+                confirm(f"{display(path.name, 40)} has {change}.", lambda: self._put(title, place, held, made))
+            else:
+                self._put(title, place, held, made)
+
         self._workspace.jobs.start(
             f"Import {path.name}",
             lambda _: work(),
-            done=lambda made: self._put(f"Import {display(path.name, 40)} into {self.name()}", place, held, made),
+            done=done,
             failed=lambda e: (refused or self._workspace.report)(e) if isinstance(e, ModelError) else None,
             lane="mutate",
         )
@@ -284,6 +295,16 @@ def parse_shape(text: str) -> tuple[int, ...]:
         raise ModelError(
             "This is no shape", "Write whole numbers, such as 64×3×3; -1 stands for what is left."
         ) from None
+
+
+def change_text(old: Held, new: Held) -> str:
+    """How the kind of a new tensor differs from that of the old one, as in "shape 3×4 instead of 2×2"."""
+    parts = []
+    if tuple(old.shape) != tuple(new.shape):
+        parts.append(f"shape {shape_text(new.shape)} instead of {shape_text(old.shape)}")
+    if old.element_type != new.element_type:
+        parts.append(f"type {element_text(new.element_type)} instead of {element_text(old.element_type)}")
+    return " and ".join(parts)
 
 
 def loss_text(report: ConversionReport, old: ElementType | int, new: ElementType) -> str:

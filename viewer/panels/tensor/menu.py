@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,13 +145,17 @@ class TensorMenu(QMenu):
         except ModelError as error:
             pane.workspace.report(error)
             return
+
+        def confirm(text: str, go_on: Callable[[], object]) -> None:
+            pane.ask.confirm(text, go_on, "Import")
+
         if len(members) < 2:
-            pane.editing.import_file(path)
+            pane.editing.import_file(path, "", confirm)
             return
         title = f"Array of {display(path.name, 40)}"
         likely = pane.subject.target.title if pane.subject is not None else ""
         pane.ask.ask_which(
-            title, members, lambda member, refused: pane.editing.import_file(path, member, refused),
+            title, members, lambda member, refused: pane.editing.import_file(path, member, confirm, refused),
             text=likely, verb="Import",
         )  # fmt: skip
 

@@ -60,6 +60,9 @@ def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkey
     qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
     answer(monkeypatch, "getOpenFileName", path)
     from_menu(qtbot, panel, "Import…")
+    if suffix == "png":
+        assert "type uint8 instead of float" in panel.pane.ask.label.text()
+        panel.pane.ask.commit()
     found = value.initializer.numpy()
     if suffix == "png":
         assert found.shape == (2, 3)
@@ -68,6 +71,23 @@ def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkey
         np.testing.assert_array_equal(found, START)
         assert value.initializer.element_type is ElementType.FLOAT
     assert panel.workspace.settings.get(LAST_FOLDER) == str(tmp_path)
+
+
+def test_another_shape_is_taken_only_when_that_is_wanted(qtbot, panel, value, monkeypatch, tmp_path):
+    path = tmp_path / "wide.npy"
+    np.save(path, np.ones((4, 5), np.float32))
+    answer(monkeypatch, "getOpenFileName", path)
+    from_menu(qtbot, panel, "Import…")
+    ask = panel.pane.ask
+    assert ask.isVisible()
+    assert ask.label.text() == "wide.npy has shape 4×5 instead of 2×3."
+    ask.no.click()
+    assert value.initializer.shape == (2, 3)
+    from_menu(qtbot, panel, "Import…")
+    ask.yes.click()
+    assert value.initializer.shape == (4, 5)
+    panel.workspace.document.undo()
+    assert value.initializer.shape == (2, 3)
 
 
 def test_the_filter_gives_the_suffix(qtbot, panel, value, monkeypatch, tmp_path):
