@@ -443,8 +443,8 @@ class RunControl(QObject):
             step = getattr(one, "step", None)
             if step is not None:
                 numbers.append(step.path[0] if step.path else step.node.node)
-            elif isinstance(one.node, Node):
-                numbers.append(one.path[0] if one.path else self._session.number(one.node))  # type: ignore[union-attr]  # a run is going on
+            elif isinstance(one.node, Node) and self._session is not None:
+                numbers.append(one.path[0] if one.path else self._session.number(one.node))
         with self._news_lock:
             self._news += numbers
             self._finished_nodes += len(numbers)

@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,16 +132,21 @@ def _signature(value: Any) -> tuple[str, int, list[Any]]:
 
 
 def _difference(source: Path, target: Path) -> str:
+    from model.errors import errors_to
+
     feeds = _feeds(source)
-    try:
-        expected, optimised = _run(source, feeds), _run(source, feeds, optimise=True)
-    except Exception:  # noqa: BLE001  # the yardstick cannot run the model: nothing to compare
+    before: list[Any] = []
+    with suppress(Exception):  # a model that the yardstick cannot run is not compared
+        before = list(zip(_run(source, feeds), _run(source, feeds, optimise=True), strict=True))
+    if not before:
         return ""
-    try:
-        found = _run(target, feeds)
-    except Exception as error:  # noqa: BLE001  # whatever it says, it does not run any more
-        return f"does not run: {str(error)[:50]}"
-    for a, b, other in zip(expected, found, optimised, strict=True):
+    after: list[Any] = []
+    problems: list[str] = []
+    with errors_to(lambda error: problems.append(f"does not run: {str(error)[:50]}")):
+        after = _run(target, feeds)
+    if problems:
+        return problems[0]
+    for (a, other), b in zip(before, after, strict=True):
         if isinstance(a, np.ndarray) and (a.shape != b.shape or not _is_close(a, b, other)):
             return "outputs differ"
         if not isinstance(a, np.ndarray) and str(a)[:1000] != str(b)[:1000]:

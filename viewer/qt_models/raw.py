@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
 from model.edits.raw import can_set
 from model.errors import ModelError
@@ -28,11 +28,10 @@ from model.io.rawview import (
     source_text,
     value_text,
 )
+from viewer.qt_models.tree import Index, TreeModel
 from viewer.text import display
 from viewer.theme import monospace, theme
 from viewer.tips import plain_tip
-
-Index = QModelIndex | QPersistentModelIndex
 
 _BATCH = 500  # rows fetched at once
 _COLUMNS = ("Field", "Number", "Value", "Bytes")
@@ -63,7 +62,7 @@ class Row:
         return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
 
 
-class RawModel(QAbstractItemModel):
+class RawModel(TreeModel):
     """Columns: field, number, value, byte range.
 
     What is typed goes to `edited`; who cannot take it calls `refuse` before returning.
@@ -167,7 +166,7 @@ class RawModel(QAbstractItemModel):
             return QModelIndex()
         return self.createIndex(row, column, children[row])
 
-    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]
+    def outer_index(self, index: Index) -> QModelIndex:
         """Qt asks for the parent."""
         row = self._row(index)
         outer = row.parent if row is not None else None

@@ -89,11 +89,15 @@ def first_slice(shape: tuple[int, ...]) -> Slice:
 
 
 class Reader(ABC):
-    """Reads parts of a tensor. `instant` says that reading does not wait for a file."""
+    """Reads parts of a tensor."""
 
     shape: tuple[int, ...]
     element_type: ElementType
-    instant = True
+
+    @property
+    def instant(self) -> bool:
+        """Whether reading does not wait for a file."""
+        return True
 
     @property
     def size(self) -> int:
@@ -166,7 +170,7 @@ class TensorReader(Reader):
         self._ranges = self._array is None and tensor.nbytes > KEPT_BYTES and _reads_ranges(tensor)
 
     @property
-    def instant(self) -> bool:  # type: ignore[override]  # a property here, since reading makes it true
+    def instant(self) -> bool:
         """Whether the values are in memory."""
         return self._array is not None
 
@@ -224,8 +228,6 @@ def _reads_ranges(tensor: Tensor) -> bool:
 class SparseReader(Reader):
     """The dense values that a sparse tensor stands for, which are never made as a whole."""
 
-    instant = False
-
     def __init__(self, tensor: SparseTensor) -> None:
         if tensor.problem:
             raise ModelError("The values are not available", tensor.problem)
@@ -236,6 +238,11 @@ class SparseReader(Reader):
             raise ModelError("The values are not available", f"The shape {list(self.shape)} is not possible.")
         self._lock = threading.Lock()
         self._entries: tuple[NDArray[np.int64], NDArray[Any]] | None = None
+
+    @property
+    def instant(self) -> bool:
+        """Whether the entries are in memory."""
+        return self._entries is not None
 
     def prepare(self) -> None:
         """Read the entries."""
@@ -248,7 +255,6 @@ class SparseReader(Reader):
                 positions = linear_indices(self.tensor)
                 order = np.argsort(positions, kind="stable")
                 self._entries = positions[order], self.tensor.values.numpy().reshape(-1)[order]
-                self.instant = True
             return self._entries
 
     def _at(self, wanted: NDArray[np.int64]) -> NDArray[Any]:
@@ -289,7 +295,7 @@ class DifferenceReader(Reader):
         self.element_type = ElementType.COMPLEX128 if now.element_type.is_complex else ElementType.DOUBLE
 
     @property
-    def instant(self) -> bool:  # type: ignore[override]  # as its parts are
+    def instant(self) -> bool:
         """Whether both are in memory."""
         return self.now.instant and self.before.instant
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QObject, Qt
 
+from viewer.qt_models.tree import Index, TreeModel
 from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import LazyRows, Row
-
-Index = QModelIndex | QPersistentModelIndex
 
 #: The Row of an index.
 RowRole = Qt.ItemDataRole.UserRole + 1
@@ -31,7 +30,7 @@ class _Item:
         # what rows() gave, for children that are made one by one
 
 
-class RowModel(QAbstractItemModel):
+class RowModel(TreeModel):
     """Rows in two columns: label and value."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -175,7 +174,7 @@ class RowModel(QAbstractItemModel):
         items = self._children(self._item(parent))
         return self.createIndex(row, column, items[row]) if 0 <= row < len(items) else QModelIndex()
 
-    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]
+    def outer_index(self, index: Index) -> QModelIndex:
         """The index of the row around it."""
         item = index.internalPointer().parent if index.isValid() else None
         if item is None or item is self._root:
