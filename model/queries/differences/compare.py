@@ -216,12 +216,17 @@ class _Work:
         """Which values are inputs or outputs, and in which order."""
         mapped = [self._matching.value(v) for v in ours]
         kept = set(mapped) & set(theirs)
+        lone = {v.name: v for v in theirs if v not in kept}
         for value, partner in zip(ours, mapped, strict=True):
-            if partner not in kept:
+            if partner in kept:
+                continue
+            other = lone.pop(value.name, None)
+            if other is None:
                 self._add("removed", "graph", old, new, f"{word} {value.name}", str(value.type or ""), "")
-        for value in theirs:
-            if value not in kept:
-                self._add("added", "graph", old, new, f"{word} {value.name}", "", str(value.type or ""))
+            else:
+                self._add("changed", "graph", old, new, f"{word} {value.name}", _origin(value), _origin(other))
+        for value in lone.values():
+            self._add("added", "graph", old, new, f"{word} {value.name}", "", str(value.type or ""))
         before = [v for v in mapped if v in kept]
         after = [v for v in theirs if v in kept]
         if before != after:
@@ -360,6 +365,13 @@ class _Work:
         if self._weights or form_text(old) != form_text(new):
             return compare_constants(old, new, self._progress)
         return None
+
+
+def _origin(value: Value) -> str:
+    """Who gives a value."""
+    if value.producer is None:
+        return "an initializer" if value.initializer is not None else "an input"
+    return f"from {value.producer.op_type} {value.producer.name}".rstrip()
 
 
 def _constants(attribute: Attribute) -> tuple[Tensor | SparseTensor, ...] | None:

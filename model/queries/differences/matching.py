@@ -14,11 +14,13 @@ from typing import TypeVar
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
 from model.queries.labels import leaf_label, node_label
+from model.tensors import Tensor
 
 T = TypeVar("T")
 Key = tuple[str, str, str]  # of a function: domain, name, overload
 
 _ROUNDS = 4  # how far around a node its neighbourhood is looked at
+_BEGINNING = 8  # elements of a constant that tell it from others
 _MOST_PAIRS = 4_000  # of leftover nodes of one operator that are held against each other one by one
 
 
@@ -127,6 +129,7 @@ class _Attempt:
         self._progress = progress
         self._queue: list[tuple[Node, Node]] = []
         self._cost: int | None = None
+        self._left_open = False  # whether spreading met users that it could not tell apart
 
     def run(self) -> None:
         """Match whatever can be."""
@@ -243,11 +246,17 @@ class _Attempt:
         return self.old.operator(old) == self.new.operator(new)
 
     def _spread(self, alike: Callable[[Node, Node], bool]) -> None:
-        """From partners to their neighbours, as far as it goes."""
+        """From partners to their neighbours, as far as it goes; users that nothing tells apart in order, at last."""
+        self._left_open = False
+        self._spread_as_far(alike, in_order=False)
+        if self._left_open:
+            self._spread_as_far(alike, in_order=True)
+
+    def _spread_as_far(self, alike: Callable[[Node, Node], bool], *, in_order: bool) -> None:
         for leaf in self.old.leaves:
             partner = self.found.value(leaf)
             if partner is not None:
-                self._spread_down(leaf, partner, alike)
+                self._spread_down(leaf, partner, alike, in_order=in_order)
         for a, b in zip(self.old.graph.outputs, self.new.graph.outputs, strict=False):
             self._spread_up(a, b, alike)
         self._queue.extend((old, new) for old in self.old.nodes if (new := self.found.node(old)) is not None)
@@ -261,7 +270,7 @@ class _Attempt:
                 self._spread_up(used, other, alike)
             for made, twin in zip(old.outputs, new.outputs, strict=False):
                 if made is not None and twin is not None:
-                    self._spread_down(made, twin, alike)
+                    self._spread_down(made, twin, alike, in_order=in_order)
 
     def _spread_up(self, a: Value | None, b: Value | None, alike: Callable[[Node, Node], bool]) -> None:
         if a is None or b is None or a in self.found.new_of or b in self.found.old_of:
@@ -277,15 +286,36 @@ class _Attempt:
             if a.name == b.name or renamed or not self._names_first:
                 self._pair_values(a, b)
 
-    def _spread_down(self, a: Value, b: Value, alike: Callable[[Node, Node], bool]) -> None:
+    def _spread_down(self, a: Value, b: Value, alike: Callable[[Node, Node], bool], *, in_order: bool) -> None:
         ours = self._free_users(a, self.old, self.found.new_of)
         theirs = self._free_users(b, self.new, self.found.old_of) if ours else {}
         for key, nodes in ours.items():
-            others = theirs.get(key, [])
-            if len(nodes) == len(others):
-                for old, new in zip(nodes, others, strict=True):
-                    if alike(old, new):
-                        self._pair_nodes(old, new)
+            for old, new in self._couples(nodes, theirs.get(key, []), in_order=in_order):
+                if alike(old, new):
+                    self._pair_nodes(old, new)
+
+    def _couples(self, ours: list[Node], theirs: list[Node], *, in_order: bool) -> Iterator[tuple[Node, Node]]:
+        """Which of several users is which: by wires they have in common, then by their constants, else by place."""
+        keys = (self._known_wires, _names_of_constants, _beginnings_of_constants) if len(ours) > 1 else ()
+        for key in keys:
+            pairs = list(_by_key(ours, theirs, key))
+            yield from pairs
+            paired = {node for pair in pairs for node in pair}
+            ours, theirs = ([n for n in nodes if n not in paired] for nodes in (ours, theirs))
+        if len(ours) != len(theirs):
+            return
+        if len(ours) > 1 and not in_order:
+            self._left_open = True
+        else:
+            yield from zip(ours, theirs, strict=True)
+
+    def _known_wires(self, node: Node) -> Hashable:
+        """The old values that a node of either side is known to use."""
+        if node.graph is self.new.graph:
+            known = [v and (self.found.old_of.get(v) or self._outer.old_of.get(v)) for v in node.inputs]
+        else:
+            known = [v if self._value(v) is not None else None for v in node.inputs]
+        return tuple(known)
 
     @staticmethod
     def _free_users(value: Value, side: _Side, taken: dict[object, object]) -> dict[Hashable, list[Node]]:
@@ -361,6 +391,20 @@ class _Attempt:
 def _unused_label(value: Value) -> Hashable:
     """What an initializer that nothing uses is known by."""
     return None if value.uses else leaf_label(value)
+
+
+def _names_of_constants(node: Node) -> Hashable:
+    return tuple(v.name for v in node.inputs if v is not None and v.initializer is not None) or None
+
+
+def _beginnings_of_constants(node: Node) -> Hashable:
+    """The first elements of the constants a node uses, as exporters may name those anew."""
+    tensors = [v.initializer for v in node.inputs if v is not None and v.initializer is not None]
+    found = [
+        repr(t.read(0, min(t.size, _BEGINNING)).tolist()) if isinstance(t, Tensor) and not t.problem else ""
+        for t in tensors
+    ]
+    return tuple(found) or None
 
 
 def _node_name(node: Node) -> str | None:

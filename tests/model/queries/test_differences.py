@@ -90,6 +90,14 @@ def test_inserted_node_and_the_wire_that_leads_to_it():
     assert found[1][2:5] == ("third", "input 0", "r")
 
 
+def test_an_output_that_another_node_gives_is_changed():
+    found = edited(lambda e, d: nodes.insert_on_edge(e, builders.value(d, "y"), "Neg"))
+    assert ("changed", "graph", "chain", "output y", "from Softmax fourth", "from Neg Neg") in found
+    assert ("added", "node", "Neg", "", "", "") in found
+    assert {kind for kind, subject, *_ in found if subject == "value"} == {"renamed"}
+    assert len(found) == 3
+
+
 def test_deleted_node():
     assert edited(lambda e, d: nodes.delete(e, [builders.node(d, "second")])) == [
         ("removed", "node", "second", "", "", "")
@@ -301,6 +309,40 @@ def test_other_names_and_another_order_are_nothing_but_that():
     for node in old.graph.nodes:
         assert comparison.partner(node).op_type == node.op_type
         assert comparison.partner(comparison.partner(node)) is node
+
+
+TOWERS = 6
+
+
+def towers(order=range(TOWERS), name="w{}") -> Model:
+    """Equal towers on one input, told apart by their weights alone."""
+    graph = Graph("towers")
+    x = Value("x", TensorType(ElementType.FLOAT, Shape(("N", 4))), graph)
+    graph.inputs = (x,)
+    weights = []
+    for tower in range(TOWERS):
+        weights.append(Value(name.format(tower)))
+        SetInitializer(graph, weights[-1], ArrayTensor(np.full((4, 4), tower, np.float32))).apply()
+    ends = {}
+    for place, tower in enumerate(order):
+        current = x
+        for block in range(3):
+            for op_type in ("MatMul", "Relu"):
+                inputs = (current, weights[tower]) if op_type == "MatMul" else (current,)
+                node = Node(op_type, inputs, (Value(f"v{place}_{block}_{op_type}_{name}"),))
+                InsertNode(graph, node).apply()
+                current = node.outputs[0]
+        ends[tower] = current
+    InsertNode(graph, Node("Sum", tuple(ends[tower] for tower in range(TOWERS)), (Value("y"),))).apply()
+    SetGraphOutputs(graph, (graph.nodes.last.outputs[0],)).apply()
+    return Model(graph, opset=21)
+
+
+@pytest.mark.parametrize("name", ["w{}", "other_{}"])
+def test_towers_that_differ_in_their_weights_alone_are_told_apart(name):
+    """Whatever the order of the nodes, and whether weights kept their names or not."""
+    comparison = compare(towers(), towers([3, 5, 0, 1, 4, 2], name))
+    assert {d.kind for d in comparison.differences} <= {"renamed", "moved"}
 
 
 def test_nothing_in_common():
