@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from exec.compare import Difference, compare_values, is_close
+from exec.context import RuntimeValue
 from exec.inputs import make_feeds
 from exec.session import Session
 from model.errors import ModelError
 from model.graph import Model
 from model.passes.simplify.context import STOCHASTIC
 from model.progress import SILENT, Progress
+from model.types import ElementType, TensorType
 
 _RTOL, _ATOL = 1e-3, 1e-5  # of what reordering of float arithmetic may do
 
@@ -40,13 +43,16 @@ def compare_models(
     *,
     runs: int = 3,
     seed: int = 0,
+    tolerance: float = _RTOL,
+    feeding: Model | None = None,
     time_limit: float | None = 120.0,
     progress: Progress = SILENT,
 ) -> Agreement:
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
 
-    Outputs that are not finite before are compared where they are. A model that does not run before cannot be
-    compared.
+    Inputs are as `feeding` declares them (`before` unless told), cast for a model of another precision. Outputs that
+    are not finite before are compared where they are, `tolerance` being how much they may differ in relation to their
+    size. A model that does not run before cannot be compared.
     """
     if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
         return Agreement(None, reason="the model is random")
@@ -55,9 +61,11 @@ def compare_models(
     for number in range(runs):
         progress.report(number, runs, "Comparing outputs")
         try:
-            feeds = make_feeds(before, seed=seed + number)
-            ours = first.run(feeds, values="outputs", seed=seed, time_limit=time_limit, progress=progress)
-            theirs = second.run(feeds, values="outputs", seed=seed, time_limit=time_limit, progress=progress)
+            feeds = make_feeds(feeding or before, seed=seed + number)
+            ours, theirs = (
+                session.run(_cast(model, feeds), values="outputs", seed=seed, time_limit=time_limit, progress=progress)
+                for session, model in ((first, before), (second, after))
+            )
         except ModelError as error:
             return Agreement(None, number, reason=str(error))
         if not ours.ok or ours.stopped:
@@ -70,11 +78,31 @@ def compare_models(
         for name, value in expected.items():
             if name not in found:
                 return Agreement(False, number, reason=f"output {name} is gone")
-            difference = compare_values(found[name], value)
-            if not is_close(found[name], value, _RTOL, _ATOL + _RTOL * _scale(value)):
+            own = _in_type_of(found[name], value)
+            difference = compare_values(own, value)
+            if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):
                 return Agreement(False, number, reason=f"output {name} ({_told(difference)})")
             worst = max(worst, _error(difference))
     return Agreement(True, runs, worst)
+
+
+def _cast(model: Model, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
+    """Feeds in the precision that the inputs of a model have."""
+    fitting = dict(feeds)
+    for value in model.graph.inputs:
+        given, kind = feeds.get(value.name), value.type
+        element = kind.element_type if isinstance(kind, TensorType) else None
+        if isinstance(given, np.ndarray) and isinstance(element, ElementType) and element.is_float:
+            fitting[value.name] = given.astype(element.numpy_dtype, copy=False)
+    return fitting
+
+
+def _in_type_of(found: RuntimeValue, expected: RuntimeValue) -> RuntimeValue:
+    """What was found in the precision that was expected, where both are numbers of some precision."""
+    if not isinstance(found, np.ndarray) or not isinstance(expected, np.ndarray):
+        return found
+    are_numbers = found.dtype.kind in "fV" and expected.dtype.kind in "fV"
+    return found.astype(expected.dtype, copy=False) if are_numbers else found
 
 
 def _scale(value: object) -> float:

@@ -38,6 +38,8 @@ Found = dict[str, Known]
 
 def _levels(known: Known) -> tuple[bool, ...]:
     is_typed, dims = known
+    if dims is not None:  # some exporters write -1 for what is open
+        dims = tuple(None if isinstance(d, int) and d < 0 else d for d in dims)
     ranked = dims is not None
     return (
         is_typed,

@@ -29,6 +29,10 @@ def settled(dialog, qtbot):
     qtbot.waitUntil(lambda: dialog.ok.isEnabled() or dialog.error.isVisible(), timeout=30_000)
 
 
+def converted(dialog, qtbot):
+    qtbot.waitUntil(lambda: dialog.ok.text() == "Close", timeout=30_000)
+
+
 def lines(dialog):
     return [dialog.list.item(row).text() for row in range(dialog.list.count())]
 
@@ -42,6 +46,8 @@ def test_preview_then_one_edit_then_undo(dialog, qtbot):
     assert "2 × weights became float16" in lines(dialog)
     assert snapshot(document.model) == before
     dialog.ok.click()
+    converted(dialog, qtbot)
+    assert "outputs agree on 1 random inputs" in dialog.state.text()
     assert document.undo_title == "Convert to float16"
     assert builders.value(document, "w").initializer.element_type.text == "float16"
     document.undo()
@@ -66,6 +72,7 @@ def test_an_edit_behind_the_dialog_is_taken_into_account(dialog, qtbot):
     assert not dialog.ok.isEnabled()
     settled(dialog, qtbot)
     dialog.apply()
+    converted(dialog, qtbot)
     assert document.model.opset_imports[""] == 13
     assert builders.node(document, "other")
 
@@ -102,3 +109,26 @@ def test_a_long_change_is_said_before_it_is_made(dialog, qtbot, monkeypatch):
     dialog.apply()
     assert said == [("Changing the model: 4 steps…", True)]
     assert QApplication.overrideCursor() is None
+
+
+def test_what_computes_otherwise_is_not_done(dialog, qtbot):
+    document = dialog._workspace.document
+    before = snapshot(document.model)
+    dialog.opset.setCurrentText("13")
+    settled(dialog, qtbot)
+    dialog._trial.after.graph.nodes.first.op_type = "Sub"
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: "outputs differ" in dialog.state.text(), timeout=30_000)
+    assert dialog.state.text().startswith("Nothing was changed")
+    assert snapshot(document.model) == before
+
+
+def test_the_result_stays_until_the_dialog_is_closed(dialog, qtbot):
+    dialog.opset.setCurrentText("13")
+    settled(dialog, qtbot)
+    dialog.ok.click()
+    converted(dialog, qtbot)
+    assert dialog.isVisible()
+    assert not dialog.cancel.isVisible()
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: not isValid(dialog) or not dialog.isVisible())

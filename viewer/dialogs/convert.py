@@ -1,4 +1,4 @@
-"""Convert: another operator set, precision or size of dimensions, with a preview of what changes; one edit."""
+"""Convert: another operator set, precision or size of dimensions; what changes is shown, compared and made one edit."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from model import schemas
 from model.checks.models import NEWEST_IR_VERSION
@@ -28,7 +29,8 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert import PARTS, PRECISIONS, symbols
-from viewer.commands.convert import RENAMED, convert
+from viewer.commands.convert import RENAMED
+from viewer.converting import Trial, attempt
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.rehearsing import Rehearsing
@@ -38,10 +40,8 @@ from viewer.widgets.busy import changing
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from model.passes.convert import Report
+    from exec.agreement import Agreement
     from model.passes.rehearsal import Rehearsal
-    from model.progress import Progress
-    from model.steps import Step
     from viewer.jobs import Job
 
 _DELAY_MS = 400
@@ -56,7 +56,10 @@ _PlaceRole = Qt.ItemDataRole.UserRole
 
 
 class ConvertDialog(QDialog):
-    """What is chosen is rehearsed on a copy and listed; Convert then makes it one edit of the document."""
+    """What is chosen is rehearsed on a copy and listed; Convert compares outputs and makes it one edit of the document.
+
+    Where nothing that is computed changes, the dialog closes with the edit; else it stays to tell how outputs compare.
+    """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,14 +67,17 @@ class ConvertDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(560, 620)
         self._workspace = workspace
-        self._steps: list[Step] = []
+        self._trial: Trial | None = None
         self._revision = -1
+        self._is_done = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._rehearsing = Rehearsing(workspace, self._try, self)
         self._job: Job[Any] | None = None
         layout = QVBoxLayout(self)
-        layout.addLayout(self._make_form())
+        self.form = QWidget()
+        self._make_form(self.form)
+        layout.addWidget(self.form)
         self.state = QLabel("Choose what to convert.")
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.list = QListWidget()
@@ -85,6 +91,7 @@ class ConvertDialog(QDialog):
         layout.addWidget(self.error)
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
+        self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         self.ok.setText("Convert")
         self.ok.setEnabled(False)
         self.weights = self.buttons.addButton("&Weights…", QDialogButtonBox.ButtonRole.ActionRole)
@@ -96,8 +103,9 @@ class ConvertDialog(QDialog):
         layout.addWidget(self.buttons)
         workspace.changes.changed.connect(self._on_change)
 
-    def _make_form(self) -> QFormLayout:
-        form = QFormLayout()
+    def _make_form(self, holder: QWidget) -> None:
+        form = QFormLayout(holder)
+        form.setContentsMargins(0, 0, 0, 0)
         self.opset = self._make_opset()
         self.precision = QComboBox()
         self.precision.addItem("as it is", None)
@@ -133,7 +141,6 @@ class ConvertDialog(QDialog):
             line.textEdited.connect(self._on_choice)
         self.keep_interface.toggled.connect(self._on_choice)
         self._enable()
-        return form
 
     def _make_opset(self) -> QComboBox:
         versions = QComboBox()
@@ -190,8 +197,9 @@ class ConvertDialog(QDialog):
             field.setEnabled(self.precision.currentData() is not None)
 
     def _on_change(self, *_: object) -> None:
-        self.ok.setEnabled(False)
-        self._delay.start()
+        if not self._is_done:
+            self.ok.setEnabled(False)
+            self._delay.start()
 
     def options(self) -> argparse.Namespace:
         """What is chosen, as the command line says it."""
@@ -213,7 +221,8 @@ class ConvertDialog(QDialog):
         options = self.options()
         self.error.show_error(None)
         self.list.clear()
-        self._steps = []
+        self.form.setEnabled(True)
+        self._trial = None
         wanted = any(value for name, value in vars(options).items() if name != "keep")
         self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
         if not wanted:
@@ -225,28 +234,20 @@ class ConvertDialog(QDialog):
         options = self.options()
         revision = self._workspace.document.revision
 
-        def work(progress: Progress) -> tuple[list[Report], list[Step]]:
-            reports = convert(rehearsal.document, options, progress)
-            steps = rehearsal.steps()
-            for report in reports:
-                for remarks in (report.changes, report.warnings):
-                    remarks[:] = [type(r)(r.text, rehearsal.original(r.place)) for r in remarks]
-            return reports, steps
-
-        job = self._workspace.jobs.start(
+        self._job = self._workspace.jobs.start(
             "Trying the conversion out",
-            work,
-            done=lambda found: self._show(*found, revision),
+            lambda progress: attempt(rehearsal, options, progress),
+            done=lambda trial: self._show(trial, revision),
             failed=self._failed,
             supersede="convert",
         )
-        self._job = job
 
-    def _show(self, reports: list[Report], steps: list[Step], revision: int) -> None:
+    def _show(self, trial: Trial, revision: int) -> None:
         if revision != self._workspace.document.revision:
             self.preview()
             return
-        self._steps, self._revision = steps, revision
+        self._trial, self._revision = trial, revision
+        reports, steps = trial.reports, trial.steps
         for report in reports:
             for remark in report.warnings:
                 self._add(f"Warning: {remark.text}", remark.place)
@@ -278,16 +279,48 @@ class ConvertDialog(QDialog):
     # -- doing it ------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
-        """Make what was rehearsed one edit."""
-        document: Document = self._workspace.document
-        if not self._steps or document.revision != self._revision:
+        """Make what was rehearsed one edit, if outputs agree; after that, the button closes the dialog."""
+        trial, self._trial = self._trial, None
+        if self._is_done:
+            self.accept()
+        elif trial is None or self._workspace.document.revision != self._revision:
+            self.preview()
+        elif trial.before is None:
+            self._change(trial)
+            self.accept()
+        else:
+            self.form.setEnabled(False)
+            self.ok.setEnabled(False)
+            self.state.setText("Comparing outputs…")
+            self._job = self._workspace.jobs.start(
+                "Compare outputs",
+                lambda progress: trial.compare(progress=progress),
+                done=lambda agreement: self._compared(trial, agreement) if isValid(self) else None,
+                failed=self._failed,
+                supersede="convert",
+            )
+
+    def _compared(self, trial: Trial, agreement: Agreement) -> None:
+        if self._workspace.document.revision != self._revision:
             self.preview()
             return
-        steps, self._steps = self._steps, []
-        with changing(self.state, len(steps)), document.edit(self.title()) as edit:
-            for step in steps:
+        said = display(str(agreement), 300)
+        if agreement.agrees is False and not trial.may_differ:
+            self.form.setEnabled(True)
+            self.state.setText(f"Nothing was changed, as afterwards {said}.")
+            return
+        self._is_done = True
+        self._change(trial)
+        self.state.setText(f"Converted; {said}.")
+        self.ok.setText("Close")
+        self.ok.setEnabled(True)
+        self.cancel.setVisible(False)
+
+    def _change(self, trial: Trial) -> None:
+        document: Document = self._workspace.document
+        with changing(self.state, len(trial.steps)), document.edit(self.title()) as edit:
+            for step in trial.steps:
                 edit.do(step)
-        self.accept()
 
     def done(self, result: int) -> None:
         """Closing stops what is being tried out."""
