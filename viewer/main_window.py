@@ -97,6 +97,7 @@ class MainWindow(QMainWindow):
         self.messages = MessageBar()
         self.start_page = StartPage(self.settings)
         self.start_page.open_requested.connect(self.files.ask)
+        self.start_page.new_requested.connect(lambda: self.actions_binding.run("file.new"))
         self.start_page.sample_requested.connect(self.files.open_sample)
         self.start_page.file_requested.connect(lambda name: self.files.open([Path(name)]))
         self._tabs = QTabWidget()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -109,7 +110,7 @@ class Problems(QObject):
 
     def _set_typed(self, problems: list[Problem]) -> None:
         self._stop_comparing()
-        if problems or self._typed:
+        if problems or self._typed or any(p.rule == "interface-type" for p in self._listed):
             self._typed = problems
             self._collect()
 
@@ -123,13 +124,24 @@ class Problems(QObject):
         if self._checker is None:
             return
         self._seen = self._checker.revision
-        found = [*self._read(), *self._checker.problems, *self._typed]
+        found = [*self._read(), *map(self._mended, self._checker.problems), *self._typed]
         found.sort(key=lambda problem: _ORDER[problem.severity])
-        if found != self._listed:
-            self._listed = found
+        is_news = found != self._listed or self._checker.finished
+        self._listed = found  # equal problems may have another fix by now
+        if is_news:
             self.changed.emit()
-        elif self._checker.finished:
-            self.changed.emit()
+
+    def _mended(self, problem: Problem) -> Problem:
+        """An input or output without a type can be declared as inferred, which the checker knows nothing of."""
+        inferred = self._types.inferred
+        found = inferred.types.get(problem.place) if problem.rule == "interface-type" and inferred else None
+        if found is None:
+            return problem
+        from model.checks.problem import Fix
+        from model.declaring import declare
+
+        title = f"Declare {problem.place.name} as {type_text(found)}"
+        return replace(problem, fix=Fix(title, partial(declare, value=problem.place, found=found)))
 
     def _read(self) -> list[Problem]:
         from model.checks.problem import warning

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from model.document import Change, Document
-from model.graph import Value
+from model.document import Change, Document, Transaction
+from model.graph import Function, Graph, Value
 from model.steps import SetField
 from model.tensors import Tensor
 from model.types import Shape, TensorType, Type
@@ -70,6 +70,16 @@ class Types(QObject):
         else:
             self._rules.pop(operator, None)
         self._delay.start(0)
+
+    def make_output(self, edit: Transaction, graph: Graph, value: Value) -> None:
+        """Let a graph return a value, declared as inferred where it was not declared: outputs need a type."""
+        from model.declaring import declare
+        from model.edits.interface import add_output
+
+        add_output(edit, graph, value)
+        found = None if value.type is not None else self.type_of(value)
+        if found is not None and not isinstance(graph.owner, Function):
+            declare(edit, value, found)
 
     def type_of(self, value: Value) -> Type | None:
         """The inferred type, else the declared one, else that of the constant."""

@@ -41,7 +41,7 @@ def _make_output(context: Context) -> None:
     with workspace.document.edit(f"Make {_title(values)} an output") as edit:
         for value in values:
             assert value.graph is not None
-            interface.add_output(edit, value.graph, value)
+            workspace.types.make_output(edit, value.graph, value)
 
 
 def _is_output(item: object) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from shiboken6 import isValid
 
 from model.graph import Function, Graph, Model, Node
@@ -15,11 +15,10 @@ from model.lookup import comes_before
 from model.queries.scopes import Path, Scope, ScopeTree, scope_path
 from viewer.grouping import Grouping
 from viewer.icons import dot, icon
+from viewer.qt_models.tree import Index, TreeModel
 from viewer.text import count_text, display, plural
 from viewer.theme import categories, operator_category
 from viewer.tips import for_role
-
-Index = QModelIndex | QPersistentModelIndex
 
 #: What a row stands for: a Graph, Scope or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)
@@ -52,7 +51,7 @@ class Row:
         return self.rows.get(subject)
 
 
-class OutlineModel(QAbstractItemModel):
+class OutlineModel(TreeModel):
     """Columns: name and operator. GUI thread.
 
     Rows are built branch by branch, and that of a large graph when its groups are known, which takes no turn of the
@@ -122,6 +121,7 @@ class OutlineModel(QAbstractItemModel):
 
         When they are very many, the branches of their graphs close and are made anew.
         """
+        self._open_first(nodes)
         if len(nodes) > _MOST_SINGLY:
             for row in self._built():
                 if any(n.graph is row.subject or self._holder(row, n) for n in nodes):
@@ -133,6 +133,15 @@ class OutlineModel(QAbstractItemModel):
             for node in nodes:
                 self._follow_in(row, node)
             self._tell(row)  # how many nodes
+
+    def _open_first(self, nodes: set[Node]) -> None:
+        """A view shows a graph without nodes as a row that cannot be opened: tell it of the first ones."""
+        for graph in {node.graph for node in nodes if node.graph is not None}:
+            row = self._row_of_graph(graph)
+            if row is not None and row.children is None and len(graph.nodes) <= len(nodes):
+                row.children = []
+                self._set_children(row, self._subjects(row))
+                self._tell(row)
 
     def _built(self) -> Iterator[Row]:
         """The rows of graphs whose branches are built, as long as they are."""
@@ -316,7 +325,7 @@ class OutlineModel(QAbstractItemModel):
         child.place = row
         return self.createIndex(row, column, child)
 
-    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]
+    def outer_index(self, index: Index) -> QModelIndex:
         """Qt asks for the parent."""
         row = self._row(index).parent
         return QModelIndex() if row is None or row is self._root else self._index(row)

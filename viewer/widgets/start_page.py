@@ -29,6 +29,7 @@ class StartPage(QWidget):
     """Offers recent files; asks the window to open through signals."""
 
     open_requested = Signal()
+    new_requested = Signal()
     sample_requested = Signal()
     file_requested = Signal(str)
 
@@ -73,10 +74,13 @@ class StartPage(QWidget):
         self.open_button.setToolTip("Open (Ctrl+O)")
         self.open_button.setDefault(True)
         self.open_button.clicked.connect(self.open_requested)
+        self.new_button = QPushButton("New model…")
+        self.new_button.setToolTip("Begin with nothing but inputs and outputs (Ctrl+N)")
+        self.new_button.clicked.connect(self.new_requested)
         self.sample_button = QPushButton("Open the sample model")
         self.sample_button.setToolTip("A small network that recognises handwritten digits")
         self.sample_button.clicked.connect(self.sample_requested)
-        for button in (self.open_button, self.sample_button):
+        for button in (self.open_button, self.new_button, self.sample_button):
             button.setMinimumHeight(32)
             row.addWidget(button)
         row.addStretch(1)

@@ -167,7 +167,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
         if isinstance(graph.owner, Function):
             functions.set_signature(edit, graph.owner, outputs=(*graph.outputs, value))
         else:
-            interface.add_output(edit, graph, value)
+            workspace.types.make_output(edit, graph, value)
 
     visible = VisibleValues(workspace, graph, judge=judge)
     field = Field(f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value")

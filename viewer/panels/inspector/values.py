@@ -113,7 +113,7 @@ def _role_row(workspace: Workspace, value: Value) -> Row:
         actions.append(RowAction("Remove from outputs", run, "delete", "remove"))
     else:
         row.text, row.style = "no", "muted"
-        run = act(workspace, f"Make {name} an output", lambda edit: interface.add_output(edit, graph, value))
+        run = act(workspace, f"Make {name} an output", lambda edit: workspace.types.make_output(edit, graph, value))
         actions.append(RowAction("Make it an output", run, "add", "add"))
     if value.initializer is not None and not value.is_input and not isinstance(graph.owner, Function):
         run = act(workspace, f"Make {name} an input", lambda edit: interface.initializer_to_input(edit, graph, value))
