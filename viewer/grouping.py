@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from model.graph import Graph
 from model.progress import SILENT, Progress
-from model.queries.blocks import Blocks, block_tree, find_blocks
 from model.queries.scopes import ScopeTree, scope_tree
 from viewer.changes import Changes
 from viewer.slices import Slices
+
+if TYPE_CHECKING:
+    from model.queries.blocks import Blocks
 
 #: Up to so many nodes a tree is made in less time than a person notices.
 AT_ONCE = 4000
@@ -68,7 +71,11 @@ class Grouping(QObject):
 
     def _make(self, graph: Graph, progress: Progress = SILENT) -> ScopeTree:
         blocks = self._blocks.get(graph)
-        return scope_tree(graph, progress) if blocks is None else block_tree(graph, blocks, progress)
+        if blocks is None:
+            return scope_tree(graph, progress)
+        from model.queries.blocks import block_tree
+
+        return block_tree(graph, blocks, progress)
 
     def _made(self, graph: Graph, tree: ScopeTree) -> None:
         _, calls = self._making.pop(graph)
@@ -134,6 +141,8 @@ class Grouping(QObject):
             raise error
 
         def search() -> None:
+            from model.queries.blocks import find_blocks  # brings numpy
+
             self.stop()
             self._search = Slices(lambda progress: find_blocks(graph, progress), done, failed, self)
             self._searching = search  # anew after an edit

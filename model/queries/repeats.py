@@ -7,18 +7,23 @@ can grow in the same way and none takes a node of another. The blocks that repea
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from model.graph import Graph, Node, Value
+import numpy as np
+from numpy.typing import NDArray
+
+from model.graph import Graph, Node
 from model.progress import SILENT, Progress
 from model.queries.labels import exact_label
-from model.queries.scope import dependencies, run_order
+from model.queries.wiring import OUTSIDE, Index, Wiring, wiring_of
 
 _ROUNDS = 3  # how far around a node its neighbourhood is looked at to tell seeds apart
 _MOST_SEEDS = 48  # classes of seeds that are grown; each costs at most the nodes of the graph
 _PER_COUNT = 6  # of these with the same number of seeds
 _NEARLY_ALL = 0.9  # of the occurrences of a block: seeds in as many are not grown again
+_MOST_PORTS = 1 << 20
+_SLICE = 256
 _PASSES = 4  # searches, each among what the ones before left over
 
 
@@ -52,208 +57,240 @@ def repeated_blocks(
     """The blocks that occur twice or more in a graph, in graph order; disjoint, and the same on every call.
 
     Nodes with bodies or with long tensors in attributes are in none. `among` looks at some nodes alone. Any thread,
-    while nobody changes the model. Cost: nodes + edges, times the number of kinds of blocks.
+    while nobody changes the model. Some 10 µs a node, as much for each node of a block, and 0.1 ms for each that one
+    occurrence has.
     """
-    nodes = run_order(graph)
-    free = {n for n in nodes if among is None or n in among}
-    labels = _labels(n for n in nodes if n in free)
-    free.intersection_update(labels)
+    return blocks_of(wiring_of(graph, progress), progress, among=among, least_nodes=least_nodes)
+
+
+def blocks_of(
+    whole: Wiring, progress: Progress = SILENT, *, among: Collection[Node] | None = None, least_nodes: int = 2
+) -> list[Repeat]:
+    """`repeated_blocks` of a graph whose wiring is known."""
+    chosen = whole
+    if among is not None:
+        wanted = set(among)
+        chosen = whole.only(np.array([i for i, node in enumerate(whole.nodes) if node in wanted], np.int64))
+    labels = _labels(chosen.nodes, progress)
+    free = labels >= 0
     found: list[Repeat] = []
     for _ in range(_PASSES):
-        blocks = _Search(nodes, labels, free, progress).run()
-        blocks = [b for b in blocks if b.size >= max(least_nodes, 2)]
+        blocks = _Search(chosen, labels, free, progress).run()
+        blocks = [block for block in blocks if block.shape[1] >= max(least_nodes, 2)]
         if not blocks:
             break
-        found += blocks
         for block in blocks:
-            free.difference_update(*block.occurrences)
-    place = {node: index for index, node in enumerate(nodes)}
-    return sorted(_without_cycles(nodes, found), key=lambda b: place[b.occurrences[0][0]])
+            free[block] = False
+            found.append(Repeat(tuple(tuple(chosen.nodes[n] for n in nodes) for nodes in block.tolist())))
+    if not found:
+        return []
+    place = {node: index for index, node in enumerate(whole.nodes)}
+    return sorted(_without_cycles(whole, place, found), key=lambda b: place[b.occurrences[0][0]])
 
 
-def _labels(nodes: Iterable[Node]) -> dict[Node, int]:
-    """A small number per node, the same for nodes that do the same; nodes that cannot be in a block have none."""
+def _labels(nodes: list[Node], progress: Progress) -> Index:
+    """[N] a small number, the same for nodes that do the same; -1 for nodes that cannot be in a block."""
     numbers: dict[Hashable, int] = {}
-    found = {}
-    for node in nodes:
+    found = np.full(len(nodes), -1)
+    for index, node in enumerate(nodes):
+        if not index % _SLICE:
+            progress.check()
         label = exact_label(node)
         if label is not None:
-            found[node] = numbers.setdefault(label, len(numbers))
+            found[index] = numbers.setdefault(label, len(numbers))
     return found
 
 
 class _Search:
     """One look at the free nodes: the best blocks that do not share a node."""
 
-    def __init__(self, nodes: list[Node], labels: dict[Node, int], free: set[Node], progress: Progress) -> None:
-        self._nodes = [n for n in nodes if n in free]
+    def __init__(self, wiring: Wiring, labels: Index, free: NDArray[np.bool_], progress: Progress) -> None:
+        self._wiring = wiring
         self._labels = labels
         self._free = free
         self._progress = progress
-        self._place = {node: index for index, node in enumerate(self._nodes)}
+        self._nodes = np.flatnonzero(free)
+        self._occurrence = np.full(len(free), -1)  # in the block that is growing
+        self._spot = np.zeros(len(free), np.int64)  # the node's place in that block
 
-    def run(self) -> list[Repeat]:
-        grown: list[Repeat] = []
-        part_of: dict[Node, tuple[int, int, int]] = {}  # the last block that took a node, its size, the node's place
+    def run(self) -> list[Index]:
+        """Each block [occurrences, nodes], both as the graph has them."""
+        grown: list[Index] = []
+        part = np.full((len(self._free), 2), -1)  # the last block that took a node, the node's place in it
         for seeds in self._seeds():
             self._progress.check()
-            parts = {part_of.get(seed) for seed in seeds}
-            first = next(iter(parts))
-            if len(parts) == 1 and first is not None and len(seeds) >= _NEARLY_ALL * first[1]:
+            last = part[seeds[0]]
+            if last[0] >= 0 and (part[seeds] == last).all() and len(seeds) >= _NEARLY_ALL * len(grown[last[0]]):
                 continue  # they would grow into that very block, or hardly a larger one
             block = self._grow(seeds)
-            if len(block.occurrences[0]) > 1:
-                for occurrence in block.occurrences:
-                    for index, node in enumerate(occurrence):
-                        part_of[node] = len(grown), len(seeds), index
+            if block.shape[1] > 1:
+                part[block, 0] = len(grown)
+                part[block, 1] = np.arange(block.shape[1])
                 grown.append(block)
-        chosen, taken = [], set[Node]()
-        for block in sorted(grown, key=lambda b: (-b.saved, self._place[b.occurrences[0][0]])):
-            if taken.isdisjoint(n for occurrence in block.occurrences for n in occurrence):
-                taken.update(*block.occurrences)
+        chosen, taken = [], np.zeros(len(self._free), bool)
+        for block in sorted(grown, key=lambda b: (-(b.shape[0] - 1) * (b.shape[1] - 1), int(b[0, 0]))):
+            if not taken[block].any():
+                taken[block] = True
                 chosen.append(block)
         return chosen
 
-    def _seeds(self) -> list[list[Node]]:
+    def _seeds(self) -> list[Index]:
         """Classes of nodes that are alike, the numbers of members first that most nodes share: those are periods."""
-        classes: dict[tuple[Node, ...], None] = {}
-        numbers = {node: self._labels[node] for node in self._nodes}
+        classes: dict[bytes, Index] = {}
+        numbers = self._labels.copy()
         for _ in range(_ROUNDS + 1):
-            members: dict[int, list[Node]] = defaultdict(list)
-            for node in self._nodes:
-                members[numbers[node]].append(node)
-            classes.update((tuple(m), None) for m in members.values() if len(m) > 1)
+            self._progress.check()
+            by_number = self._nodes[np.argsort(numbers[self._nodes], kind="stable")]
+            first = np.flatnonzero(np.diff(numbers[by_number], prepend=-1))
+            sizes = np.diff(first, append=len(by_number))
+            members = [
+                by_number[at : at + size] for at, size in zip(first.tolist(), sizes.tolist(), strict=True) if size > 1
+            ]
+            classes.update((m.tobytes(), m) for m in sorted(members, key=lambda m: int(m[0])))
             numbers = self._wider(numbers)
         weight: Counter[int] = Counter()
-        by_count: dict[int, list[tuple[Node, ...]]] = defaultdict(list)
-        for members_of in classes:
-            weight[len(members_of)] += len(members_of)
-            by_count[len(members_of)].append(members_of)
+        by_count: dict[int, list[Index]] = defaultdict(list)
+        for alike in classes.values():
+            weight[len(alike)] += len(alike)
+            by_count[len(alike)].append(alike)
         order = sorted(weight, key=lambda count: (-weight[count], -count))
         chosen = [seeds for count in order for seeds in _spread(by_count[count], _PER_COUNT)]
-        return [list(seeds) for seeds in chosen[:_MOST_SEEDS]]
+        return chosen[:_MOST_SEEDS]
 
-    def _wider(self, numbers: dict[Node, int]) -> dict[Node, int]:
+    def _wider(self, numbers: Index) -> Index:
         """Numbers that tell apart what the neighbours tell apart."""
-        seen: dict[Hashable, int] = {}
-        wider = {}
-        for node in self._nodes:
-            before = tuple(_made_by(v, numbers) for v in node.inputs)
-            after = tuple(sorted(_used_by(v, numbers)) if v is not None else () for v in node.outputs)
-            wider[node] = seen.setdefault((numbers[node], before, tuple(map(tuple, after))), len(seen))
+        wiring = self._wiring
+        known = np.where(self._free, numbers, OUTSIDE)
+        count = len(known)
+
+        def told(who: Index) -> Index:
+            return np.where(who >= 0, known[who], who)
+
+        hashes = _mixed(known)
+        owner = np.repeat(np.arange(count), np.diff(wiring.starts))
+        position = np.arange(len(owner)) - wiring.starts[owner]
+        np.add.at(hashes, owner, _mixed(told(wiring.makers), wiring.outputs, position))
+        owner = np.repeat(np.arange(count), np.diff(wiring.use_starts))
+        np.add.at(hashes, owner, _mixed(told(wiring.users), wiring.use_outputs, wiring.use_inputs, count))
+        wider = np.full(count, -1)
+        wider[self._nodes] = np.unique(hashes[self._nodes], return_inverse=True)[1]
         return wider
 
     # -- growing -------------------------------------------------------------------------------------------------
 
-    def _grow(self, seeds: list[Node]) -> Repeat:
+    def _grow(self, seeds: Index) -> Index:
         """The largest block around the seeds; inputs are followed first, for they are in order and consumers not."""
         rows = [seeds]  # by place in the block: that node of every occurrence
-        owner = {node: (occurrence, 0) for occurrence, node in enumerate(seeds)}
         upward, downward = deque([0]), deque([0])
+        self._occurrence[seeds], self._spot[seeds] = np.arange(len(seeds)), 0
 
-        def add(row: list[Node] | None) -> None:
-            if row is None or not self._fits(row, owner):
-                return
-            owner.update((node, (occurrence, len(rows))) for occurrence, node in enumerate(row))
-            upward.append(len(rows))
-            downward.append(len(rows))
-            rows.append(row)
+        def add(row: Index) -> None:
+            if self._take(row, len(rows)):
+                upward.append(len(rows))
+                downward.append(len(rows))
+                rows.append(row)
 
         while upward or downward:
+            self._progress.check()
             if upward:
-                row = rows[upward.popleft()]
-                for index in range(len(row[0].inputs)):
-                    add(_producers(row, index))
+                for row in self._producers(rows[upward.popleft()]):
+                    add(row)
             else:
-                for candidates in self._consumers(rows[downward.popleft()]):
-                    add(candidates)
-        return self._in_order(rows)
+                for row in self._consumers(rows[downward.popleft()]):
+                    add(row)
+        block = np.array(rows)
+        self._occurrence[block] = -1
+        block = block[np.argsort(block[:, 0])]
+        return block[:, np.argsort(block[0])].T
 
-    def _fits(self, row: list[Node], owner: dict[Node, tuple[int, int]]) -> bool:
-        """Whether these nodes are free, alike, and wired to the block alike in all occurrences."""
-        label = self._labels.get(row[0])
-        if label is None or len(set(row)) < len(row):
+    def _take(self, row: Index, spot: int) -> bool:
+        """Take a node into each occurrence, if they are free, alike, and wired to the block alike in all."""
+        label = self._labels[row[0]]
+        fits = self._free[row].all() and (self._labels[row] == label).all() and (self._occurrence[row] < 0).all()
+        if not fits or not self._are_distinct(row) or not self._are_wired_alike(row):
             return False
-        if any(n in owner or n not in self._free or self._labels[n] != label for n in row):
-            return False
-        wires = _wires(row[0], 0, owner)
-        return all(_wires(node, occurrence, owner) == wires for occurrence, node in enumerate(row))
+        self._occurrence[row], self._spot[row] = np.arange(len(row)), spot
+        return True
 
-    def _consumers(self, row: list[Node]) -> list[list[Node]]:
+    def _are_distinct(self, row: Index) -> bool:
+        self._spot[row] = np.arange(len(row))  # none of them is in the block
+        return bool((self._spot[row] == np.arange(len(row))).all())
+
+    def _are_wired_alike(self, row: Index) -> bool:
+        """Whether these nodes are tied in the same way to the nodes that their occurrences have so far."""
+        wiring, count = self._wiring, len(row)
+        owner, at = wiring.of(wiring.starts, row)
+        held = self._held(wiring.makers[at], owner)
+        before = np.where(held >= 0, held * _MOST_PORTS + wiring.outputs[at], -1).reshape(count, -1)
+        if (before != before[0]).any():
+            return False
+        owner, at = wiring.of(wiring.use_starts, row)
+        held = self._held(wiring.users[at], owner)
+        owner, at, held = owner[held >= 0], at[held >= 0], held[held >= 0]
+        if len(owner) % count or (np.bincount(owner, minlength=count) != len(owner) // count).any():
+            return False
+        after = (held * _MOST_PORTS + wiring.use_outputs[at]) * _MOST_PORTS + wiring.use_inputs[at]
+        after = after[np.lexsort((after, owner))].reshape(count, -1)
+        return not (after != after[0]).any()
+
+    def _held(self, nodes: Index, occurrence: Index) -> Index:
+        """The place in the block of nodes that their occurrence has already, -1 for others."""
+        return np.where((nodes >= 0) & (self._occurrence[nodes] == occurrence), self._spot[nodes], -1)
+
+    def _producers(self, row: Index) -> Iterator[Index]:
+        """Who makes each input of the nodes of a row, where all come out of the same output."""
+        wiring = self._wiring
+        for index in range(int(wiring.starts[row[0] + 1] - wiring.starts[row[0]])):
+            at = wiring.starts[row] + index
+            makers, outputs = wiring.makers[at], wiring.outputs[at]
+            if (makers >= 0).all() and (outputs == outputs[0]).all():
+                yield makers
+
+    def _consumers(self, row: Index) -> Iterator[Index]:
         """Nodes that use outputs of a row of nodes, in rows of their own where all occurrences have as many."""
-        users: list[dict[Hashable, list[Node]]] = []
-        for node in row:
-            mine: dict[Hashable, list[Node]] = defaultdict(list)
-            for output in node.outputs:
-                for user, index in output.uses if output is not None else ():
-                    if isinstance(user, Node) and user in self._free:
-                        mine[output.index if output else 0, index, self._labels[user]].append(user)
-            users.append(mine)
-            if not mine:
-                return []
-        rows: list[list[Node]] = []
-        for key, first in users[0].items():
-            others = [mine.get(key, ()) for mine in users]
-            if all(len(other) == len(first) for other in others):
-                ordered = [sorted(other, key=self._place.__getitem__) for other in others]
-                rows += [list(across) for across in zip(*ordered, strict=True)]
-        return rows
-
-    def _in_order(self, rows: list[list[Node]]) -> Repeat:
-        """Places within the block and occurrences as the graph has them."""
-        rows = sorted(rows, key=lambda row: self._place[row[0]])
-        columns = sorted(zip(*rows, strict=True), key=lambda nodes: self._place[nodes[0]])
-        return Repeat(tuple(columns))
+        wiring, count = self._wiring, len(row)
+        owner, at = wiring.of(wiring.use_starts, row)
+        users = wiring.users[at]
+        mine = (users >= 0) & self._free[users]
+        owner, at, users = owner[mine], at[mine], users[mine]
+        ports = wiring.use_outputs[at] * _MOST_PORTS + wiring.use_inputs[at]
+        keys = ports * (len(self._free) + 1) + self._labels[users]
+        order = np.lexsort((users, owner, keys))
+        owner, users, keys = owner[order], users[order], keys[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        for start, size in zip(first.tolist(), np.diff(first, append=len(keys)).tolist(), strict=True):
+            if size % count:
+                continue
+            part = slice(start, start + size)
+            across = owner[part].reshape(count, -1)
+            if (across == np.arange(count)[:, None]).all():
+                yield from users[part].reshape(count, -1).T
 
 
-def _spread(classes: list[tuple[Node, ...]], most: int) -> list[tuple[Node, ...]]:
+def _spread(classes: list[Index], most: int) -> list[Index]:
     """Some of the classes, from all over the list."""
     if len(classes) <= most:
         return classes
     return [classes[i * (len(classes) - 1) // (most - 1)] for i in range(most)]
 
 
-def _made_by(value: Value | None, numbers: dict[Node, int]) -> tuple[int, int]:
-    if value is None or value.producer is None:
-        return -1, 0
-    return numbers.get(value.producer, -2), value.index
-
-
-def _used_by(value: Value, numbers: dict[Node, int]) -> list[tuple[int, int]]:
-    return [(numbers.get(user, -2) if isinstance(user, Node) else -3, index) for user, index in value.uses]
-
-
-def _producers(row: list[Node], index: int) -> list[Node] | None:
-    """Who makes the input of an index of each node, where all come out of the same output."""
-    values = [node.inputs[index] for node in row]
-    producers = [v.producer for v in values if v is not None and v.producer is not None]
-    if len(producers) < len(row) or len({v.index for v in values if v is not None}) > 1:
-        return None
-    return producers
-
-
-def _wires(node: Node, occurrence: int, owner: dict[Node, tuple[int, int]]) -> Hashable:
-    """How a node is tied to the nodes that its occurrence has so far."""
-    before = []
-    for value in node.inputs:
-        held = owner.get(value.producer) if value is not None and value.producer is not None else None
-        inside = held is not None and held[0] == occurrence
-        before.append((held[1], value.index) if inside and held is not None and value is not None else None)
-    after = set()
-    for output in node.outputs:
-        for user, index in output.uses if output is not None else ():
-            held = owner.get(user) if isinstance(user, Node) else None
-            if held is not None and held[0] == occurrence and output is not None:
-                after.add((output.index, held[1], index))
-    return tuple(before), frozenset(after)
+def _mixed(*columns: Index | int) -> NDArray[np.uint64]:
+    """Numbers that differ where any of the columns does, but for one chance in 2 ** 64 or so."""
+    hashes = np.full(np.shape(columns[0]), len(columns), np.uint64)
+    for column in columns:  # splitmix64
+        hashes = (hashes + np.asarray(column, np.int64).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashes = hashes ^ (hashes >> np.uint64(31))
+    return hashes
 
 
 # -- cycles ----------------------------------------------------------------------------------------------------------
 
 
-def _without_cycles(nodes: list[Node], blocks: list[Repeat]) -> list[Repeat]:
+def _without_cycles(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
     """The blocks, cut down where turning every occurrence into one node would make nodes wait for each other."""
-    while knotted := _knotted(nodes, blocks):
+    while knotted := _knotted(wiring, place, blocks):
         trimmed: dict[Repeat, Repeat | None] = {block: _trim(block, inside) for block, inside in knotted.items()}
         if all(new is old for old, new in trimmed.items()):
             trimmed = {min(knotted, key=lambda b: b.saved): None}
@@ -262,33 +299,47 @@ def _without_cycles(nodes: list[Node], blocks: list[Repeat]) -> list[Repeat]:
     return blocks
 
 
-def _knotted(nodes: list[Node], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
+def _knotted(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
     """Blocks of which an occurrence would lie on a cycle, and the nodes of all cycles it is on."""
-    unit = {node: index for index, node in enumerate(nodes)}
-    unit |= {n: unit[occurrence[0]] for block in blocks for occurrence in block.occurrences for n in occurrence}
-    edges = {
-        (unit[value.producer], unit[node])
-        for node in nodes
-        for value in dependencies(node)
-        if value.producer in unit and unit[value.producer] != unit[node]
-    }
-    waiting = _left_waiting(set(unit.values()), edges)
+    unit = np.arange(len(wiring.nodes))
+    for block in blocks:
+        numbers = np.array([[place[node] for node in occurrence] for occurrence in block.occurrences])
+        unit[numbers] = numbers[:, :1]
+    users = np.repeat(np.arange(len(unit)), np.diff(wiring.starts))
+    inner = wiring.makers >= 0
+    wires = np.concatenate([np.stack([wiring.makers[inner], users[inner]], 1), wiring.hidden])
+    ends = unit[wires]
+    keys = np.unique(ends[:, 0] * len(unit) + ends[:, 1])
+    pairs = np.stack(np.divmod(keys, max(len(unit), 1)), 1)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    spans = _going_back(pairs, len(unit))
+    pairs = pairs[spans[pairs].all(1)]
+    waiting = _left_waiting(set(np.unique(unit[spans[unit]]).tolist()), {(a, b) for a, b in pairs.tolist()})
     if not waiting:
         return {}
     import networkx as nx
 
-    rest = nx.DiGraph((a, b) for a, b in edges if a in waiting and b in waiting)
+    rest = nx.DiGraph((a, b) for a, b in pairs.tolist() if a in waiting and b in waiting)
     knots = {u: n for n, knot in enumerate(nx.strongly_connected_components(rest)) if len(knot) > 1 for u in knot}
     members: dict[int, set[Node]] = defaultdict(set)
-    for node in nodes:
-        if unit[node] in knots:
-            members[knots[unit[node]]].add(node)
+    for index in np.flatnonzero(np.isin(unit, list(knots))).tolist():
+        members[knots[int(unit[index])]].add(wiring.nodes[index])
     found: dict[Repeat, set[Node]] = {}
     for block in blocks:
-        on = {knots[unit[occurrence[0]]] for occurrence in block.occurrences if unit[occurrence[0]] in knots}
+        units = [int(unit[place[occurrence[0]]]) for occurrence in block.occurrences]
+        on = {knots[u] for u in units if u in knots}
         if on:
             found[block] = set().union(*(members[knot] for knot in on))
     return found
+
+
+def _going_back(pairs: Index, count: int) -> NDArray[np.bool_]:
+    """[count] the units that an edge against their order spans: on every cycle there are only such ones."""
+    back = pairs[pairs[:, 0] > pairs[:, 1]]
+    depth = np.zeros(count + 1, np.int64)
+    np.add.at(depth, back[:, 1], 1)
+    np.add.at(depth, back[:, 0] + 1, -1)
+    return np.asarray(np.cumsum(depth)[:-1] > 0)
 
 
 def _left_waiting(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
