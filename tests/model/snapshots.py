@@ -1,6 +1,7 @@
 """A model as plain data to compare, and the rule that links must obey."""
 
 from collections import Counter
+from contextlib import contextmanager
 
 from model.graph import Graph, Model, Node
 from model.lookup import Lookup, ancestor_in
@@ -110,6 +111,19 @@ def assert_linked(model: Model) -> None:
         for use in value.uses
     )
     assert listed == used
+
+
+@contextmanager
+def taken_back(*documents):
+    """Whatever is done inside, taking it back gives each model as it was, with its links whole."""
+    before = [snapshot(document.model) for document in documents]
+    yield
+    for document, old in zip(documents, before, strict=True):
+        assert_linked(document.model)
+        while document.undo():
+            pass
+        assert snapshot(document.model) == old
+        assert_linked(document.model)
 
 
 def assert_known(model: Model) -> None:

@@ -6,7 +6,7 @@ from model.errors import ModelError
 from model.graph import NodeDeviceConfiguration
 from model.steps import SetInitializer
 from tests.model import builders
-from tests.model.snapshots import assert_linked, snapshot
+from tests.model.snapshots import assert_linked, taken_back
 
 
 @pytest.fixture
@@ -16,14 +16,8 @@ def document():
 
 @pytest.fixture(autouse=True)
 def _undone_at_the_end(document):
-    """Whatever a test did, taking it back gives the model as opened, with its links whole."""
-    before = snapshot(document.model)
-    yield
-    assert_linked(document.model)
-    while document.undo():
-        pass
-    assert snapshot(document.model) == before
-    assert_linked(document.model)
+    with taken_back(document):
+        yield
 
 
 def problems(document):

@@ -10,7 +10,7 @@ from model.io.read import load
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
-from tests.model.snapshots import assert_linked, snapshot
+from tests.model.snapshots import assert_linked, snapshot, taken_back
 
 
 @pytest.fixture
@@ -25,14 +25,8 @@ def branches():
 
 @pytest.fixture(autouse=True)
 def _undo_restores(chain, branches):
-    before = [snapshot(d.model) for d in (chain, branches)]
-    yield
-    for document, old in zip((chain, branches), before, strict=True):
-        assert_linked(document.model)
-        while document.undo():
-            pass
-        assert snapshot(document.model) == old
-        assert_linked(document.model)
+    with taken_back(chain, branches):
+        yield
 
 
 def legal(model):

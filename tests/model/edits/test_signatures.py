@@ -5,7 +5,7 @@ import pytest
 from model.edits import functions, nodes
 from model.errors import ModelError
 from tests.model import builders
-from tests.model.snapshots import assert_linked, snapshot
+from tests.model.snapshots import taken_back
 
 
 @pytest.fixture
@@ -15,13 +15,8 @@ def document():
 
 @pytest.fixture(autouse=True)
 def _undone_at_the_end(document):
-    before = snapshot(document.model)
-    yield
-    assert_linked(document.model)
-    while document.undo():
-        pass
-    assert snapshot(document.model) == before
-    assert_linked(document.model)
+    with taken_back(document):
+        yield
 
 
 def test_outputs_come_and_go_one_by_one(document):

@@ -12,35 +12,14 @@ import pytest
 
 from model import load, save
 from model.errors import ModelError
-from model.io import read, replace
+from model.io import replace
 from model.io.place import Layout
 from model.io.save import prepare
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
 
-
-@pytest.fixture(autouse=True)
-def _scan_everything(monkeypatch):
-    """Small files are scanned too, so that their weights stay in the file as those of large ones do."""
-    monkeypatch.setattr(read, "PARSED_WHOLE", 0)
-
-
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "m.onnx"
-    path.write_bytes(proto_of(weights()).SerializeToString())
-    return path
-
-
-@pytest.fixture
-def external_path(tmp_path):
-    arrays = weights()
-    path = tmp_path / "e.onnx"
-    path.write_bytes(proto_of(arrays, "e.bin").SerializeToString())
-    (tmp_path / "e.bin").write_bytes(b"".join(a.tobytes() for a in arrays.values()))
-    return path
-
+pytestmark = pytest.mark.usefixtures("scan_everything")
 
 CALLS = ("open", "write", "copy_file_range", "sendfile", "fsync", "fchmod", "replace", "close")
 
