@@ -51,7 +51,7 @@ class Alarm(QObject):
             self._told = value
             what = "NaN" if isnan(bad.value) else "An infinity"
             at = ", ".join(map(str, bad.index))
-            detail = f"At [{at}], and {plural(bad.count, 'element')} in all. Every value before it is finite."
+            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. Every value before it is finite."
             show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
             workspace.message("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
 

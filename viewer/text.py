@@ -128,13 +128,16 @@ def _decimals(size: float) -> int:
 
 
 def number_text(number: float, digits: int = 6) -> str:
-    """A number as people read it: integers grouped by thousands, floats with `digits` significant digits."""
+    """A number as people read it: integers grouped by thousands, floats with `digits` significant digits.
+
+    No sign of infinity: in a small font it looks like that of equality.
+    """
     if isinstance(number, int):
         return f"{number:,}"
     if number != number:  # NaN, without importing math for it
         return "NaN"
     if number in (float("inf"), float("-inf")):
-        return "∞" if number > 0 else "−∞"
+        return "inf" if number > 0 else "−inf"
     return f"{number:.{digits}g}"
 
 

@@ -27,7 +27,7 @@ _ORIGINS = (
     Column("Count", 6),
     Column("Minimum", 13),
     Column("Maximum", 13),
-    Column("NaN, ∞", 6),
+    Column("NaN, inf", 8),
     Column("Look at", 0, "The first that is not finite, else the largest", number=False),
 )
 _ELEMENTS = (Column("Index", 0, number=False), Column("Value", 14))

@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("Mean", 10),
     Column("Deviation", 10),
     Column("Zeros", 7),
-    Column("NaN, ∞", 7),
+    Column("NaN, inf", 8),
     Column("Δ mean", 11, "Mean less the mean of the run before"),
     Column("Largest |Δ|", 10, "Largest change of an element since the run before"),
 )

@@ -236,7 +236,7 @@ def number_cell(value: Any, style: str = FORMATS[0]) -> str:
     if number != number:
         return "NaN"
     if number in (float("inf"), float("-inf")):
-        return "∞" if number > 0 else "−∞"
+        return "inf" if number > 0 else "−inf"
     match style:
         case "4 decimals":
             return f"{number:.4f}"

@@ -1,5 +1,6 @@
 """Breakpoints on the graph and in the Run panel, by keys, menus and widgets of the real window."""
 
+import onnx
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QToolButton
@@ -16,6 +17,18 @@ def workspace(window, qtbot, net):
     workspace.parent().view.zoom_to(1.0)
     make_finite(workspace)
     return workspace
+
+
+LOOP = """
+<ir_version: 9, opset_import: ["" : 17]>
+loops (float[2] x) => (float[2] y)
+{
+    yes = Constant <value = bool {1}> ()
+    three = Constant <value = int64 {3}> ()
+    [loop] y = Loop (three, yes, x) <body: graph = turns (int64 i, bool c, float[2] v) => (bool d, float[2] w)
+        { d = Identity (c)  [inner] w = Neg (v) }>
+}
+"""
 
 
 def marked(workspace, kind):
@@ -105,3 +118,20 @@ def test_a_failure_stays_marked_while_problems_are_looked_for(qtbot, workspace):
     assert node(workspace, "mean") in marked(workspace, "failures")
     workspace.problems.changed.emit()
     assert node(workspace, "mean") in marked(workspace, "failures")
+
+
+def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    workspace = opened(window, qtbot, path)
+    loop = node(workspace, "loop")
+    (body,) = loop.bodies
+    workspace.show(body)
+    qtbot.waitUntil(lambda: workspace.graph is body and not workspace.parent().view.is_busy)
+    inner = next(n for n in body.nodes if n.op_type == "Neg")
+    workspace.selection.set([inner])
+    workspace.trigger("run.breakpoint")
+    assert workspace.runs.breakpoints == (Breakpoint(node=inner),)
+    assert marked(workspace, "breakpoints") == {inner}
+    rows = [button.text() for button in window.docks.open("run").breakpoints.findChildren(QToolButton)]
+    assert "before inner" in rows

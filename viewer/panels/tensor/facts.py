@@ -148,7 +148,7 @@ def _counts(statistics: Statistics, *, strings: bool) -> Rows:
     share = f" ({statistics.zeros / statistics.size:.1%})" if statistics.size and statistics.zeros else ""
     rows: Rows = [("empty" if strings else "zeros", number_text(statistics.zeros) + share, None)]
     for name, count in (
-        ("NaN", statistics.nan), ("+∞", statistics.positive_infinity), ("−∞", statistics.negative_infinity),
+        ("NaN", statistics.nan), ("inf", statistics.positive_infinity), ("−inf", statistics.negative_infinity),
     ):  # fmt: skip
         if count:
             rows.append((name, number_text(count), None))
