@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from model.graph import Graph, Node
 from model.progress import SILENT, Progress
 from model.queries.repeats import blocks_of
-from model.queries.scopes import Path, ScopeTree, tree_of
+from model.queries.scopes import Path, ScopeTree, scope_tree, tree_of
 from model.queries.wiring import Wiring, wiring_of
 
 _LEAST = 4  # nodes of a block worth a group
@@ -57,6 +57,19 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
         large = sorted((kind for kind in kinds if len(kind[0]) >= _LARGE), key=lambda kind: -len(kind[0]) * len(kind))
         kinds = [inner for kind in large[:_MOST_KINDS] for inner in _inside(wiring, kind, progress)]
     return Blocks(paths, outermost)
+
+
+def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> tuple[ScopeTree, bool]:
+    """The groups of a graph by its names, or, where these tell none, its blocks; and whether they are blocks.
+
+    Blocks that do not make the graph much shorter are left out unless somebody asked for groups.
+    """
+    tree = scope_tree(graph, progress)
+    if tree.root.children:
+        return tree, False
+    blocks = find_blocks(graph, progress)
+    worthwhile = asked or blocks.are_worthwhile
+    return (block_tree(graph, blocks, progress), True) if worthwhile else (tree, False)
 
 
 def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> ScopeTree:

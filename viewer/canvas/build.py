@@ -301,6 +301,7 @@ def build(
     ids: Ids | None = None,
     measure: Measure | Cards | None = None,
     type_of: TypeOf | None = None,
+    tree_of: Callable[[Graph], ScopeTree] = scope_tree,
 ) -> Drawing:
     """Draw a graph at once."""
     options = Options() if options is None else options
@@ -312,7 +313,7 @@ def build(
 
             measure = canvas_fonts()
         cards = Cards(measure, options)
-    builder = Builder(graph, options, expanded, ids or Ids(), cards, type_of or declared_type)
+    builder = Builder(graph, options, expanded, ids or Ids(), cards, type_of or declared_type, tree_of)
     for _ in builder.steps():
         pass
     return builder.drawing

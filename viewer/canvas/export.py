@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -22,7 +22,9 @@ from model import schemas
 from model.errors import ModelError
 from model.graph import Graph
 from model.progress import SILENT, Progress
-from viewer.canvas.build import build, declared_type
+from model.queries.blocks import groups_of
+from model.queries.scopes import Scope, ScopeTree
+from viewer.canvas.build import build, declared_type, initial_expansion
 from viewer.canvas.colouring import Colouring, by_category
 from viewer.canvas.drawing import Options, TypeOf
 from viewer.canvas.fonts import Fonts
@@ -83,14 +85,22 @@ def render_graph(
     *,
     direction: Direction = "down",
     theme: Literal["light", "dark"] = "light",
-    options: Options | None = None,
+    groups: bool | None = None,
     progress: Progress = SILENT,
 ) -> Exported:
-    """Draw a graph up, lay it out and write it, without a window; makes a QGuiApplication when there is none."""
+    """Draw a graph up, lay it out and write it, without a window; makes a QGuiApplication when there is none.
+
+    It is drawn as it is first seen in a window: a large one (`groups` None), or any, as its groups.
+    """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
-    wanted = Options(direction=direction, groups=False) if options is None else options
-    drawing = build(graph, wanted)
+    options = Options(direction=direction, groups=groups)
+    expanded: set[Hashable] = set()
+    tree = ScopeTree(Scope((), ""), {})
+    if options.are_grouped(graph):
+        tree, has_blocks = groups_of(graph, progress, asked=groups is True)
+        expanded = set() if has_blocks else initial_expansion(tree)
+    drawing = build(graph, options, expanded, tree_of=lambda _graph: tree)
     progress.check()
     scene = Scene(drawing, layout(request(drawing), progress))
     result = export_scene(scene, path, load_theme(theme), progress=progress)

@@ -13,6 +13,7 @@ from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from viewer.places import name_of
 
 SUFFIXES = (".png", ".svg", ".pdf")
+_GROUPS = {"large": None, "always": True, "never": False}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file to write")
     parser.add_argument("--graph", metavar="NAME", default="", help="a body, function or training graph by its name")
     parser.add_argument("--direction", choices=("down", "right"), default="down", help="which way the graph runs")
+    parser.add_argument(
+        "--groups", choices=tuple(_GROUPS), default="large", help="which graphs to draw as their groups; default: large"
+    )
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colours to draw in")
 
 
@@ -36,7 +40,12 @@ def run(options: argparse.Namespace) -> int:
 
     with progress(f"Drawing {options.output.name}") as drawing:
         written = render_graph(
-            graph, options.output, direction=options.direction, theme=options.theme, progress=drawing
+            graph,
+            options.output,
+            direction=options.direction,
+            theme=options.theme,
+            groups=_GROUPS[options.groups],
+            progress=drawing,
         )
     if options.json:
         size = {"width": written.width, "height": written.height, "scale": written.scale}

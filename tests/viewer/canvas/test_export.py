@@ -11,7 +11,7 @@ from PIL import Image
 
 from model.errors import ModelError
 from model.progress import Cancelled, Progress
-from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
+from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual
 from viewer.canvas import export
 from viewer.canvas.build import build
 from viewer.canvas.drawing import Options
@@ -216,3 +216,18 @@ def test_an_export_runs_in_a_thread(qtbot, show, small, tmp_path):
         with qtbot.waitSignal(view.workspace.jobs.ended, timeout=20_000):
             view.workspace.jobs.start("Export", lambda progress, path=path: export_scene(scene, path, theme()))
         assert path.stat().st_size > 500
+
+
+@pytest.mark.parametrize(("groups", "cards"), [(None, 0), (True, 3), (False, 0)])
+def test_a_graph_without_scopes_is_drawn_as_its_blocks_where_that_is_wanted(tmp_path, groups, cards):
+    path = tmp_path / "blocks.svg"
+    render_graph(residual(3).model().graph, path, groups=groups)
+    text = path.read_text("utf-8")
+    assert text.count("Block ") == cards
+    assert ("Softmax" in text, ">Tanh</text>" in text) == (True, not cards)
+
+
+def test_a_large_graph_is_drawn_as_its_blocks(tmp_path):
+    path = tmp_path / "blocks.svg"
+    render_graph(residual(Options().many // 4 + 1).model().graph, path)
+    assert path.read_text("utf-8").count("Block ") == Options().many // 4 + 1
