@@ -12,6 +12,7 @@ import numpy as np
 
 from exec.arrays import Array, empty
 from exec.kernels.shared.dtypes import compute_dtype
+from exec.kernels.shared.order import empty_features_first, features_first
 from exec.kernels.shared.scratch import scratch
 from exec.threads import parallel_for, split, threads
 
@@ -31,6 +32,8 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
     ``fill(source, …, target)`` is called for flat pieces, on several threads when the array is large.
     """
     shape, dtype = inputs[0].shape, inputs[0].dtype
+    if features_first(inputs[0]):
+        return np.moveaxis(elementwise(fill, *[np.moveaxis(x, -1, 0) for x in inputs]), 0, -1)
     result = empty(shape, dtype)
     wide = compute_dtype(dtype)
     if result.size <= PIECE and wide == dtype:
@@ -66,7 +69,11 @@ def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL)
 def apply(ufunc: np.ufunc, x: Array) -> Array:
     """One numpy function of one argument, in the wide type where the type of `x` is a short one."""
     if x.dtype.char in "fdbhilqBHILQ" and (x.size < PARALLEL or threads() == 1):
-        result = np.empty(x.shape, x.dtype)
+        result = (
+            np.empty(x.shape, x.dtype)
+            if x.ndim < 2 or not features_first(x)
+            else empty_features_first(x.shape, x.dtype)
+        )
         ufunc(x, result)
         return result
     return elementwise(ufunc, x)

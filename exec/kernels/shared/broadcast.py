@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from exec.arrays import Array, check_size, empty
 from exec.errors import KernelError
+from exec.kernels.shared.order import empty_features_first, features_first
 
 
 def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
@@ -26,7 +27,10 @@ def binary(ufunc: np.ufunc, a: Array, b: Array, dtype: DTypeLike | None = None) 
     kind = a.dtype if dtype is None else np.dtype(dtype)
     # Most second operands have the shape of the first, or of its last axes; asking numpy takes longer than adding.
     if a.shape == b.shape or not b.ndim or a.shape[-b.ndim :] == b.shape:
-        result = np.empty(a.shape, kind)
+        if a.ndim > 1 and (features_first(a) or (b.ndim > 1 and features_first(b))):
+            result = empty_features_first(a.shape, kind)
+        else:
+            result = np.empty(a.shape, kind)
     else:
         result = empty(broadcast_shape(a, b), kind)
     ufunc(a, b, out=result)

@@ -72,8 +72,8 @@ def _pieces(matrix: Array, count: int, step: int) -> Array:
 
 # --- weights laid out for products -------------------------------------------------------------------------------
 
-#: Columns of one block of a laid-out weight; measured.
-_BLOCK = 192
+#: Rows of a laid-out weight that are multiplied at a time: enough work, and BLAS packs no more than the cache holds.
+_BLOCK = 384
 #: Smaller weights stay in the cache between runs, shorter inputs are bound by reading the weight once.
 _LEAST_BYTES = 1 << 20
 #: All laid-out weights of the process together may take so many bytes.
@@ -105,44 +105,40 @@ _kept = _Allowance(_KEPT_BYTES)
 
 
 class Weight:
-    """A constant matrix (K, N) for products from the left, kept as blocks of columns that are contiguous each.
+    """A constant matrix (K, N) for products from the left, kept transposed; its products are transposed as well.
 
-    BLAS reads a wide matrix a few columns at a time, one short piece in every row, which the processor cannot
-    foresee: weights that come from memory are multiplied a tenth slower than those laid out like this.
+    Of the two factors BLAS packs the one that counts as its right one piece by piece, right before it is used, and
+    the left one as a whole. Taking a large weight for the right one is a tenth quicker, where the input has about
+    as many rows as a text has tokens, and means computing the transposed product: features are its outer axis in
+    memory. What follows keeps that order (see `exec.kernels.shared.order`).
     """
 
     def __init__(self, matrix: Array) -> None:
-        depth, columns = matrix.shape
-        self.depth, self.columns = depth, columns
-        count = columns // _BLOCK
-        self._blocks: Array = np.empty((count, depth, _BLOCK), matrix.dtype)
-        wide = matrix[:, : count * _BLOCK].reshape(depth, count, _BLOCK)
-        np.copyto(self._blocks, wide.transpose(1, 0, 2))
-        self._rest = np.ascontiguousarray(matrix[:, count * _BLOCK :])
+        self.depth, self.columns = matrix.shape
+        self._turned: Array = np.ascontiguousarray(matrix.T)  # no copy of what is the transpose of a constant
 
     def product(self, x: Array) -> Array:
-        """x (…, K) @ the matrix, for at least two axes, of the same type."""
-        out = empty((*x.shape[:-1], self.columns), x.dtype)
-        rows = x.reshape(-1, self.depth)
-        target = out.reshape(-1, self.columns)
-        count = len(self._blocks)
-        pieces = _pieces(target, count, _BLOCK)
-        parts = split(count, threads(rows.size * self.columns))
+        """x (…, K) @ the matrix, for at least two axes, of the same type; features outermost in memory."""
+        leading = x.shape[:-1]
+        out = empty((self.columns, *leading), x.dtype)
+        right = x.reshape(-1, self.depth).T
+        target = out.reshape(self.columns, -1)
+        parts = split(self.columns, max(-(-self.columns // _BLOCK), threads(right.size * self.columns)))
 
         def part(index: int) -> None:
             here = slice(*parts[index])
-            np.matmul(rows, self._blocks[here], out=pieces[here])
+            np.matmul(self._turned[here], right, out=target[here])
 
-        parallel_for(part, len(parts), rows.size * self.columns)
-        if self._rest.size:
-            np.matmul(rows, self._rest, out=target[:, count * _BLOCK :])
-        return out
+        parallel_for(part, len(parts), right.size * self.columns)
+        return np.moveaxis(out, 0, -1)
 
 
 def laid_out(matrix: Array) -> Weight | None:
     """The matrix in the form products read quickest, or None where that does not pay or would take too much memory."""
-    if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < 2 * _BLOCK:
+    if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < _BLOCK:
         return None
+    if matrix.T.flags.c_contiguous:
+        return Weight(matrix)
     if not _kept.take(matrix.nbytes):
         return None
     weight = Weight(matrix)

@@ -16,6 +16,7 @@ from exec.context import Context
 from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.dtypes import compute_dtype, dtype_of, narrow, widen
+from exec.kernels.shared.order import empty_features_first, features_first
 from exec.kernels.shared.scratch import scratch
 from exec.threads import PASSES, parallel_for
 
@@ -327,10 +328,13 @@ def layer_normalization_17(
     stash = dtype_of(stash_type)
     dtype = compute_dtype(stash) if x.dtype != np.float64 else np.dtype(np.float64)
     rows = prod(x.shape[:axis])
+    row, shift = _trailing(scale, x.shape, axis), None if b is None else _trailing(b, x.shape, axis)
+    quick = x.dtype == dtype and row is not None and (b is None or shift is not None)
+    if quick and row is not None and stash == dtype and axis == x.ndim - 1 and features_first(x):
+        return _layer_of_columns(x, row, shift, epsilon)
     source = np.ascontiguousarray(x.astype(dtype, copy=False)).reshape(rows, prod(x.shape[axis:]))
     result = empty(source.shape, dtype)
-    row, shift = _trailing(scale, x.shape, axis), None if b is None else _trailing(b, x.shape, axis)
-    if x.dtype == dtype and row is not None and (b is None or shift is not None):
+    if quick and row is not None:
         mean, inverse = standardize(source, result, epsilon, _affine(row, shift))
         y = result.reshape(x.shape)
     else:
@@ -341,6 +345,22 @@ def layer_normalization_17(
             y = narrow(np.asarray(widen(y) + widen(b)), x.dtype)
     kept = (*x.shape[:axis], *(1,) * (x.ndim - axis))
     return y, narrow(mean, stash).reshape(kept), narrow(inverse, stash).reshape(kept)
+
+
+def _layer_of_columns(x: Array, row: Array, shift: Array | None, epsilon: float) -> tuple[Array, Array, Array]:
+    """Layer normalisation along the last axis where that is the outermost in memory, and stays so."""
+    out = empty_features_first(x.shape, x.dtype)
+    length = x.shape[-1]
+    source, target = np.moveaxis(x, -1, 0).reshape(length, -1), np.moveaxis(out, -1, 0).reshape(length, -1)
+    ones = np.full((1, length), 1 / length, x.dtype)
+    mean = ones @ source
+    np.subtract(source, mean, out=target)
+    square = np.einsum("ij,ij->j", target, target) / length
+    inverse = 1 / np.sqrt(square + x.dtype.type(epsilon))
+    np.multiply(target, inverse, out=target)
+    _affine(row[:, None], None if shift is None else shift[:, None])(target, slice(None))
+    kept = (*x.shape[:-1], 1)
+    return out, mean.reshape(kept), inverse.reshape(kept)
 
 
 def _affine(scale: Array, shift: Array | None) -> Callable[[Array, slice], None]:

@@ -1,0 +1,81 @@
+"""Chains of kernels on values whose last axis is the outermost in memory, as products with weights leave them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exec.kernels.onnx.math.arithmetic import add_7, mul_7, pow_7
+from exec.kernels.onnx.math.functions import erf_9
+from exec.kernels.onnx.math.matrix import matmul_1, prepare_matmul
+from exec.kernels.onnx.nn.normalization import layer_normalization_17
+from exec.kernels.registry import find
+from exec.kernels.shared.order import empty_features_first, features_first
+
+
+def turned(x: Any) -> Any:
+    """The same values with the last axis outermost in memory."""
+    result = empty_features_first(x.shape, x.dtype)
+    result[...] = x
+    return result
+
+
+@st.composite
+def tensors(draw: st.DrawFn) -> Any:
+    shape = draw(st.lists(st.integers(2, 9), min_size=2, max_size=4))
+    return np.random.default_rng(draw(st.integers(0, 1 << 30))).standard_normal(shape, np.float32)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tensors(), st.data())
+def test_elementwise_kernels_keep_the_order_and_give_the_same(x: Any, data: st.DataObject) -> None:
+    row = x[(0,) * (x.ndim - 1)]
+    for plain, other in (
+        (add_7(x, row), add_7(turned(x), row)),
+        (add_7(x, x), add_7(x, turned(x))),
+        (mul_7(x, np.float32(3)), mul_7(turned(x), np.asarray(np.float32(3)))),
+        (pow_7(x, np.asarray(np.float32(2))), pow_7(turned(x), np.asarray(np.float32(2)))),
+        (erf_9(x), erf_9(turned(x))),
+    ):
+        assert features_first(other)
+        np.testing.assert_array_equal(other, plain)
+    tanh = find(data.draw(st.sampled_from(["Tanh", "Relu", "Sigmoid", "Exp", "Softplus"])), 17, "").function
+    np.testing.assert_allclose(tanh(turned(x)), tanh(x), rtol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tensors(), st.booleans(), st.booleans())
+def test_layer_normalization(x: Any, shifted: bool, ones: bool) -> None:
+    scale = np.linspace(0.5, 2, x.shape[-1], dtype=np.float32)
+    scale = scale[None] if ones else scale
+    shift = scale - 1 if shifted else None
+    for plain, other in zip(
+        layer_normalization_17(x, scale, shift), layer_normalization_17(turned(x), scale, shift), strict=True
+    ):
+        assert other.shape == plain.shape
+        np.testing.assert_allclose(other, plain, rtol=2e-5, atol=2e-6)
+
+
+def test_a_scale_that_varies_over_rows_is_no_scale_of_the_features() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 5), np.float32)
+    scale = np.arange(15, dtype=np.float32).reshape(3, 5)
+    expected = layer_normalization_17(x, scale)[0]
+    np.testing.assert_allclose(layer_normalization_17(turned(x), scale)[0], expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("shape", [(40, 512), (2, 30, 512), (3, 512), (512,)])
+def test_products_with_a_weight(shape: tuple[int, ...], is_turned: bool) -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((512, 1000), np.float32)
+    run = prepare_matmul((None, weight))
+    assert run is not None
+    x = rng.standard_normal(shape, np.float32)
+    given_x = turned(x) if is_turned and x.ndim > 1 else x
+    result = run(given_x, weight)
+    assert result.shape == (*shape[:-1], 1000)
+    np.testing.assert_allclose(result, matmul_1(x, weight), atol=1e-3)
