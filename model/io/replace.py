@@ -19,7 +19,7 @@ from typing import Final
 
 from model.errors import ModelError
 from model.io.payloads import Payload, Pieces, total_length
-from model.io.source import FileSource
+from model.io.source import FileSource, readers_of
 from model.isolation import is_running
 from model.progress import SILENT, Progress
 
@@ -44,9 +44,15 @@ _REASONS = {
 }
 
 
+_IN_USE = (5, 32, 33)  # what Windows says of a file that someone has open
+
+
 def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelError:
     """What went wrong while writing, in words for the person."""
-    reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+    if getattr(error, "winerror", None) in _IN_USE and path.exists() and os.access(path, os.W_OK):
+        reason = "another program has the file open"
+    else:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
     kept = " The file that was there is as it was." if untouched else ""
     return ModelError("The model could not be saved", f"{path}: {reason}.{kept}")
 
@@ -121,8 +127,12 @@ class NewFile:
         os.close(descriptor)
 
     def commit(self) -> None:
-        """Take the place of the file at `path`."""
-        self._temporary.replace(self.path)
+        """Take the place of the file at `path`. Whoever reads that goes on reading what was in it."""
+        readers = readers_of(self.path)
+        if readers:
+            _replace_while_read(self._temporary, self.path, readers)
+        else:
+            self._temporary.replace(self.path)
 
     def discard(self) -> None:
         """Remove what was written; for when something failed."""
@@ -131,6 +141,27 @@ class NewFile:
                 os.close(self._descriptor)
         with contextlib.suppress(OSError):
             self._temporary.unlink()
+
+
+def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> None:
+    """Replace a file that we hold open ourselves, where the system does not do that.
+
+    Each reader gets a link of its own to the old content, so at every moment the path is the old file or the new.
+    """
+    links: list[Path] = []
+    try:
+        for _ in readers:
+            link = path.with_name(_temporary_name(path.name))
+            os.link(path, link)
+            links.append(link)
+    except OSError as error:
+        for link in links:
+            link.unlink()
+        raise OSError(errno.EBUSY, "this disk cannot replace a file that is open; save under another name") from error
+    with contextlib.ExitStack() as stack:
+        for reader, link in zip(readers, links, strict=True):
+            stack.enter_context(reader.let_go(link))
+        new.replace(path)
 
 
 def _by_copy_file_range(source: FileSource, out: int, offset: int, length: int) -> int:

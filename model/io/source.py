@@ -11,6 +11,9 @@ import stat
 import sys
 import tempfile
 import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
@@ -18,6 +21,9 @@ from model.errors import ModelError
 from model.progress import SILENT, Progress
 
 _CHUNK = 1 << 20
+
+#: Whether a file that is open cannot be replaced or removed, as on Windows.
+OPEN_FILES_STAY = sys.platform == "win32"
 _STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
@@ -72,9 +78,12 @@ class FileSource:
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._own: Path | None = None  # a link that keeps the content of a file that was replaced
         self.name = name
         self.identity = identity_of(os.fstat(descriptor))
+        if OPEN_FILES_STAY:
+            _held.add(self)
         self.size = self.identity.size
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -97,6 +106,28 @@ class FileSource:
         descriptor, self._descriptor = getattr(self, "_descriptor", -1), -1
         if descriptor >= 0:
             os.close(descriptor)
+        own, self._own = getattr(self, "_own", None), None
+        if own is not None:
+            with suppress(OSError):
+                own.unlink()
+
+    @contextmanager
+    def let_go(self, link: Path) -> Iterator[None]:
+        """Let another program's, or our own, file take this one's place meanwhile; go on reading from `link`.
+
+        Readers on other threads wait. A link that was read from before is removed.
+        """
+        with self._lock:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            try:
+                yield
+            finally:
+                before, self._own = self._own, link
+                self._descriptor = os.open(link, os.O_RDONLY | _BINARY)
+                if before is not None:
+                    with suppress(OSError):
+                        before.unlink()
 
     def check_unchanged(self) -> None:
         """Raise ModelError when the file was written to since it was opened."""
@@ -112,6 +143,10 @@ class FileSource:
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly the bytes asked for; ModelError when the file changed, shrank or cannot be read."""
+        with self._lock if OPEN_FILES_STAY else nullcontext():
+            return self._read(offset, length)
+
+    def _read(self, offset: int, length: int) -> bytes:
         self.check_unchanged()
         if offset + length > self.size:
             raise ModelError(
@@ -140,6 +175,18 @@ class FileSource:
         with self._lock:  # Windows has no positional read
             os.lseek(self._descriptor, offset, os.SEEK_SET)
             return os.read(self._descriptor, length)
+
+
+_held: weakref.WeakSet[FileSource] = weakref.WeakSet()
+
+
+def readers_of(path: Path) -> list[FileSource]:
+    """The sources that hold a file open, where that keeps it from being replaced."""
+    try:
+        found = identity_of(path.stat())
+    except OSError:
+        return []
+    return [source for source in list(_held) if not source.closed and source.identity == found]
 
 
 def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> FileSource:

@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 from pathlib import Path
@@ -9,6 +10,7 @@ from onnx import TensorProto, helper
 
 from model import load, save
 from model.errors import ModelError
+from model.io import source
 from model.io.place import ALIGNMENT, Layout
 from model.io.save import prepare
 from model.io.sniff import Form
@@ -466,3 +468,70 @@ def test_a_prepared_save_does_not_see_later_edits(path):
     edit(model)
     saving.run()
     assert path.read_bytes() == before
+
+
+# -- where a file that is open cannot be replaced ----------------------------------------------------------------
+
+
+@pytest.fixture
+def open_files_stay(monkeypatch):
+    """As on Windows: replacing a file that is open is refused."""
+    monkeypatch.setattr(source, "OPEN_FILES_STAY", True)
+    plain = Path.replace
+
+    def replace(new, path):
+        if source.readers_of(Path(path)):
+            error = PermissionError(errno.EACCES, "The process cannot access the file")
+            error.winerror = 32
+            raise error
+        return plain(new, path)
+
+    monkeypatch.setattr(Path, "replace", replace)
+
+
+def test_our_own_handle_is_let_go_while_its_file_is_replaced(path, open_files_stay):
+    model, again = load(path), load(path)
+    for number in range(3):
+        SetField(model.graph.nodes.first, "name", f"edit {number}").apply()
+        save(model, path)
+        assert_holds(model)
+        assert_holds(again)
+        saved = load(path)
+        assert saved.graph.nodes.first.name == f"edit {number}"
+        saved.source.close()
+    assert len(debris(path.parent)) == 2  # a link to what was opened, for each that reads it
+    for one in (model, again):
+        one.source.close()
+    assert debris(path.parent) == []
+
+
+def test_a_file_that_another_program_holds_stays_as_it_is(path, open_files_stay, monkeypatch):
+    model, before = load(path), path.read_bytes()
+    SetField(model.graph.nodes.first, "name", "edited").apply()
+
+    def refuse(_new, _path):
+        error = PermissionError(errno.EACCES, "The process cannot access the file")
+        error.winerror = 32
+        raise error
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(ModelError, match="another program has the file open"):
+        save(model, path)
+    assert path.read_bytes() == before
+    assert_holds(model)
+    model.source.close()
+    assert debris(path.parent) == []
+
+
+def test_a_disk_without_links_says_what_to_do(path, open_files_stay, monkeypatch):
+    model, before = load(path), path.read_bytes()
+    SetField(model.graph.nodes.first, "name", "edited").apply()
+
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(ModelError, match="save under another name"):
+        save(model, path)
+    assert (path.read_bytes(), debris(path.parent)) == (before, [])
+    assert_holds(model)
