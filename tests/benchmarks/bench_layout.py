@@ -26,7 +26,7 @@ from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 
 _FOR_DOT = 1_100  # nodes up to which dot is asked
 _FOR_FAST = range(200, 12_001)  # nodes for which fast-sugiyama is
-_PATIENCE = 20.0  # s
+_PATIENCE = 20.0, 90.0  # s that dot and fast-sugiyama may take
 _REPEATS = 3  # layouts, of which the fastest counts
 
 
@@ -106,9 +106,9 @@ def compare(name: str, nodes: int, ports: bool) -> dict[str, int]:
     given = (source, target) if ports else None
     drawn = {}
     if nodes <= _FOR_DOT:
-        drawn["dot"] = oracles.dot(sizes, edges, given, _PATIENCE)
+        drawn["dot"] = oracles.dot(sizes, edges, given, _PATIENCE[0])
     if nodes in _FOR_FAST:
-        drawn["fast"] = oracles.fast_sugiyama(sizes, edges, given, _PATIENCE)
+        drawn["fast"] = oracles.fast_sugiyama(sizes, edges, given, _PATIENCE[1])
     return {program: metrics.crossings(d.starts, d.ends, d.edges) for program, d in drawn.items() if d is not None}
 
 

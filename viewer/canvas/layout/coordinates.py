@@ -175,9 +175,13 @@ def _heavy_paths(graph: Layered, slot: Index, part: Index) -> Mask:
     own = weight.tolist()
     above, below = weight.tolist(), weight.tolist()
     for upper, lower in pairs:
-        above[lower] = max(above[lower], above[upper] + own[lower])
+        reached = above[upper] + own[lower]
+        if reached > above[lower]:
+            above[lower] = reached
     for upper, lower in reversed(pairs):
-        below[upper] = max(below[upper], below[lower] + own[upper])
+        reached = below[lower] + own[upper]
+        if reached > below[upper]:
+            below[upper] = reached
     down, up = np.array(below), np.array(above)
     heavy = _heaviest(s.upper, down[s.lower], v) & _heaviest(s.lower, up[s.upper], v)
     through = up + down - weight

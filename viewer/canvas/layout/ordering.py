@@ -18,13 +18,13 @@ from viewer.canvas.layout.layered import Layered
 
 _BLOCK = 96  # ranks; graphs with fewer are swept in one go
 _STRETCHES = 2  # rounds of swapping whole stretches after each sweep
-
+_WORTHWHILE = 0.97  # of the crossings left by a round, for another to follow
+SMALL = 4000  #: vertices up to which time is no matter
 _MEDIUM = 25_000  # vertices up to which it takes a fraction of a second anyway
 _LARGE = 40_000  # vertices up to which it stays well below a second
 _MENDINGS = 8  # rounds at most to mend an order that is known
 _PATIENCE = 3  # rounds without gain
 _SHARED = 4  # consumers that make a line worth leading outside
-SMALL = 4000  #: vertices up to which time is no matter
 _PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
 
 
@@ -36,7 +36,7 @@ class _Side:
     other: Index  # [S] vertex at the far end
     other_port: Index
     weight: Real
-    seen: Index  # vertices that have any
+    halves: list[tuple[Index, Index, Index]]  # of even and odd ranks: vertices with any, segments, where each begins
     total: Real  # [V] the weight of all of a vertex's
 
 
@@ -74,8 +74,8 @@ class Order:
         np.maximum.at(self.ports, s.upper, s.upper_port + 1)
         np.maximum.at(self.ports, s.lower, s.lower_port + 1)
         self.gap = graph.rank[s.upper]
-        self.up = _side(v, s.lower, s.upper, s.upper_port, s.weight)
-        self.down = _side(v, s.upper, s.lower, s.lower_port, s.weight)
+        self.up = _side(graph.rank, s.lower, s.upper, s.upper_port, s.weight)
+        self.down = _side(graph.rank, s.upper, s.lower, s.lower_port, s.weight)
         self.order = np.lexsort((np.arange(v), seed, graph.rank))
         self.place = np.empty(v, np.int64)
         self.index = np.arange(v) - self.starts[:-1][graph.rank[self.order]]
@@ -90,11 +90,7 @@ class Order:
         place = first - first[np.minimum(self.starts[:-1], len(size) - 1)][self.rank[self.order]]
         self.place[self.order] = place
 
-    def crossings(self) -> int:
-        """All crossings of this order."""
-        return int(self.crossings_per_gap().sum())
-
-    def crossings_per_gap(self) -> Index:
+    def crossings(self) -> Index:
         """[ranks] crossings below every rank."""
         s = self.graph.segments
         upper = self.place[s.upper] + s.upper_port
@@ -172,7 +168,8 @@ class Order:
         for _ in range(3):
             moved = False
             for rank_parity in (0, 1):
-                reaches = self._reach(self.up), self._reach(self.down)  # ranks of the other parity stay meanwhile
+                # the ranks next to these stay meanwhile
+                reaches = self._reach(self.up, rank_parity), self._reach(self.down, rank_parity)
                 for parity in (0, 1):
                     moved |= self._exchange(rank_parity, parity, reaches)
             changed |= moved
@@ -204,14 +201,15 @@ class Order:
         self.place[a] += moved
         return True
 
-    def _reach(self, side: _Side) -> _Reach:
+    def _reach(self, side: _Side, parity: int | None = None) -> _Reach:
+        """Of the vertices in even or odd ranks, or in all."""
         v = len(self.place)
         low, high = np.zeros(v, np.int64), np.zeros(v, np.int64)
-        ends = self.place[side.other] + side.other_port
-        seen, groups = side.seen, side.starts[:-1][side.seen]
-        if len(seen):
-            low[seen] = np.minimum.reduceat(ends, groups)
-            high[seen] = np.maximum.reduceat(ends, groups)
+        for seen, segments, groups in side.halves if parity is None else [side.halves[parity]]:
+            if len(seen):
+                ends = self.place[side.other[segments]] + side.other_port[segments]
+                low[seen] = np.minimum.reduceat(ends, groups)
+                high[seen] = np.maximum.reduceat(ends, groups)
         return _Reach(low, high)
 
     def _pairs(self, side: _Side, a: Index, b: Index) -> tuple[Index, Index, Index]:
@@ -237,13 +235,13 @@ class Order:
         gain[mixed] = np.bincount(pair, saved, len(mixed))
         return gain
 
-    def exchange_runs(self, before: int) -> int:
+    def exchange_runs(self, before: Index) -> Index:
         """Swap neighbours over several ranks at once, where a single swap would only tangle them.
 
         Two lines side by side, say a skip and a mask that serves every block, change places over the stretch of
         ranks that saves most. A stretch saves what its ranks save one by one, plus the crossings of the two
         lines with each other that each single swap would have made above and below.
-        Takes and returns the number of crossings.
+        Takes and returns the crossings per gap.
         """
         kept = self.snapshot()
         found = self._stretches()
@@ -251,7 +249,7 @@ class Order:
         while share:
             self._swap(found[:share])
             crossings = self.crossings()
-            if crossings < before:
+            if crossings.sum() < before.sum():
                 return crossings
             self.restore(kept)
             share //= 4
@@ -329,12 +327,17 @@ class Order:
         self._replace()
 
 
-def _side(v: int, own: Index, other: Index, other_port: Index, weight: Index) -> _Side:
+def _side(rank: Index, own: Index, other: Index, other_port: Index, weight: Index) -> _Side:
     by_own = np.argsort(own, kind="stable")
-    starts = offsets(own, v)
-    seen = np.flatnonzero(np.diff(starts))
-    total = np.bincount(own, weight, v)
-    return _Side(starts, other[by_own], other_port[by_own], weight[by_own].astype(float), seen, total)
+    starts = offsets(own, len(rank))
+    counts = np.diff(starts)
+    halves = []
+    for parity in (0, 1):
+        seen = np.flatnonzero((counts > 0) & (rank & 1 == parity))
+        groups = np.cumsum(counts[seen]) - counts[seen]
+        halves.append((seen, spans(starts[seen], counts[seen]), groups))
+    total = np.bincount(own, weight, len(rank))
+    return _Side(starts, other[by_own], other_port[by_own], weight[by_own].astype(float), halves, total)
 
 
 def arrange(graph: Layered, progress: Progress) -> tuple[Index, int]:
@@ -382,7 +385,7 @@ def crossed(graph: Layered, order: Index) -> Mask:
     state.restore(order)
     s = graph.segments
     upper, lower = state.place[s.upper] + s.upper_port, state.place[s.lower] + s.lower_port
-    tangled = state.crossings_per_gap() > 0
+    tangled = state.crossings() > 0
     by_gap = np.argsort(state.gap, kind="stable")
     starts = offsets(state.gap, graph.ranks)
     for gap in np.flatnonzero(tangled).tolist():
@@ -406,7 +409,7 @@ class _Run:
 
     def __init__(self, order: Order, progress: Progress) -> None:
         self.order, self.progress = order, progress
-        self.best, self.gaps = order.snapshot(), order.crossings_per_gap()
+        self.best, self.gaps = order.snapshot(), order.crossings()
         self.turn = 0
 
     @property
@@ -419,8 +422,8 @@ class _Run:
         for _ in range(_MENDINGS):
             self.progress.check()
             self.order.exchange()
-            self.order.exchange_runs(self.order.crossings())
-            if not self.take(self.order.snapshot(), self.order.crossings_per_gap()):
+            gaps = self.order.exchange_runs(self.order.crossings())
+            if not self.take(self.order.snapshot(), gaps):
                 break
 
     def improve(self, rounds: int, first_down: bool) -> None:
@@ -434,15 +437,15 @@ class _Run:
             for down in (first_down, not first_down):
                 order.sweep(down, shift, turn_ties=self.turn % 4 >= 2)
             order.exchange()
-            crossings = order.crossings()
+            gaps = order.crossings()
             for _ in range(_STRETCHES):
                 self.progress.check()
-                less = order.exchange_runs(crossings)
-                if less > 0.97 * crossings:
+                before = gaps
+                gaps = order.exchange_runs(before)
+                if gaps.sum() > _WORTHWHILE * before.sum():
                     break
-                crossings = less
             self.turn += 1
-            stale = 0 if self.take(order.snapshot(), order.crossings_per_gap()) else stale + 1
+            stale = 0 if self.take(order.snapshot(), gaps) else stale + 1
 
     def take(self, other: Index, gaps: Index) -> bool:
         """Adopt another order wherever it is better; whether it was anywhere.

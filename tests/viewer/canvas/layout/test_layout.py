@@ -67,14 +67,28 @@ def assert_contained(result: Layout, parents: np.ndarray) -> None:
             assert (inner <= result.positions[parent] + result.sizes[parent] + 0.1).all()
 
 
+def ports(draw: st.DrawFn, sizes: np.ndarray, edges: np.ndarray, direction: str) -> dict[str, np.ndarray]:
+    """Given ports for some of the ends, or none at all."""
+    if not draw(st.booleans()):
+        return {}
+    across = 0 if direction == "down" else 1
+    shares = st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0, np.nan])
+    found = {}
+    for name, end in (("source_ports", 0), ("target_ports", 1)):
+        share = np.array(draw(st.lists(shares, min_size=len(edges), max_size=len(edges))), np.float32)
+        found[name] = (share * sizes[edges[:, end], across]).astype(np.float32)
+    return found
+
+
 @st.composite
 def acyclic(draw: st.DrawFn) -> LayoutRequest:
     n = draw(st.integers(1, 24))
     pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))
     edges = [(min(p), max(p)) for p in draw(st.lists(pairs, max_size=40)) if p[0] != p[1]]
-    sizes = draw(st.lists(st.tuples(st.integers(10, 300), st.integers(10, 150)), min_size=n, max_size=n))
+    drawn = draw(st.lists(st.tuples(st.integers(10, 300), st.integers(10, 150)), min_size=n, max_size=n))
     direction = draw(st.sampled_from(["down", "right"]))
-    return LayoutRequest(np.array(sizes, np.float32), np.array(edges, np.int32).reshape(-1, 2), direction=direction)
+    sizes, ends = np.array(drawn, np.float32), np.array(edges, np.int32).reshape(-1, 2)
+    return LayoutRequest(sizes, ends, direction=direction, **ports(draw, sizes, ends, direction))
 
 
 @given(acyclic())
@@ -222,6 +236,45 @@ def test_a_chain_stands_upright_beside_its_constants() -> None:
     assert np.ptp(middle[1:]) < 1
 
 
+def chain_with_skips(nodes: int, skips: set[tuple[int, int]]) -> tuple[graphs.Sketch, list[int]]:
+    """Operators one after the other, some of which take what was made above besides; and their numbers."""
+    s = graphs.Sketch()
+    chain = [s.add("input")]
+    for node in range(1, nodes):
+        taken = [chain[source] for source, target in sorted(skips) if target == node]
+        chain.append(s.add("Add", chain[-1], *taken))
+    return s, chain
+
+
+def test_skips_along_a_long_chain_do_not_push_it_aside() -> None:
+    s, chain = chain_with_skips(600, {(node - 25, node) for node in range(30, 600, 10)})
+    for with_ports in (False, True):
+        result = layout(of_sketch(s, with_ports))
+        middle = result.positions[chain, 0] + result.sizes[chain, 0] / 2
+        assert np.ptp(middle) < 1
+        assert result.bounds[2] < 400
+
+
+@given(st.sets(st.tuples(st.integers(0, 110), st.integers(2, 40)), max_size=40))
+@settings(max_examples=25, deadline=None)
+def test_a_chain_stays_near_a_line_whatever_skips_there_are(skips: set[tuple[int, int]]) -> None:
+    s, chain = chain_with_skips(150, {(source, source + reach) for source, reach in skips})
+    asked = of_sketch(s)
+    result = layout(asked)
+    assert_sound(result, asked)
+    middle = result.positions[chain, 0] + result.sizes[chain, 0] / 2
+    widest = float(result.sizes[:, 0].max())
+    lines = max(sum(a < rank < a + reach for a, reach in skips) for rank in range(150))
+    assert np.ptp(middle) <= widest + asked.spacing.node + 2 * asked.spacing.edge * lines
+
+
+def test_blocks_that_branch_and_join_stand_below_one_another() -> None:
+    asked = of_sketch(graphs.unet(630), ports=True)
+    result = layout(asked)
+    a_block = 12 * asked.spacing.edge + 4 * float(asked.sizes[:, 0].max())  # twelve skips and what stands beside
+    assert result.bounds[2] < a_block
+
+
 def test_repeated_blocks_look_repeated() -> None:
     s = graphs.inception(150)
     result = layout(of_sketch(s))
@@ -311,6 +364,18 @@ def test_real_models(name: str, constants: bool) -> None:
     assert_sound(result, asked)
     assert over_nodes(result, asked) == 0
     assert result.bounds[2] < 8_000
+
+
+@pytest.mark.parametrize("name", ["resnet50", "shufflenet", "inception_v2", "densenet121"])
+def test_real_models_with_given_ports_are_drawn_without_crossings(name: str) -> None:
+    import onnx
+
+    path = Path(onnx.__file__).parent / f"backend/test/data/light/light_{name}.onnx"
+    asked = of_sketch(graphs.model(path), ports=True)
+    result = layout(asked)
+    assert_sound(result, asked)
+    assert over_nodes(result, asked) == 0
+    assert metrics.crossings(*metrics.segments(result)) == 0
 
 
 def test_lanes_beside_a_graph_too_deep_for_dummies() -> None:
