@@ -336,7 +336,7 @@ def _side(rank: Index, own: Index, other: Index, other_port: Index, weight: Inde
         seen = np.flatnonzero((counts > 0) & (rank & 1 == parity))
         groups = np.cumsum(counts[seen]) - counts[seen]
         halves.append((seen, spans(starts[seen], counts[seen]), groups))
-    total = np.bincount(own, weight, len(rank))
+    total = np.bincount(own, weight, len(rank)).astype(np.float64)
     return _Side(starts, other[by_own], other_port[by_own], weight[by_own].astype(float), halves, total)
 
 
