@@ -7,7 +7,6 @@ from typing import Any, ClassVar, cast, get_args
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
     QComboBox,
     QDialog,
@@ -18,7 +17,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QTableView,
     QVBoxLayout,
     QWidget,
 )
@@ -32,6 +30,7 @@ from viewer.dialogs.buttons import close_button
 from viewer.places import name_of
 from viewer.text import display, plural
 from viewer.tips import for_role
+from viewer.widgets.row_table import RowTable
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -159,17 +158,9 @@ class FindReplaceDialog(QDialog):
         dialog.pattern.selectAll()
         return dialog
 
-    def _table(self) -> QTableView:
-        table = QTableView()
-        table.setTabKeyNavigation(False)
-        table.setModel(self.model)
-        table.setAccessibleName("What will change")
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setShowGrid(False)
-        table.setWordWrap(False)
-        table.verticalHeader().hide()
+    def _table(self) -> RowTable:
+        table = RowTable(self.model, "What will change")
         header = table.horizontalHeader()
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         table.selectionModel().currentRowChanged.connect(self._reveal)

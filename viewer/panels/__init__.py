@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -30,6 +30,20 @@ class Panel(QWidget):
         self.workspace = workspace
         #: Where the focus goes first. No focus proxy: Tab would jump to it, past the controls before it.
         self.entry: QWidget = self
+
+    def lay_out(self, content: QWidget, told: QWidget, *controls: QWidget) -> None:
+        """Fill the panel with what it is about, under a bar: what is told there has the room that controls leave."""
+        bar = QHBoxLayout()
+        bar.setContentsMargins(6, 4, 6, 4)
+        bar.addWidget(told, 1)
+        for control in controls:
+            bar.addWidget(control)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(bar)
+        layout.addWidget(content)
+        self.entry = content
 
     def activate(self) -> None:
         """The person asked for the panel (shortcut, menu): put the focus where typing makes sense."""

@@ -16,15 +16,10 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHBoxLayout,
-    QHeaderView,
     QLabel,
     QMenu,
     QPushButton,
-    QTableView,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -35,6 +30,7 @@ from viewer.panels import Panel
 from viewer.text import count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role
+from viewer.widgets.row_table import RowTable
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -119,37 +115,15 @@ class DifferencesPanel(Panel):
         self.to_right = self._copy_button("Copy →", "new")
         self.end_button = QPushButton("Stop comparing", self)
         self.end_button.clicked.connect(self._end)
-        row = QHBoxLayout()
-        row.setContentsMargins(6, 4, 6, 4)
-        row.addWidget(self.summary, 1)
-        self.filters = {kind: self._filter(kind, row) for kind in _KINDS}
-        for button in (self.to_left, self.to_right, self.end_button, self.choose_button):
-            row.addWidget(button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(row)
-        layout.addWidget(self.table)
-        self.entry = self.table
+        self.filters = {kind: self._filter(kind) for kind in _KINDS}
+        buttons = (self.to_left, self.to_right, self.end_button, self.choose_button)
+        self.lay_out(self.table, self.summary, *self.filters.values(), *buttons)
         workspace.comparing_changed.connect(self._follow)
         self._follow()
 
-    def _make_table(self) -> QTableView:
-        table = QTableView(self)
-        table.setTabKeyNavigation(False)
-        table.setModel(self.model)
-        table.setAccessibleName("Differences")
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setShowGrid(False)
-        table.setWordWrap(False)
-        table.verticalHeader().hide()
-        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 6)
-        header = table.horizontalHeader()
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
-        header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setStretchLastSection(True)
+    def _make_table(self) -> RowTable:
+        table = RowTable(self.model, "Differences", self)
+        table.horizontalHeader().setStretchLastSection(True)
         for column, width in enumerate((90, 210, 130, 130)):
             table.setColumnWidth(column, width)
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -163,7 +137,7 @@ class DifferencesPanel(Panel):
         button.clicked.connect(lambda: self._copy(side))
         return button
 
-    def _filter(self, kind: str, row: QHBoxLayout) -> QToolButton:
+    def _filter(self, kind: str) -> QToolButton:
         button = QToolButton(self)
         button.setCheckable(True)
         button.setChecked(True)
@@ -171,7 +145,6 @@ class DifferencesPanel(Panel):
         button.setToolTip(f"Show what is {kind}")
         button.setAccessibleName(f"Show what is {kind}")
         button.toggled.connect(lambda on: self._hide(kind, hidden=not on))
-        row.addWidget(button)
         return button
 
     # -- what is compared ----------------------------------------------------------------------------------------

@@ -13,11 +13,9 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QLineEdit,
     QPushButton,
-    QTableView,
     QVBoxLayout,
     QWidget,
 )
@@ -30,6 +28,7 @@ from viewer.panels import Panel
 from viewer.qt_models.node_table import NodeTableModel
 from viewer.text import display, plural
 from viewer.widgets.holding import HoldingDelegate
+from viewer.widgets.row_table import RowTable
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
@@ -77,29 +76,22 @@ class NodeTablePanel(Panel):
             self.refresh()
         self._follow()
 
-    def _table(self) -> QTableView:
-        table = QTableView(self)
-        table.setModel(self.model)
+    def _table(self) -> RowTable:
+        table = RowTable(self.model, "Nodes", self)
         table.setItemDelegate(HoldingDelegate(table))
-        table.setAccessibleName("Nodes")
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
+        table.setShowGrid(True)
         table.setAlternatingRowColors(True)
-        table.setWordWrap(False)
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         table.setEditTriggers(
             QAbstractItemView.EditTrigger.DoubleClicked
             | QAbstractItemView.EditTrigger.EditKeyPressed
             | QAbstractItemView.EditTrigger.AnyKeyPressed
         )
-        table.verticalHeader().hide()
-        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 7)
         header = table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         header.setSortIndicatorClearable(True)
         table.setSortingEnabled(True)
-        table.setTabKeyNavigation(False)
         table.installEventFilter(self)
         return table
 

@@ -7,14 +7,10 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QMenu,
     QPushButton,
-    QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,6 +22,7 @@ from viewer.panels import Panel
 from viewer.text import display, plural
 from viewer.theme import theme
 from viewer.tips import for_role
+from viewer.widgets.row_table import RowTable
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
@@ -100,20 +97,10 @@ class ProblemsPanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.model = ProblemModel(self)
-        self.table = QTableView(self)
-        self.table.setTabKeyNavigation(False)
-        self.table.setModel(self.model)
-        self.table.setAccessibleName("Problems")
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.table.setShowGrid(False)
-        self.table.setWordWrap(False)
-        self.table.verticalHeader().hide()
-        self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.table = RowTable(self.model, "Problems", self)
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Interactive)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.summary = QLabel("", self)
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
@@ -121,17 +108,7 @@ class ProblemsPanel(Panel):
         self.fix_button.setToolTip("Mend the selected problem; can be undone")
         self.fix_all_button = QPushButton("Mend all", self)
         self.fix_all_button.setToolTip("Mend every problem that has a safe fix, as one edit")
-        row = QHBoxLayout()
-        row.setContentsMargins(6, 4, 6, 4)
-        row.addWidget(self.summary, 1)
-        row.addWidget(self.fix_button)
-        row.addWidget(self.fix_all_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(row)
-        layout.addWidget(self.table)
-        self.entry = self.table
+        self.lay_out(self.table, self.summary, self.fix_button, self.fix_all_button)
         self.table.activated.connect(self._go)
         self.table.doubleClicked.connect(self._go)
         self.table.customContextMenuRequested.connect(self._on_menu)

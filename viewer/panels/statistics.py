@@ -21,11 +21,8 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QPainter, QShowEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
-    QHeaderView,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -33,8 +30,6 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -53,6 +48,7 @@ from viewer.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
+from viewer.widgets.row_table import RowTable
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
@@ -244,7 +240,7 @@ class StatisticsPanel(Panel):
         self.colour.setToolTip("Colour nodes by the column the table is sorted by")
         self.save_button = QPushButton("Save as CSV…", self)
         self.table = self._make_table()
-        self._arrange()
+        self.lay_out(self.table, self.summary, self.bindings, self.group, self.levels, self.colour, self.save_button)
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self.group.currentIndexChanged.connect(lambda _: self._show())
@@ -256,20 +252,10 @@ class StatisticsPanel(Panel):
         workspace.types.changed.connect(self._on_change)
         self.refresh()
 
-    def _make_table(self) -> QTableView:
-        table = QTableView(self)
-        table.setTabKeyNavigation(False)
-        table.setModel(self.model)
+    def _make_table(self) -> RowTable:
+        table = RowTable(self.model, "Statistics", self)
         table.setItemDelegate(BarDelegate(table))
-        table.setAccessibleName("Statistics")
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setShowGrid(False)
-        table.setWordWrap(False)
-        table.verticalHeader().hide()
-        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 6)
         header = table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         table.setColumnWidth(0, 150)
         header.setSortIndicator(4, Qt.SortOrder.DescendingOrder)
         for column in range(1, 1 + len(COLUMNS)):
@@ -278,19 +264,6 @@ class StatisticsPanel(Panel):
         header.sortIndicatorChanged.connect(lambda *_: self._colour())
         table.selectionModel().currentRowChanged.connect(lambda *_: self._go())
         return table
-
-    def _arrange(self) -> None:
-        row = QHBoxLayout()
-        row.setContentsMargins(6, 4, 6, 4)
-        row.addWidget(self.summary, 1)
-        for widget in (self.bindings, self.group, self.levels, self.colour, self.save_button):
-            row.addWidget(widget)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(row)
-        layout.addWidget(self.table)
-        self.entry = self.table
 
     # -- finding out ---------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from shiboken6 import isValid
 
 from exec.overview import Watched, watch
@@ -45,18 +45,7 @@ class WatchPanel(Panel):
         self.pin_button.setToolTip("Watch the values selected in the graph, or the outputs of the nodes selected")
         self.unpin_button = QPushButton("Unpin")
         self.unpin_button.setToolTip("Take the selected rows off the list")
-        row = QHBoxLayout()
-        row.setContentsMargins(6, 4, 6, 4)
-        row.setSpacing(8)
-        row.addWidget(self.hint, 1)
-        row.addWidget(self.pin_button)
-        row.addWidget(self.unpin_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(row)
-        layout.addWidget(self.table)
-        self.entry = self.table
+        self.lay_out(self.table, self.hint, self.pin_button, self.unpin_button)
         self._behind = True
         self._known: dict[Value, Watched] = {}
         self.pin_button.clicked.connect(lambda: workspace.trigger("run.pin"))
