@@ -88,19 +88,7 @@ class SaveOptionsDialog(QDialog):
         self.path.setAccessibleName("File")
         browse = QPushButton("Browse…")
         browse.clicked.connect(self._browse)
-        self.form = QComboBox()
-        self.form.setAccessibleName("Form")
-        for title, form_kind, extension in _FORMS:
-            self.form.addItem(title if form_kind is None else f"{title} ({extension})", form_kind)
-        self.layout_choice = QComboBox()
-        self.layout_choice.setAccessibleName("Where the weights go")
-        for title, layout, _ in _LAYOUTS:
-            self.layout_choice.addItem(title, layout)
-        self.threshold = QSpinBox()
-        self.threshold.setAccessibleName("Smallest tensor that goes to a data file")
-        self.threshold.setRange(0, 1 << 30)
-        self.threshold.setValue(1024)
-        self.threshold.setSuffix(" bytes and more")
+        self._make_choices()
         self.copy = QCheckBox("Save a copy: go on working on the file that is open")
         self.copy.setChecked(copy)
         self.explanation = QLabel()
@@ -118,6 +106,21 @@ class SaveOptionsDialog(QDialog):
         self.layout_choice.currentIndexChanged.connect(self._explain)
         self.threshold.valueChanged.connect(self._explain)
         self._explain()
+
+    def _make_choices(self) -> None:
+        self.form = QComboBox()
+        self.form.setAccessibleName("Form")
+        for title, form_kind, extension in _FORMS:
+            self.form.addItem(title if form_kind is None else f"{title} ({extension})", form_kind)
+        self.layout_choice = QComboBox()
+        self.layout_choice.setAccessibleName("Where the weights go")
+        for title, layout, _ in _LAYOUTS:
+            self.layout_choice.addItem(title, layout)
+        self.threshold = QSpinBox()
+        self.threshold.setAccessibleName("Smallest tensor that goes to a data file")
+        self.threshold.setRange(0, 1 << 30)
+        self.threshold.setValue(1024)
+        self.threshold.setSuffix(" bytes and more")
 
     def _lay_out(self, browse: QPushButton) -> None:
         file = QHBoxLayout()

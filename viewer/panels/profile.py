@@ -21,6 +21,25 @@ from viewer.workspace import Workspace
 #: What is shown, and what it is called.
 _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}
 
+_NODE_COLUMNS = (
+    Column("Node", 0, number=False),
+    Column("Operator", 18, number=False),
+    Column("Time", 11),
+    Column("Share", 8),
+    Column("Output", 20),
+    Column("Memory", 11),
+    Column("Multiply-adds", 14),
+    Column("State", 12, number=False),
+)
+_OPERATOR_COLUMNS = (
+    Column("Operator", 0, number=False),
+    Column("Nodes", 9),
+    Column("Time", 11),
+    Column("Share", 9),
+    Column("Mean", 11),
+    Column("Memory", 12),
+)
+
 
 class ProfilePanel(Panel):
     """Three views of the last run, and the choice of what the graph is coloured by."""
@@ -37,34 +56,21 @@ class ProfilePanel(Panel):
             self.colour.addItem(title, kind)
         self.summary = QLabel()
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
-        self.nodes = NumberTable(
-            "Nodes by time",
-            [
-                Column("Node", 0, number=False),
-                Column("Operator", 18, number=False),
-                Column("Time", 11),
-                Column("Share", 8),
-                Column("Output", 20),
-                Column("Memory", 11),
-                Column("Multiply-adds", 14),
-                Column("State", 12, number=False),
-            ],
-        )
-        self.operators = NumberTable(
-            "Operators by time",
-            [
-                Column("Operator", 0, number=False),
-                Column("Nodes", 9),
-                Column("Time", 11),
-                Column("Share", 9),
-                Column("Mean", 11),
-                Column("Memory", 12),
-            ],
-        )
+        self.nodes = NumberTable("Nodes by time", _NODE_COLUMNS)
+        self.operators = NumberTable("Operators by time", _OPERATOR_COLUMNS)
         self.memory = _MemoryView(workspace)
         self.stack = QStackedWidget()
         for page in (self.nodes, self.operators, self.memory):
             self.stack.addWidget(page)
+        self.entry = self.nodes
+        self._lay_out()
+        self._connect()
+        self.nodes.sort_by(2)
+        self.operators.sort_by(2)
+        self._show_colour()
+        self._refresh()
+
+    def _lay_out(self) -> None:
         row = QHBoxLayout()
         row.setContentsMargins(6, 4, 6, 4)
         row.setSpacing(8)
@@ -77,7 +83,9 @@ class ProfilePanel(Panel):
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(self.stack)
-        self.entry = self.nodes
+
+    def _connect(self) -> None:
+        workspace = self.workspace
         self.view.currentIndexChanged.connect(self.stack.setCurrentIndex)
         self.view.currentIndexChanged.connect(lambda _: self._refresh())
         self.colour.activated.connect(lambda _: workspace.runs.overlays.choose(self.colour.currentData()))
@@ -85,10 +93,6 @@ class ProfilePanel(Panel):
         self.operators.chosen.connect(self._select_operator)
         workspace.results.changed.connect(self._on_results)
         workspace.runs.overlays.changed.connect(self._show_colour)
-        self.nodes.sort_by(2)
-        self.operators.sort_by(2)
-        self._show_colour()
-        self._refresh()
 
     def _show_colour(self) -> None:
         index = self.colour.findData(self.workspace.runs.overlays.kind)
