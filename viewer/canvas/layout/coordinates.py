@@ -209,7 +209,7 @@ def _out_of_the_way(graph: Layered, slot: Index, heavy: Mask) -> Mask:
     taken_below = np.bincount(s.upper[heavy], minlength=v)[s.upper] > 0
     above, below = np.sort(slot[s.upper[heavy]]), np.sort(slot[s.lower[heavy]])
     crossing = np.searchsorted(above, slot[s.upper]) != np.searchsorted(below, slot[s.lower])
-    return ~(taken_above | taken_below | crossing)
+    return np.asarray(~(taken_above | taken_below | crossing))
 
 
 class _Bends:
