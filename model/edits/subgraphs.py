@@ -125,6 +125,10 @@ def _bring_functions(edit: Transaction, fragment: Fragment) -> None:
     missing = [f for f in fragment.functions if model.function(*f.key) is None]
     if missing:
         edit.do(SetField(model, "functions", (*model.functions, *(Cloner().function(f) for f in missing))))
+    domains = {f.domain: fragment.opset_imports.get(f.domain, 1) for f in missing}
+    unknown = {domain: version for domain, version in domains.items() if domain not in model.opset_imports}
+    if unknown:  # into a function's body, which imports its own: the model must import what its functions are in
+        edit.do(SetField(model, "opset_imports", {**model.opset_imports, **unknown}))
 
 
 def _bring_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
@@ -164,7 +168,7 @@ def merge(
     cloner = _prefixed(graph, prefix)
     _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
     _bring_constants(edit, graph, part, cloner, here)
-    _bring_functions(edit, Fragment(part, other.functions))
+    _bring_functions(edit, Fragment(part, other.functions, other.opset_imports))
     _bring_imports(edit, graph, other.opset_imports, part)
     copies = cloner.nodes(part.nodes)
     for node in copies:

@@ -4,9 +4,11 @@ import pytest
 
 from model.checks import check_model
 from model.edits import cutting, functions, initializers, interface, properties, subgraphs
+from model.edits.initializers import constant_tensor
 from model.errors import ModelError
 from model.graph import DeviceConfiguration, Value
 from model.io.read import load
+from model.io.save import to_bytes
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
@@ -378,3 +380,37 @@ def test_a_training_graph_goes_with_its_bindings(chain):
     chain.undo()
     assert training.update_binding == (("w", "new"),)
     assert training.algorithm.model is chain.model
+
+
+FAR = """
+    <ir_version: 10, opset_import: ["" : 21, "far" : 1]>
+    other (float[4] p) => (float[4] s) <float[4] w = {1.0, 2.0, 3.0, 9.0}>
+    { [n1] d = Mul (p, w)  [n2] s = far.f (d) }
+    <domain: "far", opset_import: ["" : 21]> f (v) => (o) { o = Abs (v) }
+"""
+
+
+@pytest.mark.parametrize("where", ["main", "body", "function"])
+@pytest.mark.parametrize("how", ["paste", "merge"])
+def test_parts_come_whole_into_any_graph(branches, where, how):
+    model = branches.model
+    graph = {"main": model.graph, "body": builders.graph(branches, "yes"), "function": model.functions[0].body}[where]
+    before, other = to_bytes(model), builders.model(FAR)
+    with branches.edit("Bring") as edit:
+        if how == "paste":
+            mul, call = subgraphs.paste(edit, graph, subgraphs.copy(list(other.graph.nodes)))
+        else:
+            feeding = next(v for v in graph.values() if v.is_defined)
+            mul, call = subgraphs.merge(edit, graph, other, {"p": feeding.name})
+            assert mul.inputs[0] is feeding
+    constant = mul.inputs[1].initializer or constant_tensor(mul.inputs[1].producer)
+    assert constant.numpy().tolist() == [1.0, 2.0, 3.0, 9.0]
+    assert call.inputs[0] is mul.outputs[0]
+    names = [v.name for g in graph.root.walk() for v in g.values()]
+    assert len(set(names)) == len(names)
+    left_out = {"input-missing"} if how == "paste" else set()
+    assert {p.rule for p in check_model(model) if p.severity == "error"} == left_out
+    assert_linked(model)
+    assert to_bytes(load(to_bytes(model))) == to_bytes(model)
+    branches.undo()
+    assert to_bytes(model) == before
