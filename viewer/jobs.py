@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import cache
@@ -39,7 +38,6 @@ class Job(Generic[T]):
         self.title = title
         self.lane = lane
         self.supersede = supersede
-        self.started_at = time.monotonic()
         self.done = 0.0
         self.total = 0.0  # 0: not known
         self.text = ""

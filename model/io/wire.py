@@ -6,7 +6,6 @@ fits 32 bits, groups nest and end with their own number, messages nest at most 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -173,16 +172,6 @@ def _skip_group(data: bytes | memoryview, position: int, number: int) -> int:
         else:
             position = read_field(data, position).end
     return position
-
-
-def read_fields(data: bytes | memoryview, start: int = 0, end: int | None = None) -> Iterator[Field]:
-    """The fields of one message, in the order of the file, unknown ones included."""
-    stop = len(data) if end is None else end
-    view = data if stop == len(data) else memoryview(data)[:stop]
-    while start < stop:
-        field = read_field(view, start)
-        yield field
-        start = field.end
 
 
 def encode_varint(value: int) -> bytes:

@@ -39,7 +39,7 @@ from model.types import (
     TensorType,
 )
 from tests.model import builders
-from tests.model.io.wire_messages import models
+from tests.model.io.wire_messages import fields_of, models
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21], doc_string: "a model">
@@ -77,10 +77,8 @@ def look_at_everything(model):
 
 def with_unknown_fields(data, schema, counter):
     """A message with an unknown field appended to it and to every message inside it."""
-    from model.io.wire import read_fields
-
     out = b""
-    for field in read_fields(data):
+    for field in fields_of(data):
         known = schema.fields.get(field.number)
         content = data[field.content : field.end]
         if field.wire_type == 2 and known is not None and known.message is not None:

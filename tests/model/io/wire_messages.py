@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import strategies as st
 
 from model.io.wire import (
@@ -11,12 +13,23 @@ from model.io.wire import (
     LENGTH,
     START_GROUP,
     VARINT,
+    Field,
     FieldSchema,
     MessageSchema,
     encode_tag,
     encode_varint,
+    read_field,
     schemas,
 )
+
+
+def fields_of(data: bytes) -> Iterator[Field]:
+    """The fields of one message, in the order of the file, unknown ones included."""
+    start = 0
+    while start < len(data):
+        field = read_field(data, start)
+        yield field
+        start = field.end
 
 
 @st.composite
