@@ -79,7 +79,7 @@ class Files(QObject):
 
     def _open_folder(self, folder: Path) -> None:
         """Open the model in a folder and run the test data beside it."""
-        from viewer.testing import folder_model
+        from exec.verdicts import model_in
 
         def test(tab: DocumentTab) -> None:
             runs = tab.workspace.runs
@@ -88,7 +88,7 @@ class Files(QObject):
                 runs.testing.run(runs.inputs.data_sets())
 
         try:
-            self.open_then(folder_model(folder), test)
+            self.open_then(model_in(folder), test)
         except ModelError as error:
             self._window.report(error)
 

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from exec.compare import compare_values, is_close
 from exec.inputs import DataSet, read_data_set
 from exec.results import RunResult
 from exec.session import Request
+from exec.verdicts import Verdict, judge_run
 from model.errors import ModelError
 from model.progress import Progress
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
-
-#: As in onnx's own runner of these folders.
-RTOL, ATOL = 1e-3, 1e-7
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One output of one set; `problem` is empty when it is as expected."""
-
-    data_set: str
-    output: str
-    problem: str = ""
-    error: float = 0.0
 
 
 class Testing(QObject):
@@ -110,36 +95,4 @@ class Testing(QObject):
 
 def check(perform: Callable[..., RunResult], request: Request, data_set: DataSet, progress: Progress) -> list[Verdict]:
     """Run one set. Any thread."""
-    result = perform(request, progress=progress)
-    verdicts = []
-    for name, expected in data_set.outputs.items():
-        try:
-            found = result.value(name)
-        except LookupError:
-            reason = "; ".join(map(str, result.failures)) or result.stopped or "it was not computed"
-            verdicts.append(Verdict(data_set.name, name, reason))
-            continue
-        verdicts.append(judge(data_set.name, name, found, expected))
-    return verdicts
-
-
-def judge(data_set: str, name: str, found: Any, expected: Any) -> Verdict:
-    """Hold one output against what was expected."""
-    difference = compare_values(found, expected)
-    problem = difference.problem
-    if not problem and isinstance(found, np.ndarray) and found.dtype != expected.dtype:
-        problem = f"{found.dtype.name}; expected {expected.dtype.name}"
-    elif not problem and not is_close(found, expected, RTOL, ATOL):
-        at, (ours, theirs) = list(difference.worst), difference.worst_pair
-        problem = f"{difference.unequal} of {difference.size} elements differ, at {at} {ours} for {theirs}"
-    return Verdict(data_set, name, problem, difference.max_abs)
-
-
-def folder_model(folder: Path) -> Path:
-    """The model in a folder: model.onnx, or the only .onnx file. ModelError when it is not clear which."""
-    named = folder / "model.onnx"
-    found = [named] if named.is_file() else sorted(folder.glob("*.onnx"))
-    if len(found) != 1:
-        detail = f"{folder} has {len(found)} .onnx files; expected model.onnx"
-        raise ModelError("Which model is meant?", detail, str(folder))
-    return found[0]
+    return judge_run(perform(request, progress=progress), data_set)

@@ -5,6 +5,7 @@ Exit status 1 when an output differs from what is expected or a node fails.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,41 +57,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model_file(path: Path) -> Path:
+    from exec.verdicts import model_in
+
     if path.is_file():
         return path
     if not path.is_dir():
         raise ModelError("There is no such folder", str(path))
-    named = path / "model.onnx"
-    found = [named] if named.is_file() else sorted(path.glob("*.onnx"))
-    if len(found) != 1:
-        raise ModelError("Which model is meant?", f"{path} has {len(found)} .onnx files; expected model.onnx")
-    return found[0]
+    return model_in(path)
 
 
 def _test(session: Session, data_set: DataSet, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    import numpy as np
-
-    from exec.compare import compare_values, is_close
+    from exec.verdicts import judge_run
 
     result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
-    outputs = result.outputs
-    verdicts: list[dict[str, Any]] = []
-    for name, expected in data_set.outputs.items():
-        verdict: dict[str, Any] = {"data_set": data_set.name, "output": name, "problem": "", "error": 0.0}
-        verdicts.append(verdict)
-        if name not in outputs:
-            verdict["problem"] = "; ".join(map(str, result.failures)) or result.stopped or "it was not computed"
-            continue
-        found = outputs[name]
-        difference = compare_values(found, expected)
-        verdict["error"] = difference.max_abs
-        if difference.problem:
-            verdict["problem"] = difference.problem
-        elif isinstance(found, np.ndarray) and found.dtype != expected.dtype:
-            verdict["problem"] = f"{found.dtype.name}; expected {expected.dtype.name}"
-        elif not is_close(found, expected, arguments.rtol, arguments.atol):
-            verdict["problem"] = (
-                f"{difference.unequal} of {difference.size} elements differ, at {list(difference.worst)} "
-                f"{difference.worst_pair[0]} for {difference.worst_pair[1]}"
-            )
-    return verdicts
+    return [asdict(verdict) for verdict in judge_run(result, data_set, arguments.rtol, arguments.atol)]

@@ -13,6 +13,7 @@ from shiboken6 import isValid
 
 from exec.glimpse import Glimpse
 from exec.overview import Contradiction, contradictions
+from exec.verdicts import Verdict
 from model.edits.values import set_type
 from model.graph import Node, Value
 from model.types import ElementType, Shape, TensorType, Type
@@ -20,7 +21,6 @@ from viewer.edge_notes import glimpses_of, note_text
 from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
 from viewer.results import Record, info_of
-from viewer.testing import Verdict
 from viewer.text import bytes_text, display, element_text, number_text, plural, shape_text, type_text
 from viewer.theme import theme, themes
 from viewer.tips import plain_tip
