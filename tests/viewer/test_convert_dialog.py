@@ -62,6 +62,19 @@ def test_what_cannot_be_done_is_said(dialog, qtbot):
     assert not dialog.ok.isEnabled()
 
 
+def test_any_dimension_of_an_input_becomes_free(dialog, qtbot):
+    document = dialog._workspace.document
+    dialog.free.setText("x:0=rows")
+    dialog.free.textEdited.emit("x:0=rows")
+    settled(dialog, qtbot)
+    assert "1 × sizes that may be any number: rows (was N)" in lines(dialog)
+    dialog.ok.click()
+    converted(dialog, qtbot)
+    assert "outputs agree" in dialog.state.text()
+    assert document.undo_title == "Convert to any rows"
+    assert builders.value(document, "x").type.shape.dims[0] == "rows"
+
+
 def test_an_edit_behind_the_dialog_is_taken_into_account(dialog, qtbot):
     document = dialog._workspace.document
     dialog.strip["doc"].setChecked(True)

@@ -6,11 +6,12 @@ What changed is printed, and what a person should look at; when something cannot
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from model.document import Document, Transaction
 from model.edits.names import regenerate_initializer_names, regenerate_node_names, regenerate_value_names
+from model.errors import ModelError
 from model.graph import Model, Value
 from viewer.commands.arguments import sizes
 from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from model.passes.convert import Report
     from model.progress import Progress
     from model.types import Type
+
+
+_MOST_DIGITS = 4  # of an axis
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--freeze", action="append", default=[], metavar="NAME=SIZE", help="give a named dimension a number"
     )
-    parser.add_argument("--free", metavar="NAME", help="make the first dimension of inputs and outputs this name")
+    parser.add_argument(
+        "--free", action="append", default=[], metavar="[INPUT:AXIS=]NAME",
+        help="give one dimension of an input this name, or the first one of all inputs and outputs; the rest follows",
+    )  # fmt: skip
     parser.add_argument(
         "--strip", action="append", default=[], metavar="PART", help="take away: doc, metadata, producer or types"
     )
@@ -74,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 def convert(document: Document, options: argparse.Namespace, converting: Progress) -> list[Report]:
     """Everything asked for, one edit each."""
-    from model.passes.convert import extract_blocks, free_batch, freeze, strip
+    from model.passes.convert import extract_blocks, freeze, strip
 
     reports: list[Report] = []
     if options.strip:
@@ -84,8 +91,7 @@ def convert(document: Document, options: argparse.Namespace, converting: Progres
         with document.edit("Freeze dimensions") as edit:
             reports.append(freeze(edit, sizes(options.freeze)))
     if options.free:
-        with document.edit("Free the batch") as edit:
-            reports.append(free_batch(edit, options.free))
+        reports += _free(document, options.free, converting)
     if options.functions == "inline":
         reports.append(_inline(document))
     if options.opset is not None:
@@ -99,6 +105,31 @@ def convert(document: Document, options: argparse.Namespace, converting: Progres
     if options.ir_version is not None:
         reports.append(_claim(document, options.ir_version))
     return reports
+
+
+def _free(document: Document, given: Sequence[str], converting: Progress) -> list[Report]:
+    from model.passes.convert import free_batch, free_dimensions
+    from model.passes.inference import infer
+
+    reports = []
+    for name in (text for text in given if "=" not in text):
+        with document.edit("Free the batch") as edit:
+            reports.append(free_batch(edit, name))
+    places = dict(_place(text) for text in given if "=" in text)
+    if places:
+        types = infer(document.model, progress=converting)
+        with document.edit("Free dimensions") as edit:
+            reports.append(free_dimensions(edit, document.model.graph, places, types.type_of))
+    return reports
+
+
+def _place(text: str) -> tuple[tuple[str, int], str]:
+    """What ``x:2=width`` says: an input, its axis, and the name of its size."""
+    place, _, name = text.rpartition("=")
+    value, _, axis = place.rpartition(":")
+    if not value or not axis.isdecimal() or len(axis) > _MOST_DIGITS or not name.strip():
+        raise ModelError(f"{text!r} names no dimension", "Write it as INPUT:AXIS=NAME, such as x:2=width.")
+    return (value, int(axis)), name.strip()
 
 
 def _inline(document: Document) -> Report:

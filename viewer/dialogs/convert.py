@@ -121,15 +121,15 @@ class ConvertDialog(QDialog):
         self.freeze.setPlaceholderText(", ".join(f"{display(name, 30)}=1" for name in named) or "no named dimensions")
         self.freeze.setEnabled(bool(named))
         self.free = QLineEdit()
-        self.free.setPlaceholderText("batch")
-        self.free.setToolTip("Makes the first dimension of all inputs and outputs this name")
+        self.free.setPlaceholderText(self._freeable())
+        self.free.setToolTip("A name for the first dimension of all inputs and outputs, or INPUT:AXIS=NAME for one")
         for title, field in (
             ("&Operator set:", self.opset),
             ("&Precision:", self.precision),
             ("&Keep:", self.keep),
             ("", self.keep_interface),
             ("&Freeze dimensions:", self.freeze),
-            ("Free the &batch as:", self.free),
+            ("Fr&ee dimensions:", self.free),
         ):
             form.addRow(title, field)
             field.setAccessibleName(title.replace("&", "").rstrip(":") or self.keep_interface.text())
@@ -141,6 +141,11 @@ class ConvertDialog(QDialog):
             line.textEdited.connect(self._on_choice)
         self.keep_interface.toggled.connect(self._on_choice)
         self._enable()
+
+    def _freeable(self) -> str:
+        """How freeing is written, with an input of this model."""
+        values = [v for v in self._workspace.model.graph.inputs if v.initializer is None]
+        return f"batch, or {display(values[0].name, 30)}:0=batch" if values else "batch"
 
     def _make_opset(self) -> QComboBox:
         versions = QComboBox()
@@ -209,7 +214,7 @@ class ConvertDialog(QDialog):
             precision=self.precision.currentData(),
             keep=[*keep, *(["inputs-outputs"] if self.keep_interface.isChecked() else [])],
             freeze=[part.strip() for part in self.freeze.text().split(",") if part.strip()],
-            free=self.free.text().strip() or None,
+            free=[part.strip() for part in self.free.text().split(",") if part.strip()],
             strip=[part for part, box in self.strip.items() if box.isChecked()],
             functions=self.functions.currentData(),
             rename=[what for what, box in self.renamed.items() if box.isChecked()],
@@ -336,7 +341,7 @@ class ConvertDialog(QDialog):
             f"operator set {options.opset}" if options.opset else "",
             options.precision or "",
             ", ".join(options.freeze),
-            f"any {options.free}" if options.free else "",
+            ", ".join(f"any {text.rpartition('=')[2]}" for text in options.free),
             "fewer texts" if options.strip else "",
             {"inline": "no functions", "extract": "functions"}.get(options.functions or "", ""),
             "new names" if options.rename else "",

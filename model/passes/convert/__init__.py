@@ -2,6 +2,7 @@
 
 from model.passes.convert.blocks import extract_blocks
 from model.passes.convert.dimensions import change_batch, free_batch, freeze, symbols
+from model.passes.convert.freeing import free_dimensions
 from model.passes.convert.opset import convert_opset
 from model.passes.convert.precision import PRECISIONS, Wish, convert_precision
 from model.passes.convert.report import Remark, Report
@@ -18,6 +19,7 @@ __all__ = [
     "convert_precision",
     "extract_blocks",
     "free_batch",
+    "free_dimensions",
     "freeze",
     "strip",
     "symbols",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from model.document import Transaction
@@ -87,9 +87,10 @@ def _first_dimension(value: Value | None, type_of: TypeOf) -> Dimension:
     return None
 
 
-def _constant_shape(node: Node) -> NDArray[Any] | None:
-    """The shape a Reshape gives, where a constant holds it."""
-    shape = node.inputs[1] if node.op_type == "Reshape" and node.domain == "" and len(node.inputs) > 1 else None
+def constant_shape(node: Node) -> NDArray[Any] | None:
+    """The shape a Reshape or Expand is given, where a constant holds it."""
+    is_shaped = node.op_type in ("Reshape", "Expand") and node.domain == "" and len(node.inputs) > 1
+    shape = node.inputs[1] if is_shaped else None
     if shape is None:
         return None
     tensor = shape.initializer if shape.producer is None else constant_tensor(shape.producer)
@@ -99,16 +100,14 @@ def _constant_shape(node: Node) -> NDArray[Any] | None:
 
 
 def _begins_with(node: Node, batch: int) -> bool:
-    sizes = _constant_shape(node)
-    return sizes is not None and int(sizes[0]) == batch
+    sizes = constant_shape(node)
+    return sizes is not None and node.op_type == "Reshape" and int(sizes[0]) == batch
 
 
 def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Report) -> None:
     """Leave the first size of a constant shape open: the rest (-1), or what the input begins with (0)."""
-    import numpy as np
-
-    sizes, shape, literal = _constant_shape(node), node.inputs[1], node.attributes.get("allowzero")
-    if sizes is None or shape is None or node.graph is None:
+    sizes, literal = constant_shape(node), node.attributes.get("allowzero")
+    if sizes is None or node.graph is None:
         return
     zero_is_zero = literal is not None and literal.value != 0
     if not (sizes[1:] == -1).any() and not (zero_is_zero and (sizes == 0).any()):
@@ -118,15 +117,22 @@ def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Report) ->
     else:
         report.warn("A Reshape holds the batch and another open size; look at its shape", node)
         return
-    loosened = ArrayTensor(np.concatenate([np.array([first], np.int64), sizes[1:]]), name=shape.name)
-    if len(list(shape.uses)) > 1 or shape.is_input or shape.producer is not None or shape.graph is not node.graph:
-        edit.do(SetInput(node, 1, add_initializer(edit, node.graph, loosened, f"{shape.name}_any_batch")))
-    else:
-        edit.do(SetInitializer(node.graph, shape, loosened))
+    give_shape(edit, node, [first, *sizes[1:].tolist()])
     report.changed("a Reshape takes any batch", node)
 
 
+def give_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:
+    """Let a Reshape or Expand have another constant shape; those that share it keep theirs."""
+    import numpy as np
+
+    shape, graph = node.inputs[1], node.graph
+    assert shape is not None
+    assert graph is not None
+    tensor = ArrayTensor(np.array(sizes, np.int64), name=shape.name)
+    if len(list(shape.uses)) > 1 or shape.is_input or shape.producer is not None or shape.graph is not graph:
+        edit.do(SetInput(node, 1, add_initializer(edit, graph, tensor, f"{shape.name}_any_size")))
+    else:
+        edit.do(SetInitializer(graph, shape, tensor))
+
+
 _LONGEST = 64
-
-
-__all__ = ["change_batch", "free_batch", "freeze", "symbols"]

@@ -62,7 +62,7 @@ def _symbolic_shapes(context: Context) -> Iterator[Match]:
         if contents is None or contents.ndim != 1:
             continue
         if node.op_type == "Reshape":
-            wanted = _reshape_entries(dims, contents.tolist(), allow_zero=bool(number(node, "allowzero", 0)))
+            wanted = reshape_entries(dims, contents.tolist(), allow_zero=bool(number(node, "allowzero", 0)))
         else:
             wanted = _expand_entries(dims, contents.tolist())
         if wanted is not None:
@@ -74,7 +74,7 @@ def _symbolic_shapes(context: Context) -> Iterator[Match]:
             )
 
 
-def _reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: bool) -> tuple[int, ...] | None:
+def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: bool) -> tuple[int, ...] | None:
     """The sizes as a constant Reshape input: numbers, 0 where the input's is copied, -1 once at most."""
     entries: list[int] = []
     for axis, size in enumerate(wanted):
@@ -148,7 +148,7 @@ def is_reshape_like(context: Context, node: Node, source: Value | None, target: 
     before, after = context.facts.dims(source), context.facts.dims(target)
     if before is None or after is None or context.opset(node) < 5:
         return None
-    entries = _reshape_entries(before, list(after), allow_zero=False)
+    entries = reshape_entries(before, list(after), allow_zero=False)
     if entries is None or any(isinstance(d, int) and d == 0 for d in (*before, *after)):
         return None
     return entries if reshaped(before, list(entries), allow_zero=False) == after else None

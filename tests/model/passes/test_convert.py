@@ -20,6 +20,7 @@ from model.passes.convert import (
     convert_opset,
     convert_precision,
     free_batch,
+    free_dimensions,
     freeze,
     strip,
     symbols,
@@ -508,6 +509,68 @@ def test_a_shape_with_a_second_open_size_is_told_where_it_cannot_stay_open():
     with document.edit("Set") as edit:
         report = change_batch(edit, document.model.graph, "N")
     assert [remark.place.op_type for remark in report.warnings] == ["Reshape"]
+
+
+HEADS = """
+g (float[2,8,12] x) => (float[2,8,12] y)
+<int64[4] heads = {2,8,3,4}, int64[3] back = {2,8,12}, int64[2] flat = {16,12}, int64[3] same = {2,8,1}>
+"""
+FREED = [
+    "a = Reshape(x, heads) b = Transpose<perm=[0,2,1,3]>(a) c = Transpose<perm=[0,2,1,3]>(b) y = Reshape(c, back)",
+    "a = Reshape(x, flat) b = Relu(a) y = Reshape(b, back)",
+    "a = ReduceMean<axes=[2]>(x) b = Expand(a, same) y = Mul(x, b)",
+]
+
+
+@pytest.mark.parametrize("names", [{0: "N"}, {1: "T"}])
+@pytest.mark.parametrize("body", FREED)
+def test_any_size_becomes_free_and_shapes_follow(body, names):
+    document = made(17, f"{HEADS} {{ {body} }}")
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)
+    with document.edit("Free") as edit:
+        types = infer(document.model).type_of
+        report = free_dimensions(edit, document.model.graph, {("x", axis): n for axis, n in names.items()}, types)
+    assert not report.warnings
+    y = builders.value(document, "y").type
+    assert [d for d in y.shape.dims if isinstance(d, str)] == list(names.values())
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_array_equal(outputs(document.model, feeds)["y"], before["y"])
+    wider = tuple(5 if axis in names else size for axis, size in enumerate((2, 8, 12)))
+    assert outputs(document.model, {"x": np.zeros(wider, np.float32)})["y"].shape == wider
+
+
+def test_two_sizes_that_one_shape_cannot_leave_open_are_told():
+    document = made(17, f"{HEADS} {{ {FREED[1]} }}")
+    with document.edit("Free") as edit:
+        types = infer(document.model).type_of
+        report = free_dimensions(edit, document.model.graph, {("x", 0): "N", ("x", 1): "T"}, types)
+    assert [remark.place.op_type for remark in report.warnings] == ["Reshape"]
+
+
+@pytest.mark.parametrize("body", ["y = Mul(x, w)", "y = MatMul(x, m)"])
+def test_a_free_size_that_a_weight_fixes_is_told(body):
+    weights = "<float[3] w = {1.0,2.0,3.0}, float[3,1] m = {1.0,2.0,3.0}>"
+    document = made(17, f"g (float[2,3] x) => (float[2,k] y) {weights} {{ {body} }}")
+    with document.edit("Free") as edit:
+        report = free_dimensions(edit, document.model.graph, {("x", 1): "N"})
+    assert [remark.text.split(" ", 1)[1] for remark in report.warnings] == ["needs N to be 3"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({("z", 0): "N"}, "There is no input z"),
+        ({("x", 3): "N"}, "no axis 3"),
+        ({("x", 0): "N", ("x", 1): "N"}, "different sizes"),
+    ],
+)
+def test_sizes_that_cannot_be_free_are_refused(wanted, reason):
+    document = made(17, f"{HEADS} {{ {FREED[0]} }}")
+    before = snapshot(document.model)
+    with pytest.raises(ModelError, match=reason), document.edit("Free") as edit:
+        free_dimensions(edit, document.model.graph, wanted)
+    assert snapshot(document.model) == before
 
 
 def test_texts_and_types_go():
