@@ -1,11 +1,12 @@
 import threading
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QModelIndex, QObject, Qt
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from model.graph import Function, Graph, Node, TrainingInfo, Value
 from viewer.places import name_of, path_to, place_text
+from viewer.qt_models.raw import RawModel
 from viewer.widgets.message_bar import MessageBar
 from viewer.widgets.start_page import StartPage
 from viewer.widgets.status_line import StatusLine, selection_text
@@ -186,3 +187,10 @@ def test_places_in_words(workspace):
     assert place_text(Function("F", "d")) == "function d::F"
     assert place_text("byte 12\n") == "byte 12\\n"
     assert place_text(None) == place_text(workspace.model) == ""
+
+
+def test_a_tree_has_an_owner_and_its_rows_have_outer_rows(qapp):
+    owner = QObject()
+    model = RawModel(owner)
+    assert model.parent() is owner
+    assert not model.parent(QModelIndex()).isValid()

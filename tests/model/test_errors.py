@@ -1,0 +1,54 @@
+"""Errors at borders."""
+
+import gc
+import weakref
+
+import pytest
+
+from model.errors import errors_to
+from model.progress import Cancelled
+
+
+class Thing:
+    pass
+
+
+def test_what_is_raised_is_handed_over_and_work_goes_on_behind_the_block():
+    told = []
+    with errors_to(told.append):
+        raise ZeroDivisionError("by nothing")
+    assert [str(error) for error in told] == ["by nothing"]
+    with errors_to(told.append):
+        reached = True
+    assert reached
+    assert len(told) == 1
+
+
+def test_only_what_was_asked_for_is_caught():
+    told = []
+    with pytest.raises(KeyboardInterrupt), errors_to(told.append):
+        raise KeyboardInterrupt
+    with errors_to(told.append, BaseException):
+        raise KeyboardInterrupt
+    with pytest.raises(Cancelled), errors_to(told.append, ValueError):
+        raise Cancelled
+    assert [type(error) for error in told] == [KeyboardInterrupt]
+
+
+def test_nothing_that_was_in_use_is_held_on_to():
+    """An error kept beside its traceback would keep every array of the frame that raised it."""
+
+    def work():
+        large = Thing()
+        held.append(weakref.ref(large))
+        raise ValueError
+
+    held, texts = [], []
+    gc.disable()
+    try:
+        with errors_to(lambda error: texts.append(repr(error))):
+            work()
+        assert texts == ["ValueError()"]
+        assert held[0]() is None
+    finally:
+        gc.enable()
