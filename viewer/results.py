@@ -9,7 +9,7 @@ run (undo) shows its values again without a run. What a run that goes on has com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -244,12 +244,11 @@ class Results(QObject):
         self.is_running = self._was_begun = True
         self.run_started.emit()
 
-    def see(self, record: Record, fresh: Collection[ValueKey]) -> None:
+    def see(self, record: Record, fresh: set[Value]) -> None:
         """Show what a run that goes on has computed; `fresh`: what was not there before. Called by whoever runs."""
         if self._may_show(record):
             self._put(record)
-            found = (self.value_by_number(number) for _, number in fresh)
-            self.changed.emit({value for value in found if value is not None})
+            self.changed.emit(fresh)
 
     def take(self, record: Record | None) -> None:
         """A run has ended; None when it gave nothing. Called by whoever runs."""

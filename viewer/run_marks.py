@@ -61,7 +61,8 @@ class RunMarks(QObject):
                 return
             known = self._workspace.graph.nodes if self._affected is None else self._affected
             self._is_dimmed = True
-            self._workspace.mark("stale", {thing for thing in known if isinstance(thing, Node)} - self._finished)
+            done = self._finished
+            self._workspace.mark("stale", [thing for thing in known if isinstance(thing, Node) and thing not in done])
             self._finished.clear()
         elif now - self._shown > _PACE:
             some = set(islice(self._finished, _AT_ONCE))

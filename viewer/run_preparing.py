@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from exec.session import Runs
 from viewer.slices import Slices
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: A graph with fewer nodes is copied in less than a frame.
 _FEW = 1000
+#: Milliseconds after an edit in which another one may come, as in typing.
+_REST = 120
 
 
 class Preparing(QObject):
@@ -24,12 +26,14 @@ class Preparing(QObject):
         super().__init__(parent)
         self._slices: Slices[object] | None = None
         self._again: Callable[[], None] = lambda: None
+        self._rest = QTimer(self, singleShot=True, interval=_REST)
+        self._rest.timeout.connect(lambda: self._again())
         workspace.changes.changed.connect(self._on_change)
 
     @property
     def running(self) -> bool:
         """Whether a call is still to come."""
-        return self._slices is not None
+        return self._slices is not None or self._rest.isActive()
 
     def start(self, session: Runs, then: Callable[[], object]) -> None:
         """Call `then` as soon as the session knows the model as it is: now, if that takes no time."""
@@ -51,11 +55,13 @@ class Preparing(QObject):
 
     def stop(self) -> None:
         """Call nobody."""
+        self._rest.stop()
         if self._slices is not None:
             self._slices.cancel()
             self._slices.deleteLater()
             self._slices = None
 
     def _on_change(self, _change: object) -> None:
-        if self._slices is not None:
-            self._again()  # it has read half of the model as it was
+        if self.running:
+            self.stop()  # it has read half of the model as it was
+            self._rest.start()

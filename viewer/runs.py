@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -19,7 +19,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from exec.errors import WorkerUnavailable
 from exec.plan import Path as CallPath
-from exec.plan import ValueKey
 from exec.remote import WorkerSession
 from exec.results import RunResult
 from exec.session import Breakpoint, Request, Session, Stepper
@@ -125,7 +124,7 @@ class RunControl(QObject):
         self._feeds: tuple[object, dict[str, Any]] | None = None
         self._tell = RunNews(workspace)
         self._preparing = Preparing(workspace, self)
-        self._so_far = SoFar(workspace.jobs, self)
+        self._so_far = SoFar(workspace.jobs, self._value, self)
         self._can_start_worker = True
         self._turn = threading.Lock()  # of runs in this process: one that is superseded ends before the next
         self._news: list[int] = []
@@ -430,7 +429,7 @@ class RunControl(QObject):
             result = None if stepper is None else replace(stepper.result(), fetch=None)
         return result.work_out() if result is not None and result.nodes else None
 
-    def _see(self, run: _Run, result: RunResult, fresh: Collection[ValueKey]) -> None:
+    def _see(self, run: _Run, result: RunResult, fresh: set[Value]) -> None:
         if run is self._run and self.is_running:
             self._workspace.results.see(run.record(result, unfinished=True), fresh)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer
 
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
+from model.graph import Value
 from viewer.jobs import Jobs
 
 #: Milliseconds a run may take before it is looked at, and between two looks.
@@ -18,21 +19,23 @@ _PACE = 500
 _SHARE = 10
 
 Look = Callable[[], RunResult | None]  # off the GUI thread
-Show = Callable[[RunResult, Collection[ValueKey]], object]
-_Seen = tuple[RunResult, frozenset[ValueKey], frozenset[ValueKey]]  # all keys of values, and those that are new
+Show = Callable[[RunResult, set[Value]], object]
+Find = Callable[[int], Value | None]  # the value with a number; any thread
+_Seen = tuple[RunResult, frozenset[ValueKey], set[Value]]  # all that was computed, and what is new of it
 
 
 class SoFar(QObject):
     """One look at a time, in the background, from `start` to `stop`. GUI thread only.
 
-    `show` gets what was found, and the keys of values that had not been there at the look before or that belong to
-    bodies, whose values are those of the last turn. While `count` is equal there is nothing to look at: it says how
+    `show` gets what was found, and the values that had not been there at the look before or that belong to bodies,
+    where they are those of the last turn. While `count` is equal there is nothing to look at: it says how
     many nodes have finished.
     """
 
-    def __init__(self, jobs: Jobs, parent: QObject) -> None:
+    def __init__(self, jobs: Jobs, find: Find, parent: QObject) -> None:
         super().__init__(parent)
         self._jobs = jobs
+        self._find = find
         self._look: Look = lambda: None
         self._show: Show = lambda _result, _fresh: None
         self._count: Callable[[], object] = lambda: 0
@@ -61,15 +64,16 @@ class SoFar(QObject):
             return
         self._is_looking = True
         self._begun = time.monotonic()
-        look, known = self._look, self._known
+        look, known, find = self._look, self._known, self._find
 
         def work(_progress: object) -> _Seen | None:
             result = look()
             if result is None:
                 return None
             now = computed(result)
-            in_bodies = {(path, value) for path, values in result.bodies.items() for value in values}
-            return result, now, (now - known) | in_bodies
+            numbers = {number for _, number in now - known}
+            numbers.update(*result.bodies.values())
+            return result, now, {value for number in numbers if (value := find(number)) is not None}
 
         def done(found: _Seen | None) -> None:
             if found is not None and look is self._look:

@@ -49,7 +49,7 @@ class SceneMarks:
         """Find what is marked."""
         drawing = self.scene.drawing
         every = list(items)
-        boxes = set(drawing.boxes_of_nodes([item for item in every if isinstance(item, Node)]))
+        boxes = drawing.boxes_of_nodes([item for item in every if isinstance(item, Node)])
         edges: list[int] = []
         for item in every:
             if isinstance(item, Node):
@@ -58,12 +58,12 @@ class SceneMarks:
                 ends = set(drawing.boxes_of(item.node))
                 edges += [edge for edge in drawing.edges_of(item.value) if int(drawing.edges[edge, 1]) in ends]
                 continue
-            boxes.update(drawing.boxes_of(item))
+            boxes += drawing.boxes_of(item)
             if isinstance(item, Value):
                 edges += drawing.edges_of(item)
                 if item.producer is None and item.initializer is not None:
-                    boxes.update(index for node in item.consumers for index in drawing.boxes_of(node))
-        self.boxes[kind] = np.array(sorted(boxes), np.intp)
+                    boxes += [index for node in item.consumers for index in drawing.boxes_of(node)]
+        self.boxes[kind] = np.unique(np.array(boxes, np.intp))
         self.edges[kind] = edges
 
     def paint(
