@@ -27,7 +27,7 @@ class Preparing(QObject):
         self._slices: Slices[object] | None = None
         self._again: Callable[[], None] = lambda: None
         self._rest = QTimer(self, singleShot=True, interval=_REST)
-        self._rest.timeout.connect(lambda: self._again())
+        self._rest.timeout.connect(self._start_again)
         workspace.changes.changed.connect(self._on_change)
 
     @property
@@ -60,6 +60,9 @@ class Preparing(QObject):
             self._slices.cancel()
             self._slices.deleteLater()
             self._slices = None
+
+    def _start_again(self) -> None:
+        self._again()
 
     def _on_change(self, _change: object) -> None:
         if self.running:
