@@ -41,6 +41,17 @@ class ElementPanel(Panel):
         self.place: Place | None = None
         self.trace: Trace | None = None
         self._way: list[Place] = []
+        self._make_controls()
+        self.table = NumberTable("Inputs that reach the element", _ORIGINS)
+        self.elements = NumberTable("Elements that reach it", _ELEMENTS)
+        self._lay_out()
+        self._connect()
+        if workspace.results.element is not None:
+            self.show_element(*workspace.results.element)
+        else:
+            self._on_selection()
+
+    def _make_controls(self) -> None:
         self.back = QToolButton()
         self.back.setAutoRaise(True)
         self.back.setIcon(icon("back"))
@@ -56,8 +67,8 @@ class ElementPanel(Panel):
         self.value = QLabel()
         self.value.setTextFormat(Qt.TextFormat.PlainText)
         self.hunt = QPushButton("First non-finite value")
-        self.table = NumberTable("Inputs that reach the element", _ORIGINS)
-        self.elements = NumberTable("Elements that reach it", _ELEMENTS)
+
+    def _lay_out(self) -> None:
         row = QHBoxLayout()
         row.setContentsMargins(6, 4, 6, 4)
         row.setSpacing(6)
@@ -75,6 +86,9 @@ class ElementPanel(Panel):
         layout.addLayout(row)
         layout.addWidget(split)
         self.entry = self.index
+
+    def _connect(self) -> None:
+        workspace = self.workspace
         self.back.clicked.connect(self._go_back)
         self.index.returnPressed.connect(self._enter)
         self.hunt.clicked.connect(lambda: workspace.trigger("run.first_non_finite"))
@@ -86,10 +100,6 @@ class ElementPanel(Panel):
         workspace.results.changed.connect(self._on_results)
         workspace.selection.changed.connect(self._on_selection)
         workspace.changes.values_changed.connect(self._on_values_changed)
-        if workspace.results.element is not None:
-            self.show_element(*workspace.results.element)
-        else:
-            self._on_selection()
 
     # -- which element ---------------------------------------------------------------------------------------
 
