@@ -8,7 +8,7 @@ Reads the model, so on the thread that owns it. About 15 µs a node, half of it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +50,18 @@ class _Level:
     sources: dict[Value, int] = field(default_factory=dict)
     places: dict[Scope, tuple[int, bool]] = field(default_factory=dict)  # box, and whether it is open
     boxes: dict[Node, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wires:
+    """Edges as a Drawing has them."""
+
+    edges: NDArray[np.int32]
+    values: list[Value]
+    multiplicity: NDArray[np.int32]
+    dashed: NDArray[np.bool_]
+    source_ports: NDArray[np.float32]
+    target_ports: NDArray[np.float32]
 
 
 class Builder:
@@ -104,28 +116,65 @@ class Builder:
     @property
     def drawing(self) -> Drawing:
         """The result."""
-        boxes = self._boxes
-        edges = np.array(self._edges, np.int32).reshape(-1, 2)
-        down = self._options.direction == "down"
-        widths = np.array([box.width if down else box.height for box in boxes])
-        groups = (Kind.CONTAINER, Kind.GROUP)
-        widths[[index for index, box in enumerate(boxes) if box.kind in groups]] = np.nan
+        boxes, wires = self._boxes, self._wires()
         return Drawing(
             graph=self._root.graph,
             options=self._options,
             boxes=boxes,
-            edges=edges,
-            values=self._values,
-            multiplicity=np.array(self._multiplicity, np.int32),
-            dashed=np.array(self._dashed, bool),
-            source_ports=_ports(edges[:, 0], self._outputs, widths),
-            target_ports=_ports(edges[:, 1], self._inputs, widths),
+            edges=wires.edges,
+            values=wires.values,
+            multiplicity=wires.multiplicity,
+            dashed=wires.dashed,
+            source_ports=wires.source_ports,
+            target_ports=wires.target_ports,
             box_ids=np.fromiter((self._ids[box.key] for box in boxes), np.int64, len(boxes)),
             graphs=tuple(level.graph for level in self._levels),
             grouped=self._grouped,
             has_groups=self._root.tree is not None and bool(self._root.tree.root.children),
             folded=self._folded,
             also=self._also,
+        )
+
+    def amend(
+        self, boxes: list[Box], nodes: Mapping[Node, list[int]], boxes_of: Callable[[object], list[int]]
+    ) -> Wires:
+        """Draw some nodes of the shown graph anew among the boxes it has; the result is the edges that end at them.
+
+        `boxes` gets their cards: at the end, or at their old numbers, which `nodes` has.
+        """
+        level, self._boxes = self._root, boxes
+        for node, numbers in nodes.items():
+            if numbers:
+                old = boxes[numbers[0]]
+                boxes[numbers[0]] = self._cards.node(node, old.key, old.parent, old.buttons)
+                level.boxes[node] = numbers[0]
+                self._claim(level, node, numbers[0])
+            else:
+                for _ in self._draw_node(level, node, -1):
+                    pass
+        for node in nodes:
+            for value in node.inputs:
+                if value is not None and value not in level.sources:
+                    level.sources.update((value, box) for box in boxes_of(value.producer or value)[:1])
+        for node in nodes:
+            self._draw_edges_to(level, node, level.boxes[node])
+        return self._wires()
+
+    def _wires(self) -> Wires:
+        boxes, down = self._boxes, self._options.direction == "down"
+        edges = np.array(self._edges, np.int32).reshape(-1, 2)
+        ends, number = np.unique(edges, return_inverse=True)
+        touched = [boxes[index] for index in ends.tolist()]
+        widths = np.array([box.width if down else box.height for box in touched])
+        widths[[box.kind in (Kind.CONTAINER, Kind.GROUP) for box in touched]] = np.nan
+        widths = widths[number.reshape(-1, 2)]
+        return Wires(
+            edges=edges,
+            values=self._values,
+            multiplicity=np.array(self._multiplicity, np.int32),
+            dashed=np.array(self._dashed, bool),
+            source_ports=_ports(self._outputs, widths[:, 0]),
+            target_ports=_ports(self._inputs, widths[:, 1]),
         )
 
     # -- boxes -----------------------------------------------------------------------------------------------
@@ -228,26 +277,29 @@ class Builder:
             target = level.boxes.get(node)
             if target is None:
                 continue
-            wired = [
-                (source, value, dashed)
-                for value in node.inputs
-                if value is not None and value.initializer is None and (found := self._source(level, value)) is not None
-                for source, dashed in (found,)
-            ]
-            places = 0 if _takes_any_order(node) else len(wired)
-            for position, (source, value, dashed) in enumerate(wired):
-                self._connect(source, target, value, dashed=dashed, at=(position, places))
-            if node.bodies and self._boxes[target].kind is not Kind.CONTAINER:
-                for value in outer_values(node):
-                    found = self._source(level, value) if value.initializer is None else None
-                    if found is not None:
-                        self._connect(found[0], target, value, dashed=True, at=None)
+            self._draw_edges_to(level, node, target)
         for index, value in enumerate(level.graph.outputs):
             key = (level.instance, value, index)
             pill = self._add(self._cards.pill(Kind.OUTPUT, value, key, level.container, self._type_of(value)))
             found = self._source(level, value) if value.initializer is None else None
             if found is not None:
                 self._connect(found[0], pill, value, dashed=found[1], at=(0, 1))
+
+    def _draw_edges_to(self, level: _Level, node: Node, target: int) -> None:
+        wired = [
+            (source, value, dashed)
+            for value in node.inputs
+            if value is not None and value.initializer is None and (found := self._source(level, value)) is not None
+            for source, dashed in (found,)
+        ]
+        places = 0 if _takes_any_order(node) else len(wired)
+        for position, (source, value, dashed) in enumerate(wired):
+            self._connect(source, target, value, dashed=dashed, at=(position, places))
+        if node.bodies and self._boxes[target].kind is not Kind.CONTAINER:
+            for value in outer_values(node):
+                found = self._source(level, value) if value.initializer is None else None
+                if found is not None:
+                    self._connect(found[0], target, value, dashed=True, at=None)
 
     def _source(self, level: _Level, value: Value) -> tuple[int, bool] | None:
         """The box a value comes from, and whether that lies in an outer graph; None for folded constants."""
@@ -385,8 +437,8 @@ def _container_buttons(bodies: tuple[Graph, ...]) -> tuple[Button, ...]:
     return ("ƒ", "−")
 
 
-def _ports(ends: NDArray[np.int32], places: list[int], widths: NDArray[np.float64]) -> NDArray[np.float32]:
+def _ports(places: list[int], widths: NDArray[np.float64]) -> NDArray[np.float32]:
     """[E] where edges touch their boxes: spread evenly; NaN where any place will do, and at boxes of no known width."""
     place = np.array(places, np.int64).reshape(-1, 2)
-    ports = widths[ends] * (place[:, 0] + 1) / (np.maximum(place[:, 1], 0) + 1)
+    ports = widths * (place[:, 0] + 1) / (np.maximum(place[:, 1], 0) + 1)
     return np.where(place[:, 1] > 0, ports, np.nan).astype(np.float32)

@@ -25,6 +25,7 @@ from viewer.canvas.drawing import Drawing, Kind, Options, TypeOf
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped
+from viewer.canvas.restructuring import restructured
 from viewer.canvas.scene import Scene, request
 from viewer.changes import Touched
 from viewer.jobs import Job
@@ -172,9 +173,19 @@ class Loader(QObject):
 
     def load_patched(self, scene: Scene, change: Patch) -> None:
         """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
+        self.load_drawing(patched(scene.drawing, change), scene.layout)
+
+    def restructured(self, drawing: Drawing, touched: Touched, options: Options) -> Drawing | None:
+        """The drawing after an edit of its structure, if that can be had by drawing only what the edit touched."""
+        if self._cards is None or not self._cards.options == drawing.options == options:
+            return None
+        return restructured(drawing, touched, self._cards, self._ids, self._type_of)
+
+    def load_drawing(self, drawing: Drawing, previous: Layout) -> None:
+        """Lay out what is drawn already; `scene_ready` follows, at once for a small step."""
         self.stop()
-        self._layout = scene.layout
-        self._lay_out(patched(scene.drawing, change))
+        self._layout = previous
+        self._lay_out(drawing)
 
     def _go_on(self) -> None:
         steps, builder = self._steps, self._builder

@@ -43,7 +43,7 @@ from viewer.canvas.patching import Patch, put_in_place, resize_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
 from viewer.canvas.surface import READABLE
 from viewer.canvas.travel import Travel
-from viewer.changes import touched_by
+from viewer.changes import Touched, touched_by
 from viewer.places import place_text
 from viewer.selection import Item
 from viewer.settings import DIRECTION, FOLD_SHARED, GROUPS, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
@@ -80,7 +80,8 @@ class GraphView(MarkedSurface):
         self._rebuild = QTimer(self)
         self._rebuild.setSingleShot(True)
         self._rebuild.setInterval(0)
-        self._rebuild.timeout.connect(self.reload)
+        self._rebuild.timeout.connect(self._on_rebuild)
+        self._touched: Touched | None = None  # by the one edit that is not drawn yet
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.grabGesture(Qt.GestureType.PinchGesture)
@@ -256,9 +257,23 @@ class GraphView(MarkedSurface):
         scene = self.scene
         touched = touched_by(change)
         if scene is None or self.is_busy:
+            self._touched = None
             self._rebuild.start()
         elif concerns(scene.drawing, touched):
-            self._follow(scene, self._loader.patch(scene.drawing, change, touched))
+            patch = self._loader.patch(scene.drawing, change, touched)
+            self._touched = None if patch else touched
+            self._follow(scene, patch)
+
+    def _on_rebuild(self) -> None:
+        """Draw anew what one edit touched; everything, where that does not do."""
+        scene, touched, self._touched = self.scene, self._touched, None
+        if scene is not None and touched is not None and not self._loader.is_busy:
+            drawing = self._loader.restructured(scene.drawing, touched, self.options)
+            if drawing is not None:
+                self._pending.anchor = self._pending.anchor or self._find_anchor()
+                self._loader.load_drawing(drawing, scene.layout)
+                return
+        self.reload()
 
     def _follow(self, scene: Scene, patch: Patch | None) -> None:
         """Show what an edit did with as little work as it allows."""
@@ -275,6 +290,7 @@ class GraphView(MarkedSurface):
 
     def _on_setting(self, key: str) -> None:
         if key in _DRAWN:
+            self._touched = None
             self._rebuild.start()
 
     def type_of(self, value: Value) -> Type | None:

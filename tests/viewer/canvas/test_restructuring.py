@@ -1,0 +1,126 @@
+"""After an edit of the structure the drawing is the one that drawing everything anew would give."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from model.edits import nodes
+from model.graph import Node
+from model.steps import SetInput
+from tests.viewer.canvas.graphs import Graphs, residual
+from viewer.canvas.build import build
+from viewer.canvas.drawing import Options
+
+
+def wait(qtbot, view):
+    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy, timeout=30_000)
+
+
+def told(drawing):
+    """All that a drawing says, whatever the numbers of its boxes and edges are."""
+    boxes = Counter((b.key, b.kind, b.title, b.note, b.rows, b.width, b.height, b.parent) for b in drawing.boxes)
+    ends = [[drawing.boxes[end].key for end in pair] for pair in drawing.edges.tolist()]
+    numbers = [drawing.multiplicity, drawing.dashed, drawing.source_ports, drawing.target_ports]
+    rest = np.nan_to_num(np.stack([np.asarray(n, float) for n in numbers], 1), nan=-1.0).round(2).tolist()
+    wires = zip(ends, drawing.values, rest, strict=True)
+    return boxes, Counter((*pair, value, *more) for pair, value, more in wires)
+
+
+def assert_right(view, options):
+    drawing = view.scene.drawing
+    fresh = build(view.workspace.graph, options, measure=view.fonts)
+    assert told(drawing) == told(fresh)
+    assert len(set(drawing.box_ids.tolist())) == len(drawing.boxes)
+    for index, box in enumerate(drawing.boxes):
+        assert index in drawing.boxes_of(box.subject)
+    rects = view.scene.rects
+    apart = (rects[:, None, :2] >= rects[None, :, :2] + rects[None, :, 2:] - 0.5).any(2)
+    assert (apart | apart.T | np.eye(len(rects), dtype=bool)).all()  # no two boxes overlap
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_edits_are_drawn_as_if_from_the_beginning(show, qtbot, seed):
+    chance = random.Random(seed)
+    view = show(residual(12).model())
+    document, graph = view.workspace.document, view.workspace.graph
+    for _ in range(25):
+        every = list(graph.nodes)
+        node = chance.choice(every[:-1])
+        match chance.randrange(5):
+            case 0:
+                with document.edit("Insert") as edit:
+                    nodes.insert_on_edge(edit, node.outputs[0], "Relu")
+            case 1 if len(every) > 5:
+                with document.edit("Delete") as edit:
+                    nodes.delete_and_bridge(edit, chance.sample(every, 2))
+            case 2:
+                with document.edit("Copy") as edit:
+                    nodes.duplicate(edit, [node])
+            case 3:
+                document.undo()
+            case 4:
+                earlier = chance.choice(every[: every.index(node) + 1])
+                taker = every[every.index(node) + 1]
+                if earlier is not taker:
+                    with document.edit("Wire") as edit:
+                        edit.do(SetInput(taker, 0, earlier.outputs[0]))
+        wait(qtbot, view)
+        assert_right(view, Options())
+
+
+def test_an_inserted_node_is_drawn_without_looking_at_the_others(show, qtbot, monkeypatch):
+    view = show(residual(12).model())
+    looked = []
+    monkeypatch.setattr(view._loader._cards, "_header", spy(view._loader._cards._header, looked))
+    node = next(iter(view.workspace.graph.nodes))
+    with view.workspace.document.edit("Insert") as edit:
+        new = nodes.insert_on_edge(edit, node.outputs[0], "Relu")
+    wait(qtbot, view)
+    assert new in looked
+    assert len(looked) <= 5
+    assert len(view.scene.drawing.boxes_of(new)) == 1
+
+
+def spy(call, seen):
+    def called(node: Node):
+        seen.append(node)
+        return call(node)
+
+    return called
+
+
+def test_edits_one_after_the_other_before_anything_is_drawn_are_all_drawn(show, qtbot):
+    view = show(residual(4).model())
+    document = view.workspace.document
+    node = next(iter(view.workspace.graph.nodes))
+    for _ in range(3):
+        with document.edit("Insert") as edit:
+            nodes.insert_on_edge(edit, node.outputs[0], "Relu")
+    wait(qtbot, view)
+    assert_right(view, Options())
+
+
+def test_constants_in_rows_and_their_nodes_are_drawn_from_the_beginning(show, qtbot):
+    g = Graphs()
+    g.input("x", 2)
+    g.constant("w", np.zeros(2, np.float32))
+    g.node("Constant", [], ["k"], value_float=1.0)
+    g.node("Add", ["x", "k"], ["a"])
+    g.node("Add", ["a", "w"], ["b"])
+    g.node("Relu", ["b"], ["c"])
+    g.outputs("c")
+    view = show(g.model())
+    document = view.workspace.document
+    for name in ("a", "b"):
+        with document.edit("Insert") as edit:
+            nodes.insert_on_edge(edit, g.values[name], "Relu")
+        wait(qtbot, view)
+        assert_right(view, Options())
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, [g.values["a"].producer])
+    wait(qtbot, view)
+    assert_right(view, Options())
