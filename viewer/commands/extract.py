@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from model.edits.cutting import TypeOf, cut_between, cut_out
 from model.errors import ModelError
@@ -16,9 +18,14 @@ from viewer.text import plural
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the boundary, and the file to write."""
-    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    add_cut_arguments(parser)
     parser.add_argument("--inputs", nargs="+", default=None, metavar="VALUE", help="values to become inputs")
     parser.add_argument("--outputs", nargs="+", required=True, metavar="VALUE", help="values to compute")
+
+
+def add_cut_arguments(parser: argparse.ArgumentParser) -> None:
+    """What cutting takes, wherever it cuts: the model, the graph in it, and the file to write."""
+    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     parser.add_argument("--graph", metavar="NAME", default="", help="a body or function by its name")
     add_output_arguments(parser)
 
@@ -32,17 +39,20 @@ def run(options: argparse.Namespace) -> int:
     part = cut_out(model, cut, types_of(model, (*cut.inputs, *cut.outputs)))
     write_model(part, options)
     if options.json:
-        print_json(
-            {
-                "output": str(options.output),
-                "nodes": len(part.graph.nodes),
-                "inputs": [v.name for v in part.graph.inputs],
-                "outputs": [v.name for v in part.graph.outputs],
-            }
-        )
+        print_json(part_facts(options.output, part))
     else:
         print(f"{plural(len(part.graph.nodes), 'node')} of {len(graph.nodes)}")
     return EXIT_OK
+
+
+def part_facts(output: Path, part: Model) -> dict[str, Any]:
+    """A model that was cut out, as plain data."""
+    return {
+        "output": str(output),
+        "nodes": len(part.graph.nodes),
+        "inputs": [v.name for v in part.graph.inputs],
+        "outputs": [v.name for v in part.graph.outputs],
+    }
 
 
 def types_of(model: Model, values: Sequence[Value]) -> TypeOf:

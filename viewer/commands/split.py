@@ -8,19 +8,17 @@ from __future__ import annotations
 import argparse
 
 from model.edits.cutting import cut_in_two, cut_out
-from viewer.commands.extract import types_of, values_named
+from viewer.commands.extract import add_cut_arguments, part_facts, types_of, values_named
 from viewer.commands.render import find_graph
 from viewer.commands.terminal import EXIT_OK, print_json, read_model
-from viewer.commands.writing import add_output_arguments, write_model
+from viewer.commands.writing import write_model
 from viewer.text import display, plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, where to cut, and the files to write."""
-    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    add_cut_arguments(parser)
     parser.add_argument("--at", nargs="+", required=True, metavar="VALUE", help="values to cut at")
-    parser.add_argument("--graph", metavar="NAME", default="", help="a body or function by its name")
-    add_output_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,15 +30,9 @@ def run(options: argparse.Namespace) -> int:
     told = []
     for number, cut in enumerate(cuts, 1):
         output = options.output.with_stem(f"{options.output.stem}-{number}")
-        write_model(cut_out(model, cut, type_of), argparse.Namespace(**{**vars(options), "output": output}))
-        told.append(
-            {
-                "output": str(output),
-                "nodes": len(cut.nodes),
-                "inputs": [v.name for v in cut.inputs],
-                "outputs": [v.name for v in cut.outputs],
-            }
-        )
+        part = cut_out(model, cut, type_of)
+        write_model(part, argparse.Namespace(**{**vars(options), "output": output}))
+        told.append(part_facts(output, part))
         if not options.json:
             names = display(", ".join(v.name for v in cut.outputs), 300, elide="end")
             print(f"{output.name}: {plural(len(cut.nodes), 'node')}; outputs: {names}")
