@@ -27,6 +27,9 @@ from exec.statistics import Summary, nbytes
 from model.errors import ModelError
 from model.progress import SILENT, Progress
 
+#: Runs whose summaries are kept of values that did not fit the budget.
+_REMEMBERED = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -71,6 +74,11 @@ class _Store:
     outlines: dict[int, _Outline] = field(default_factory=dict)
     costs: dict[int, float] = field(default_factory=dict)  # seconds by Step.key
     run: int = 0
+
+    def tokens(self) -> set[int]:
+        """Of all that is kept; summaries of runs long ago are let go of."""
+        self.outlines = {token: o for token, o in self.outlines.items() if o.run > self.run - _REMEMBERED}
+        return {*self.entries, *self.outlines}
 
     def trim(self) -> None:
         """Let values of older runs go until the rest fits."""
@@ -140,14 +148,19 @@ class Engine:
         return plan
 
     def _let_go(self) -> None:
-        """Let go of constants and prepared weights that no plan has any more."""
+        """Let go of constants and prepared weights that no plan has any more, and of tokens of what is not kept."""
         steps: list[Step] = []
         pending = list(self._plans.values())
+        known = self._store.tokens() | {token for token, _ in self._feeds.values()}
+        for numbering in self._tokens.values():
+            known.update(numbering.slots, numbering.steps)
         while pending:
             plan = pending.pop()
             steps += plan.steps
+            known.update(plan.tokens.values())
             pending += [body.plan for step in plan.bodied for body in step.bodies]
-        self.library.retain({s.token for s in steps}, {s.operation.number for s in steps})
+        known.update(s.key for s in steps)
+        self.library.retain({s.token for s in steps}, {s.operation.number for s in steps}, known)
 
     def start(
         self,

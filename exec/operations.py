@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from exec.arrays import SparseArray
@@ -29,8 +30,8 @@ from model.tensors import SparseTensor, Tensor
 Environment = Mapping[str, AttributeSnapshot]
 NO_ENVIRONMENT: Environment = {}
 
-#: Bytes of constants and number of operations that edits may leave behind before they are let go of.
-_GROWTH_BYTES, _GROWTH = 1 << 20, 16
+#: Bytes of constants, operations and tokens that edits and inputs may leave behind before they are let go of.
+_GROWTH_BYTES, _GROWTH, _GROWTH_TOKENS = 1 << 20, 16, 50_000
 
 #: Attributes of opset 1 that only told a framework which buffers it may overwrite.
 _DROPPED = frozenset({"consumed_inputs"})
@@ -70,6 +71,7 @@ class Library:
     def __init__(self) -> None:
         load()
         self._tokens: dict[Hashable, int] = {}
+        self._numbers = count(1)
         self._operations: dict[Hashable, Operation] = {}
         self._tensors: Mapping[int, Tensor | SparseTensor] = {}
         self._arrays: dict[int, RuntimeValue] = {}
@@ -79,24 +81,35 @@ class Library:
         self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
         self.prepared: dict[tuple[int, Hashable], KernelFunction | None] = {}  # by number of the operation, constants
         self.folded_bytes = 0
-        self._kept = 0, 0  # bytes folded and operations prepared after the last look; see is_grown
+        self._kept = 0, 0, 0  # bytes folded, operations prepared, tokens after the last look; see is_grown
 
     def token(self, content: Hashable) -> int:
         """A number that is the same for the same content."""
-        return self._tokens.setdefault(content, len(self._tokens) + 1)
+        found = self._tokens.get(content)
+        if found is None:
+            found = self._tokens[content] = next(self._numbers)
+        return found
 
     @property
     def is_grown(self) -> bool:
         """Whether enough was added for `retain` to be worth its time."""
-        folded, prepared = self._kept
-        return self.folded_bytes > 2 * folded + _GROWTH_BYTES or len(self.prepared) > prepared + _GROWTH
+        folded, prepared, tokens = self._kept
+        return (
+            self.folded_bytes > 2 * folded + _GROWTH_BYTES
+            or len(self.prepared) > prepared + _GROWTH
+            or len(self._tokens) > 2 * tokens + _GROWTH_TOKENS
+        )
 
-    def retain(self, tokens: Container[int], operations: Container[int]) -> None:
-        """Let go of constants and weights that belong to none of these steps and operations: edits replaced them."""
+    def retain(self, tokens: Container[int], operations: Container[int], known: Container[int]) -> None:
+        """Let go of constants and weights that belong to none of these steps and operations: edits replaced them.
+
+        Contents whose token is not among `known` are forgotten; no number is given twice.
+        """
+        self._tokens = {content: token for content, token in self._tokens.items() if token in known}
         self.folded = {token: values for token, values in self.folded.items() if token in tokens}
         self.prepared = {key: call for key, call in self.prepared.items() if key[0] in operations}
         self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
-        self._kept = self.folded_bytes, len(self.prepared)
+        self._kept = self.folded_bytes, len(self.prepared), len(self._tokens)
 
     def local_number(self) -> int:
         """A number no snapshot uses: for graphs and tensors that come from operator specifications."""

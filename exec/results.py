@@ -10,6 +10,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
 
+import numpy as np
+
 from exec.context import RuntimeValue
 from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
 from exec.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
@@ -201,14 +203,13 @@ class RunResult:
         return number in self.bodies.get(path, {})
 
     def find(self, value: Value | str | ValueKey, path: Path = ()) -> RuntimeValue:
-        """A value that is kept, or MISSING. Never computes."""
+        """A value that is kept, or MISSING. Never computes. Its arrays may not be written to: later runs share them."""
         key = self.key(value, path)
         if key is None:
             return MISSING
         slot = self.layout.slots.get(key)
-        if slot is None:
-            return self.bodies.get(key[0], {}).get(key[1], MISSING)
-        return self.slots[slot]
+        found = self.bodies.get(key[0], {}).get(key[1], MISSING) if slot is None else self.slots[slot]
+        return _protected(found)
 
     def value(self, value: Value | str | ValueKey, path: Path = ()) -> RuntimeValue:
         """A value, computed again if it was not kept; LookupError says why there is none."""
@@ -220,7 +221,7 @@ class RunResult:
             msg = f"no value {value!r} in this run"
             raise LookupError(msg)
         if self.fetch is not None:
-            return self.fetch(key)
+            return _protected(self.fetch(key))
         msg = f"value {self.layout.name(key[1])!r} was not computed"
         raise LookupError(msg)
 
@@ -365,6 +366,16 @@ def _together(call: int, parts: list[NodeResult]) -> NodeResult:
     because = next((p.because for p in parts if p.because is not None), None)
     seconds, nbytes = sum(p.seconds for p in parts), sum(p.nbytes for p in parts)
     return NodeResult(call, (), "", "", state, seconds, nbytes, failure, because)
+
+
+def _protected(value: RuntimeValue) -> RuntimeValue:
+    """The value itself, its arrays read-only from now on."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, (list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            _protected(part)
+    return value
 
 
 def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -52,6 +52,20 @@ Estimate = Callable[[int], tuple[float, float]]
 Observer = Callable[[Sequence[Finished]], None]
 
 
+class Watch(Protocol):
+    """What to stop at inside bodies; both say why, or nothing to go on."""
+
+    def before(self, step: Step, previous: Step | None) -> str:
+        """Asked before a step of a body, which follows `previous` in this turn."""
+
+    def after(self, plan: Plan, step: Step, slots: list[RuntimeValue]) -> str:
+        """Asked when the step was computed."""
+
+
+class _Halt(Exception):
+    """Stop in the middle of a body, before the node whose body it is counts as computed."""
+
+
 class Run:
     """The state of one run: what each slot holds, how far it is, what failed.
 
@@ -83,6 +97,10 @@ class Run:
         self.dead: dict[int, Failure] = {}  # slots that will never have a value
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
+        self.watch: Watch | None = None  # asked in bodies; see `halted`
+        self.passed = 0  # how often `watch` has already stopped the step that is next, which then goes on
+        self.halted = ""  # why `watch` stopped the last call of execute; its step begins anew with the next
+        self._hits = 0
         self.held = 0
         self.peak = 0
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
@@ -103,6 +121,7 @@ class Run:
         `expected(n)` gives the seconds the first n steps are expected to take, and all, for the progress.
         """
         self._expected = expected  # only meanwhile: it refers to who refers to this
+        self.halted, self._hits = "", 0
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._connect(self.plan, self.slots)
@@ -112,7 +131,7 @@ class Run:
                 np.setbufsize(_BUFFER)
                 if not self.dead and end == len(self.code):
                     self._fast()
-                while len(self.stamps) < end and not self.stopped:
+                while len(self.stamps) < end and not (self.stopped or self.halted):
                     self._careful(self.code[len(self.stamps)])
         finally:
             set_limits(None)
@@ -173,6 +192,9 @@ class Run:
         """A step raised, or a look at the clock between two steps did."""
         if isinstance(error, Cancelled):
             self.stopped = "cancelled"
+            return
+        if isinstance(error, _Halt):
+            self.halted = str(error)
             return
         if isinstance(error, (LimitError, StepError)) and self._late():
             self.stopped = "time limit"
@@ -332,7 +354,21 @@ class Run:
             slots[inner] = outer[source]
         for slot, value in zip(plan.inputs, inputs, strict=True):
             slots[slot] = value
-        return self._frame(plan, slots)
+        return self._frame(plan, slots, plan.code if self.watch is None else self._watched(plan, slots, self.watch))
+
+    def _watched(self, plan: Plan, slots: list[RuntimeValue], watch: Watch) -> Iterator[Code]:
+        """The steps of a body, with a look before and after each is computed."""
+        previous = None
+        for code in plan.code:
+            self._halt(watch.before(code.step, previous))
+            yield code
+            self._halt(watch.after(plan, code.step, slots))
+            previous = code.step
+
+    def _halt(self, reason: str) -> None:
+        self._hits += bool(reason)
+        if reason and self._hits > self.passed:
+            raise _Halt(reason)
 
     def expansion(self, plan: Plan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run the function body of an operator that has no kernel."""
@@ -341,7 +377,7 @@ class Run:
         slots = plan.template.copy()
         for slot, value in zip(plan.inputs, inputs, strict=False):
             slots[slot] = value
-        return self._frame(plan, slots)
+        return self._frame(plan, slots, plan.code)
 
     def _ready(self, plan: Plan) -> None:
         """Before the first run of an inner plan: constants in place, weights prepared, steps as the loop wants them."""
@@ -364,7 +400,7 @@ class Run:
         plan.code = [step.code() for step in rest]
         plan.ready = True
 
-    def _frame(self, plan: Plan, slots: list[RuntimeValue]) -> list[RuntimeValue]:
+    def _frame(self, plan: Plan, slots: list[RuntimeValue], code: Iterable[Code]) -> list[RuntimeValue]:
         if plan.bodied:
             self._connect(plan, slots)
         frame = self._frames.get(id(plan))
@@ -377,7 +413,7 @@ class Run:
         step: Step | None = None
         stamp(clock())
         try:
-            for call, get, single, out, _, step in plan.code:
+            for call, get, single, out, _, step in code:
                 result = call(get(slots)) if single else call(*get(slots))
                 if out and type(result) is array:
                     slots[out] = result
@@ -387,7 +423,7 @@ class Run:
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
                 self._check()
-        except (Cancelled, StepError):
+        except (Cancelled, StepError, _Halt):
             del clocks[begun:]
             raise
         except Exception as error:

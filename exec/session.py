@@ -12,7 +12,7 @@ import numpy as np
 from exec.context import RuntimeValue
 from exec.engine import Engine, Execution, Options
 from exec.feeds import Feeds, normalise
-from exec.plan import MISSING, Path, Step, ValueKey
+from exec.plan import MISSING, Path, Plan, Step, ValueKey
 from exec.results import Failure, RunResult
 from exec.runner import Observer
 from exec.snapshot import ModelSnapshot, Snapshots
@@ -201,9 +201,9 @@ class Stepper:
         self._engine = engine
         self._execution = execution
         self._request = request
-        slots = execution.plan.slots
-        self._stops = [(b, {s for (_, v), s in slots.items() if v == b.value}) for b in request.breakpoints]
+        self._stops = _Stops(request.breakpoints)
         self._begun = False
+        self._inside = 0  # how often a breakpoint in a body has stopped the next step
         self._number = number
         self._node_of = node_of
         self.reason = ""
@@ -250,34 +250,48 @@ class Stepper:
             return False
         self.reason = ""
         self._begun = True
+        self._inside = 0
         self._execution.advance(1)
         return True
 
     def go_on(self) -> str:
         """Run to the next breakpoint or the end; why it stopped, empty at the end."""
         self.reason = ""
-        if not self._stops:
+        if not self._stops.conditions:
             self._execution.advance()
             return ""
-        run, standing = self._execution.run, self._begun  # where a person has stopped, going on begins
+        standing = self._begun  # where a person has stopped, going on begins
         if not standing:
             self._begun = True
             self.reason = self._given()
         while not self.reason and (step := self._execution.next_step) is not None and not self.done:
-            previous = run.code[self.position - 1].step if self.position else None
-            if not standing and any(b.before(step, previous) for b, _ in self._stops):
-                self.reason = f"before {step.node.title!r}"
-                break
+            self.reason = "" if standing else self._before(step)
             standing = False
-            self._execution.advance(1)
-            found = (b.after(step, run.slots, watched) for b, watched in self._stops)
-            self.reason = next(filter(None, found), "")
+            if not self.reason:
+                self.reason = self._past(step)
         return self.reason
+
+    def _before(self, step: Step) -> str:
+        run = self._execution.run
+        previous = run.code[self.position - 1].step if self.position else None
+        return self._stops.before(step, previous)
+
+    def _past(self, step: Step) -> str:
+        """Compute a step; why to stop inside its bodies, from where it begins anew, or behind it."""
+        run = self._execution.run
+        run.watch, run.passed = self._stops, self._inside
+        self._execution.advance(1)
+        run.watch = None
+        if run.halted:
+            self._inside += 1
+            return f"in {step.node.title!r}, {run.halted}"
+        self._inside = 0
+        return self._stops.after(self._execution.plan, step, run.slots)
 
     def _given(self) -> str:
         """Why to stop before anything is computed: a value that is watched is an input."""
         slots, plan = self._execution.run.slots, self._execution.plan
-        for breakpoint_, watched in self._stops:
+        for breakpoint_, watched in self._stops.of(plan):
             for slot in watched.intersection(plan.inputs):
                 reason = "" if slots[slot] is MISSING else breakpoint_.holds(breakpoint_.value, slots[slot])
                 if reason:
@@ -311,6 +325,32 @@ class Stepper:
             raise LookupError(msg)
         execution.finish()
         return run.slots[slot]
+
+
+class _Stops:
+    """The breakpoints of a run, in its graph and in bodies."""
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        self.conditions = conditions
+        self._watched: dict[int, list[tuple[Condition, set[int]]]] = {}  # by id of a plan
+
+    def of(self, plan: Plan) -> list[tuple[Condition, set[int]]]:
+        """Each breakpoint with the slots of its value in a plan."""
+        found = self._watched.get(id(plan))
+        if found is None:
+            slots = plan.slots.items()
+            found = [(c, {s for (_, v), s in slots if v == c.value}) for c in self.conditions]
+            self._watched[id(plan)] = found
+        return found
+
+    def before(self, step: Step, previous: Step | None) -> str:
+        """Why to stop before a step that follows `previous`, or empty."""
+        return f"before {step.node.title!r}" if any(c.before(step, previous) for c in self.conditions) else ""
+
+    def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue]) -> str:
+        """Why to stop after a step, or empty."""
+        found = (condition.after(step, slots, watched) for condition, watched in self.of(plan))
+        return next(filter(None, found), "")
 
 
 @dataclass(frozen=True, slots=True)

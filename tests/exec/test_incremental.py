@@ -7,14 +7,15 @@ import weakref
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from exec import Session
+from exec import Session, operations
 from exec.plan import MISSING
 from model import Document
 from model.attributes import make_attribute
 from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.tensors import ArrayTensor
-from tests.exec.texts import node, parse
+from tests.exec.texts import node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -102,3 +103,29 @@ def test_constants_that_edits_replaced_are_let_go_of() -> None:
     while document.undo():
         pass
     assert session.run({"x": x}).outputs["y"][0, 0] == 1
+
+
+def test_inputs_that_change_for_ever_leave_no_tokens_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "_GROWTH_TOKENS", 20)
+    session = Session(parse("g (float[1] x) => (float[1] y) { a = Neg(x) b = Abs(a) y = Exp(b) }"), budget=64)
+    known = []
+    for number in range(60):
+        result = session.run({"x": np.full(1, number, np.float32)})
+        assert result.values["b"] == number
+        assert result.outputs["y"] == np.exp(np.float32(number))
+        known.append(len(session._engine.library._tokens))
+    assert max(known[30:]) <= max(known[:30])
+    again = session.run({"x": np.full(1, 59, np.float32)})
+    assert set(states(again).values()) == {"KEPT"}
+
+
+def test_what_a_run_gave_cannot_be_written_to() -> None:
+    model = parse("g (float[2] x) => (float[2] y) { a = Neg(x) b = Identity(a) y = Exp(b) }")
+    session = Session(model)
+    x = np.ones(2, np.float32)
+    result = session.run({"x": x})
+    for name in ("x", "a", "b", "y"):
+        with pytest.raises(ValueError, match="read-only"):
+            result.values[name][0] = 7
+    x[0] = 3  # what a caller gave stays theirs
+    assert session.run({"x": np.ones(2, np.float32)}).values["b"][0] == -1

@@ -416,6 +416,70 @@ def test_breakpoints(breakpoint_: Any, position: int, reason: str) -> None:
     assert stepper.done
 
 
+LOOP = """g (int64 n, float[2] x) => (float[2] y, float[2] z) {
+  a = Neg(x)
+  r = Loop(n, , a) <body = b (int64 i, bool c, float[2] v) => (bool k, float[2] w) {
+    k = Identity(c)
+    one = RandomUniformLike <low = 1.0, high = 1.5> (v)
+    w = Add(v, one)
+  }>
+  y = Neg(r)
+  z = Exp(y)
+}"""
+
+
+def loop_stepper(model: Model, **asked: Any) -> Any:
+    return Session(model).steps({"n": np.int64(3), "x": np.zeros(2, np.float32)}, seed=5, **asked)
+
+
+def test_a_breakpoint_in_a_body_stops_in_each_turn() -> None:
+    model = parse(LOOP)
+    body = next(g for n in model.graph.nodes for g in n.bodies)
+    add = next(n for n in body.nodes if n.op_type == "Add")
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(node=add)])
+    seen = []
+    while reason := stepper.go_on():
+        assert reason.startswith("in ")
+        assert "before" in reason
+        assert stepper.position == 1
+        partial = stepper.result()
+        assert not partial.ok
+        seen.append(float(partial.find(add.inputs[0])[0]))
+        assert not isinstance(partial.find(add.outputs[0]), np.ndarray)
+    assert len(seen) == 3
+    assert seen == sorted(seen)
+    assert seen[0] == 0
+    whole = loop_stepper(model)
+    whole.go_on()
+    np.testing.assert_array_equal(stepper.result().values["y"], whole.result().values["y"])
+    assert stepper.result().ok
+
+
+def test_a_condition_in_a_body_stops_where_it_first_holds() -> None:
+    model = parse(LOOP)
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(condition="above", limit=2.5)])
+    reason = stepper.go_on()
+    assert "after" in reason
+    assert "above 2.5" in reason
+    assert stepper.position == 1
+    assert stepper.go_on()  # the value that the loop gives, its own breakpoint or the next in the body
+    stepper.step()
+    while stepper.go_on():
+        pass
+    assert stepper.result().ok
+
+
+def test_going_one_step_from_inside_a_body_computes_the_node_it_is_of() -> None:
+    model = parse(LOOP)
+    body = next(g for n in model.graph.nodes for g in n.bodies)
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(value=body.nodes[-1].outputs[0])])
+    assert "after" in stepper.go_on()
+    assert stepper.step()
+    assert stepper.position == 2
+    assert stepper.go_on() == ""
+    assert stepper.result().ok
+
+
 def test_breakpoints_at_a_call_of_a_function() -> None:
     model = parse(
         """g (float[3] x) => (float[3] y) { a = Neg(x) b = my.F(a) y = Exp(b) }
