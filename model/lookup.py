@@ -43,6 +43,11 @@ class Lookup:
         return root._lookup
 
     @classmethod
+    def made(cls, graph: Graph) -> Lookup | None:
+        """What `of` returns if that costs nothing."""
+        return graph.root._lookup
+
+    @classmethod
     def prepare(cls, graph: Graph) -> Iterator[None]:
         """Make what `of` returns bit by bit, so that later questions cost nothing. No edit may come in between."""
         root = graph.root

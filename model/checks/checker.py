@@ -163,8 +163,8 @@ class Checker:
         affected.update(value.graph for value in found.values if value.graph is not None)
         affected.update(user for value in found.values for user, _ in value.uses if isinstance(user, Graph))
         for root in {graph.root for graph in affected}:
-            known = Lookup.of(root)
-            named = (v.graph for name in found.names for v in known.values(name))
+            known = Lookup.made(root)  # without it, nothing of the tree has been checked yet
+            named = (v.graph for name in found.names for v in known.values(name)) if known is not None else ()
             affected.update(graph for graph in named if graph is not None)
         return {outer for graph in affected for outer in enclosing(graph)}
 

@@ -13,9 +13,11 @@ from model.checks.standing import check_graph
 from model.edits import nodes, values
 from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
+from model.lookup import Lookup
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphOutputs, SetInput, SetInputs
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.snapshots import snapshot
 
 
 def errors(model):
@@ -143,9 +145,13 @@ def test_every_fix_of_a_broken_model_mends_what_it_says():
         fixable = [p for p in check_model(document.model) if p.fix]
         if not fixable:
             break
+        before = snapshot(document.model)
         with document.edit(fixable[0].fix.title) as edit:
             fixable[0].fix.apply(edit)
         assert fixable[0] not in check_model(document.model)
+        document.undo()
+        assert snapshot(document.model) == before
+        document.redo()
     assert check_model(document.model) == []
     onnx.checker.check_model(onnx.parser.parse_model(builders.CHAIN))
 
@@ -278,6 +284,16 @@ def test_the_checker_breathes_on_a_large_graph():
     SetGraphOutputs(graph, (value,)).apply()
     breaths = sum(problem is None for problem in check_graph(graph, Model(graph, opset=21)))
     assert breaths >= 4 * 5000 // 64  # names of values and of nodes, the rules of each node, dead nodes
+
+
+def test_an_edit_before_the_first_check_walks_over_nothing():
+    document = builders.document()
+    checker = Checker(document)
+    with document.edit("Rename") as edit:
+        edit.do(SetField(builders.node(document, "first"), "name", "renamed"))
+    assert Lookup.made(document.model.graph) is None
+    checker.run()
+    assert Lookup.made(document.model.graph) is not None
 
 
 def test_bodies_that_come_and_go_are_checked_and_forgotten():

@@ -49,6 +49,7 @@ class RawPanel(Panel):
         self.status.setTextFormat(Qt.TextFormat.PlainText)
         self.status.setContentsMargins(6, 3, 6, 3)
         self.error = ErrorLabel(self)
+        self.error.setContentsMargins(6, 3, 6, 0)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
