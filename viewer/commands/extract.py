@@ -1,26 +1,29 @@
-"""Cut out the part of a model that computes some values from others."""
+"""Cut out a part of a model: what computes some values from others, or some nodes."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from model.edits.cutting import TypeOf, cut_between, cut_out
+from model.edits.cutting import Cut, TypeOf, cut_between, cut_out, cut_selection
 from model.errors import ModelError
-from model.graph import Graph, Model, Value
+from model.graph import Graph, Model, Node, Value
 from viewer.commands.render import find_graph
 from viewer.commands.terminal import EXIT_OK, print_json, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.text import plural
+
+Named = TypeVar("Named", Node, Value)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the boundary, and the file to write."""
     add_cut_arguments(parser)
     parser.add_argument("--inputs", nargs="+", default=None, metavar="VALUE", help="values to become inputs")
-    parser.add_argument("--outputs", nargs="+", required=True, metavar="VALUE", help="values to compute")
+    parser.add_argument("--outputs", nargs="+", default=None, metavar="VALUE", help="values to compute")
+    parser.add_argument("--nodes", nargs="+", default=None, metavar="NODE", help="nodes to cut out, instead of both")
 
 
 def add_cut_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """Cut and write. Without --inputs, whatever inputs of the graph are needed stay its inputs."""
     model = read_model(options.model)
     graph = find_graph(model, options.graph)
-    inputs = list(graph.inputs) if options.inputs is None else values_named(graph, options.inputs)
-    cut = cut_between(graph, inputs, values_named(graph, options.outputs))
+    cut = _cut(graph, options)
     part = cut_out(model, cut, types_of(model, (*cut.inputs, *cut.outputs)))
     write_model(part, options)
     if options.json:
@@ -43,6 +45,17 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{plural(len(part.graph.nodes), 'node')} of {len(graph.nodes)}")
     return EXIT_OK
+
+
+def _cut(graph: Graph, options: argparse.Namespace) -> Cut:
+    if (options.nodes is None) == (options.outputs is None):
+        raise ModelError("It is not clear what to cut out", "Give --outputs, with --inputs if you like, or --nodes.")
+    if options.nodes is not None:
+        if options.inputs is not None:
+            raise ModelError("Nodes bring their inputs", "Leave --inputs out, or give --outputs instead of --nodes.")
+        return cut_selection(_named({node.name: node for node in graph.nodes if node.name}, options.nodes, "node"))
+    inputs = list(graph.inputs) if options.inputs is None else values_named(graph, options.inputs)
+    return cut_between(graph, inputs, values_named(graph, options.outputs))
 
 
 def part_facts(output: Path, part: Model) -> dict[str, Any]:
@@ -66,12 +79,15 @@ def types_of(model: Model, values: Sequence[Value]) -> TypeOf:
 
 def values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
     """The values of these names; ModelError with names like one that is missing."""
-    by_name = {value.name: value for value in graph.values()}
-    missing = [name for name in names if name not in by_name]
+    return _named({value.name: value for value in graph.values()}, names, "value")
+
+
+def _named(known: Mapping[str, Named], names: Sequence[str], word: str) -> list[Named]:
+    missing = [name for name in names if name not in known]
     if missing:
         import difflib
 
-        near = difflib.get_close_matches(missing[0], by_name, n=3)
-        hint = f"Near it: {', '.join(near)}." if near else f"The graph has {len(by_name)} values."
-        raise ModelError(f"There is no value {missing[0]!r}", hint)
-    return [by_name[name] for name in names]
+        near = difflib.get_close_matches(missing[0], known, n=3)
+        hint = f"Near it: {', '.join(near)}." if near else f"The graph has {plural(len(known), word)} with a name."
+        raise ModelError(f"There is no {word} {missing[0]!r}", hint)
+    return [known[name] for name in names]

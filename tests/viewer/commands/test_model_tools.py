@@ -104,6 +104,21 @@ def test_extract_cuts_between_values(chain, tmp_path, capsys):
     assert [n.op_type for n in load(out).graph.nodes] == ["Relu", "Add"]
 
 
+def test_extract_cuts_nodes_out(chain, tmp_path, capsys):
+    out = tmp_path / "part.onnx"
+    assert main(["extract", str(chain), "-o", str(out), "--nodes", "second", "third"]) == 0
+    assert [n.op_type for n in load(out).graph.nodes] == ["Relu", "Add"]
+    assert capsys.readouterr().out == "2 nodes of 4\n"
+    assert main(["extract", str(chain), "-o", str(out), "--nodes", "secnod"]) == 2
+    assert "Near it: second" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [[], ["--nodes", "second", "--outputs", "c"], ["--nodes", "second", "--inputs", "a"]])
+def test_extract_wants_one_way_to_say_what(chain, tmp_path, given):
+    assert main(["extract", str(chain), "-o", str(tmp_path / "part.onnx"), *given]) == 2
+    assert not (tmp_path / "part.onnx").exists()
+
+
 def test_extract_suggests_a_name_that_exists(chain, tmp_path, capsys):
     assert main(["extract", str(chain), "-o", str(tmp_path / "p.onnx"), "--outputs", "unusde"]) == 2
     assert "Near it: unused" in capsys.readouterr().err
