@@ -110,10 +110,8 @@ def _no_folder() -> Exchange:
 
 def test_a_run_is_cancelled(sessions: Any) -> None:
     session = sessions(parse(ENDLESS))
-    session.start()
     progress = Progress()
-    threading.Timer(0.5, progress.cancel).start()
-    result = session.run({"x": X}, progress=progress)
+    result = session.run({"x": X}, progress=progress, observer=lambda _finished: progress.cancel())
     assert result.stopped == "cancelled"
     np.testing.assert_array_equal(result.values["z"], -X)
 
