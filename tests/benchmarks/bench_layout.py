@@ -26,7 +26,7 @@ from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 
 _FOR_DOT = 1_100  # nodes up to which dot is asked
 _FOR_FAST = range(200, 12_001)  # nodes for which fast-sugiyama is
-_PATIENCE = 20.0, 90.0  # s that dot and fast-sugiyama may take
+_PATIENCE = 20.0, 240.0  # s that dot and fast-sugiyama may take
 _REPEATS = 3  # layouts, of which the fastest counts
 
 

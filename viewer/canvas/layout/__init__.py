@@ -14,8 +14,9 @@ it matters which input an edge enters. Edges of one value (same source and port)
 together, so drawing all of them draws one line, or two where many side by side are reached from both sides.
 
 The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fans → coordinates → lanes,
-routes; flat runs them for one nesting level, compound for all, packing puts unconnected parts on a sheet, window works
-edits in, inplace gives nodes other sizes, traces tells where things were.
+routes. stacking runs those up to the order and flat all of them for one nesting level (a problem), compound for every
+level; packing puts unconnected parts on a sheet, window works edits in, inplace gives nodes other sizes, traces tells
+where things were.
 """
 
 from __future__ import annotations

@@ -130,46 +130,53 @@ def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float)
     size = (width * (most / np.maximum(total, 1.0))[row]).tolist()
     waiting = np.bincount(target, minlength=n).tolist()
     is_source = [not count and succ_starts[v] < succ_starts[v + 1] for v, count in enumerate(waiting)]
-    for v in range(n):
-        if is_source[v]:
-            for w in succ[succ_starts[v] : succ_starts[v + 1]]:
-                waiting[w] -= 1
+    sources = [v for v in range(n) if is_source[v]]
+    for v in sources:
+        for w in succ[succ_starts[v] : succ_starts[v + 1]]:
+            waiting[w] -= 1
     ready = [v for v in range(n - 1, -1, -1) if not waiting[v] and not is_source[v]]
     final = list(tight)
-    used: dict[int, float] = {}
-    full: dict[int, int] = {}  # a full rank and where to look instead
+    rows = _Rows(limit)
     while ready:
         v = ready.pop()
         own = tight[v]
-        r = max(
-            (final[p] + own - tight[p] for p in pred[pred_starts[v] : pred_starts[v + 1]] if not is_source[p]),
-            default=own,
-        )
-        r = _follow(full, r)
-        while used.get(r, 0.0) + size[v] > limit and used.get(r):
-            full[r] = r + step[v]
-            r = _follow(full, r)
-        used[r] = used.get(r, 0.0) + size[v]
-        final[v] = r
+        before = [p for p in pred[pred_starts[v] : pred_starts[v + 1]] if not is_source[p]]
+        final[v] = rows.take(max((final[p] + own - tight[p] for p in before), default=own), size[v], step[v])
         for w in reversed(succ[succ_starts[v] : succ_starts[v + 1]]):
             waiting[w] -= 1
             if not waiting[w]:
                 ready.append(w)
-    for v in range(n):
-        if is_source[v]:
-            final[v] = min(final[w] - tight[w] + tight[v] for w in succ[succ_starts[v] : succ_starts[v + 1]])
+    for v in sources:
+        final[v] = min(final[w] - tight[w] + tight[v] for w in succ[succ_starts[v] : succ_starts[v + 1]])
     return np.array(final, np.int64)
 
 
-def _follow(onward: dict[int, int], r: int) -> int:
-    """Where a chain of pointers ends; they point there directly afterwards."""
-    trail = []
-    while r in onward:
-        trail.append(r)
-        r = onward[r]
-    for at in trail:
-        onward[at] = r
-    return r
+class _Rows:
+    """How full ranks are, and where to look instead of a full one."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.used: dict[int, float] = {}
+        self.onward: dict[int, int] = {}  # a full rank and where to look instead
+
+    def take(self, rank: int, size: float, step: int) -> int:
+        """Find room in this rank or, by so many ranks at a time, in one below."""
+        rank = self._follow(rank)
+        while self.used.get(rank, 0.0) + size > self.limit and self.used.get(rank):
+            self.onward[rank] = rank + step
+            rank = self._follow(rank)
+        self.used[rank] = self.used.get(rank, 0.0) + size
+        return rank
+
+    def _follow(self, rank: int) -> int:
+        """Where a chain of pointers ends; they point there directly afterwards."""
+        trail = []
+        while rank in self.onward:
+            trail.append(rank)
+            rank = self.onward[rank]
+        for at in trail:
+            self.onward[at] = rank
+        return rank
 
 
 def _runs(flags: Mask, total: Real) -> tuple[Index, Real]:

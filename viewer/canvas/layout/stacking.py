@@ -45,9 +45,9 @@ def stack(problem: Problem, edges: Unique, back: Mask, progress: Progress) -> St
     longer = np.zeros(len(edges.source), np.int64)
     best = _Stacking(problem, edges, back, longer, progress).solve()
     for _ in range(_DELAYS):
-        if problem.before is not None or not best.crossings or best.graph.vertices > ordering.SMALL:
+        if not best.crossings or best.graph.vertices > ordering.SMALL:
             break
-        delayed = _in_the_way(edges, best)
+        delayed = _in_the_way(problem, edges, best)
         if not delayed.any():
             break
         longer = longer + delayed
@@ -58,13 +58,14 @@ def stack(problem: Problem, edges: Unique, back: Mask, progress: Progress) -> St
     return best
 
 
-def _in_the_way(edges: Unique, found: Stack) -> Mask:
+def _in_the_way(problem: Problem, edges: Unique, found: Stack) -> Mask:
     """[E] short edges that enter, at given ports, a node of which a constant's edge crosses some other.
 
     Where that node has no time, others that take the same value go out of its way, if they have.
     """
     n = found.graph.nodes
     lone = (np.bincount(edges.target, minlength=n) == 0) & (np.bincount(edges.source, minlength=n) == 1)
+    lone &= ~problem.first
     constant = lone[edges.source] & ~edges.free_target
     direct = np.flatnonzero(constant & (found.graph.trunk_count == 0) & ~found.graph.lane)
     crossed = ordering.crossed(found.graph, found.order)

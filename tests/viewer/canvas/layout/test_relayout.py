@@ -191,6 +191,28 @@ def test_expanded_containers_are_laid_out_with_the_old_order_as_a_hint() -> None
     assert metrics.node_overlaps(after.positions, after.sizes, parents) == 0
 
 
+def test_what_went_out_of_the_way_of_a_constant_stays_there() -> None:
+    """A convolution beside the main line goes a rank down, for its weights to find their way, after edits too."""
+    s = graphs.Sketch()
+    x = s.add("input")
+    for _ in range(4):
+        main = x
+        for _ in range(3):
+            main = s.chain(s.add("Conv", main, s.add("ConstantOfShape")), "Relu")
+        x = s.add("Sum", main, s.add("Conv", x, s.add("ConstantOfShape")))
+    sizes, edges, source, target = s.arrays()
+    parents = np.append(np.full(len(sizes), -1), [-1, len(sizes)]).astype(np.int32)  # a container: laid out anew
+    sizes = np.vstack([sizes, [[10, 10], [80, 40]]]).astype(np.float32)
+    asked = LayoutRequest(sizes, edges, source, target, parents=parents)
+    before = layout(asked)
+    assert metrics.crossings(*metrics.segments(before)) == 0
+    grown = sizes.copy()
+    grown[-1] = 90.0, 50.0
+    after = relayout(before, dataclasses.replace(asked, sizes=grown))
+    assert metrics.crossings(*metrics.segments(after)) == 0
+    np.testing.assert_array_equal(after.ranks, before.ranks)
+
+
 def test_what_is_left_of_a_graph_closes_ranks() -> None:
     sizes, edges, _, _ = graphs.wide(100).arrays()
     before = layout(LayoutRequest(sizes, edges))
