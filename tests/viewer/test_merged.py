@@ -213,3 +213,30 @@ def test_the_choice_is_kept_and_side_by_side_comes_back(merged, qtbot, window):
     show_beside(window, old, new)
     settle(qtbot, new)
     assert new.canvas.isVisible()
+
+
+def test_closing_one_of_the_two_leaves_the_other_whole(merged, window):
+    old, new = merged
+    window.files.close(old)
+    assert window.tabs() == [new]
+    assert new.beside is None
+    assert new.canvas is new.view
+    assert new.view.isVisible()
+
+
+def test_nodes_in_another_order_are_marked_as_moved(window, qtbot, tmp_path):
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    two (float[4] x) => (float[4] y, float[4] z) { [one] y = Relu (x) [two] z = Exp (x) }"""
+    document = builders.document(text)
+    save(document.model, tmp_path / "old.onnx")
+    with document.edit("Move") as edit:
+        nodes.move_before(edit, builders.node(document, "two"), builders.node(document, "one"))
+    save(document.model, tmp_path / "new.onnx")
+    window.files.open([tmp_path / "old.onnx", tmp_path / "new.onnx"])
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending, timeout=20_000)
+    window.settings.set(COMPARE_MERGED, True)
+    show_beside(window, *window.tabs())
+    settle(qtbot, window.tabs()[1])
+    (moved,) = signs(window.tab.canvas)["→"]
+    assert moved in ("one", "two")
+    assert [text for text, _ in window.tab.canvas.colouring.legend.entries] == ["→ moved"]

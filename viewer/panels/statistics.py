@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -60,6 +61,7 @@ Amount = int | Polynomial | None
 
 _DELAY_MS = 300
 _UNBOUND = 1  # what an open dimension counts as where formulas are compared
+_NEARLY_ALL = 0.75  # of the nodes
 ShareRole = Qt.ItemDataRole.UserRole + 1
 
 #: Columns: title, field, how an amount is written.
@@ -313,7 +315,7 @@ class StatisticsPanel(Panel):
             return
         self.levels.setVisible(self.group.currentData() == "scope")
         self.model.set(self._rows(self.found))
-        names = sorted(self.found.symbols)[:3]
+        names = sorted(name for name in self.found.symbols if name.isidentifier())[:3]  # no min(512, seq)
         self.bindings.setPlaceholderText(display(", ".join(f"{name}=1" for name in names), 40) or "all have numbers")
         total = self.found.total()
         unknown = f" · {plural(total.unknown, 'node')} not known" if total.unknown else ""
@@ -395,9 +397,11 @@ class StatisticsPanel(Panel):
 
 
 def _first_level(found: Statistics) -> int:
-    """The first level at which there are several scopes: the outermost is often the whole model."""
+    """The first level at which no scope holds nearly all: the outermost is often the whole model."""
     for level in range(1, DEEPEST):
-        if len({scope_of(n.node, level) for n in found.nodes} - {""}) > 1:
+        counts = Counter(scope_of(n.node, level) for n in found.nodes)
+        del counts[""]
+        if counts and max(counts.values()) <= _NEARLY_ALL * counts.total():
             return level
     return 1
 
