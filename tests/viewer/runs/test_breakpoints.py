@@ -5,6 +5,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QToolButton
 
+from exec.inputs import Constant
 from exec.session import Breakpoint
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer.canvas.drawing import HEADER
@@ -135,3 +136,14 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     assert marked(workspace, "breakpoints") == {inner}
     rows = [button.text() for button in window.docks.open("run").breakpoints.findChildren(QToolButton)]
     assert "before inner" in rows
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    workspace.show(workspace.model.graph)
+    run(qtbot, workspace)
+    seen = []
+    while workspace.runs.is_paused:
+        assert workspace.run_state == "Paused: in 'loop', before 'inner'"
+        assert workspace.selection.current is inner
+        seen.append(inner)
+        run(qtbot, workspace, "run.continue")
+    assert len(seen) == 3
+    assert workspace.results.is_current
