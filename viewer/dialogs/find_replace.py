@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, cast, get_args
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
+from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -30,48 +30,29 @@ from viewer.dialogs.buttons import close_button
 from viewer.places import name_of
 from viewer.text import display, plural
 from viewer.tips import for_role
-from viewer.widgets.row_table import RowTable
+from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.workspace import Workspace
-
-Index = QModelIndex | QPersistentModelIndex
 
 _DELAY_MS = 200
 _COLUMNS = ("Place", "In", "Now", "Then")
 _WHERE: tuple[Where, ...] = get_args(Where)
 
 
-class ReplacementModel(QAbstractTableModel):
+class ReplacementModel(RowModel[Replacement]):
     """What would change; each row can be left out by its check box."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.replacements: list[Replacement] = []
+        super().__init__(_COLUMNS, parent)
         self._left_out: set[int] = set()
 
-    def set(self, replacements: list[Replacement]) -> None:
+    def set(self, rows: list[Replacement]) -> None:
         """Show these, all of them chosen."""
-        self.beginResetModel()
-        self.replacements = replacements
         self._left_out = set()
-        self.endResetModel()
+        super().set(rows)
 
     def chosen(self) -> list[Replacement]:
         """Those whose box is checked."""
-        return [r for row, r in enumerate(self.replacements) if row not in self._left_out]
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many places."""
-        return 0 if parent.isValid() else len(self.replacements)
-
-    def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """Place, kind, text now, text then."""
-        return len(_COLUMNS)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return _COLUMNS[section]
-        return None
+        return [r for row, r in enumerate(self.rows) if row not in self._left_out]
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """The first column has a check box."""
@@ -80,7 +61,7 @@ class ReplacementModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows."""
-        found = self.replacements[index.row()]
+        found = self.rows[index.row()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             where = found.field if found.where == "attributes" else found.where.removesuffix("s")
             texts = (name_of(found.target), where, found.before, found.after)
@@ -265,4 +246,4 @@ class FindReplaceDialog(QDialog):
 
     def _reveal(self, index: QModelIndex) -> None:
         if index.isValid() and self.table.hasFocus():
-            self._workspace.reveal(self.model.replacements[index.row()].target)
+            self._workspace.reveal(self.model.rows[index.row()].target)

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
     QItemSelectionModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
     QPoint,
     QSignalBlocker,
     Qt,
@@ -30,11 +26,10 @@ from viewer.panels import Panel
 from viewer.text import count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role
-from viewer.widgets.row_table import RowTable
+from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.workspace import Workspace
 
-Index = QModelIndex | QPersistentModelIndex
-
+_COLUMNS = ("Kind", "Where", "What")  # then what it is on either side
 _KINDS = ("added", "removed", "changed", "renamed", "moved")
 
 
@@ -45,40 +40,21 @@ def told(difference: Difference) -> str:
     return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"
 
 
-class DifferenceModel(QAbstractTableModel):
+class DifferenceModel(RowModel[Difference]):
     """The differences of the kinds that are shown."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.rows: list[Difference] = []
-        self.titles = ("", "")
-
-    def set(self, rows: list[Difference], titles: tuple[str, str]) -> None:
-        """Show these; the titles name the two documents."""
-        self.beginResetModel()
-        self.rows, self.titles = rows, titles
-        self.endResetModel()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many."""
-        return 0 if parent.isValid() else len(self.rows)
-
-    def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """Kind, place, what, and what it is in either document."""
-        return 5
+    def name_sides(self, old: str, new: str) -> None:
+        """Say in the titles which documents are compared; empty: none."""
+        sides = (
+            f"{side}: {display(title, 60)}" if title else side for side, title in (("Before", old), ("After", new))
+        )
+        self.titles = (*_COLUMNS, *sides)
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.titles) - 1)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles."""
-        shown = role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
-        if shown and orientation == Qt.Orientation.Horizontal:
-            sides = zip(("Before", "After"), self.titles, strict=True)
-            return (
-                "Kind",
-                "Where",
-                "What",
-                *(f"{side}: {display(title, 60)}" if title else side for side, title in sides),
-            )[section]
-        return None
+        """Column titles, which may be too long to be read."""
+        is_tip = role == Qt.ItemDataRole.ToolTipRole
+        return super().headerData(section, orientation, Qt.ItemDataRole.DisplayRole if is_tip else role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows."""
@@ -103,7 +79,7 @@ class DifferencesPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = DifferenceModel(self)
+        self.model = DifferenceModel((*_COLUMNS, "Before", "After"), self)
         self._comparing: Comparing | None = None
         self.table = self._make_table()
         self.summary = QLabel("", self)
@@ -171,7 +147,8 @@ class DifferencesPanel(Panel):
             button.setVisible(bool(count))
         shown = comparing.shown if comparing is not None else []
         titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("", "")
-        self.model.set(shown, titles)
+        self.model.name_sides(*titles)
+        self.model.set(shown)
         self.summary.setText(self._summary(differences))
         self.end_button.setVisible(comparing is not None)
         self._update_buttons()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QHeaderView,
@@ -22,45 +22,18 @@ from viewer.panels import Panel
 from viewer.text import display, plural
 from viewer.theme import theme
 from viewer.tips import for_role
-from viewer.widgets.row_table import RowTable
+from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.workspace import Workspace
-
-Index = QModelIndex | QPersistentModelIndex
 
 _COLUMNS = ("Problem", "Expected", "Place")
 
 
-class ProblemModel(QAbstractTableModel):
+class ProblemModel(RowModel[Problem]):
     """What is known to be wrong now."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.problems: list[Problem] = []
-
-    def set(self, problems: list[Problem]) -> None:
-        """Show these."""
-        if problems != self.problems:
-            self.beginResetModel()
-            self.problems = problems
-            self.endResetModel()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many."""
-        return 0 if parent.isValid() else len(self.problems)
-
-    def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """Problem, what was expected, place."""
-        return len(_COLUMNS)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return _COLUMNS[section]
-        return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows."""
-        problem = self.problems[index.row()]
+        problem = self.rows[index.row()]
         texts = (problem.message, problem.detail, _short_place(problem.place))
         if role == Qt.ItemDataRole.DisplayRole:
             return display(texts[index.column()], 300)
@@ -96,7 +69,7 @@ class ProblemsPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = ProblemModel(self)
+        self.model = ProblemModel(_COLUMNS, self)
         self.table = RowTable(self.model, "Problems", self)
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -121,7 +94,8 @@ class ProblemsPanel(Panel):
 
     def _on_known(self) -> None:
         known = self.workspace.problems
-        self.model.set(list(known.all))
+        if list(known.all) != self.model.rows:
+            self.model.set(list(known.all))
         parts = [
             plural(known.count("error"), "error"),
             plural(known.count("warning"), "warning"),
@@ -134,14 +108,14 @@ class ProblemsPanel(Panel):
     def _update_buttons(self) -> None:
         current = self._current()
         self.fix_button.setEnabled(current is not None and current.fix is not None)
-        self.fix_all_button.setEnabled(any(p.fix is not None for p in self.model.problems))
+        self.fix_all_button.setEnabled(any(p.fix is not None for p in self.model.rows))
 
     def _current(self) -> Problem | None:
         row = self.table.currentIndex().row()
-        return self.model.problems[row] if 0 <= row < len(self.model.problems) else None
+        return self.model.rows[row] if 0 <= row < len(self.model.rows) else None
 
     def _go(self, index: QModelIndex) -> None:
-        place = self.model.problems[index.row()].place
+        place = self.model.rows[index.row()].place
         if isinstance(place, (Node, Value, Graph, Function, Model)):
             self.workspace.reveal(place)
 
@@ -167,7 +141,7 @@ class ProblemsPanel(Panel):
 
     def fix_all(self) -> None:
         """Mend whatever can be, as one edit; a fix that no longer applies is left out."""
-        self._apply("Mend all problems", [p for p in self.model.problems if p.fix is not None])
+        self._apply("Mend all problems", [p for p in self.model.rows if p.fix is not None])
 
     def _apply(self, title: str, problems: list[Problem]) -> None:
         document = self.workspace.document

@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QRectF,
     QSignalBlocker,
     Qt,
@@ -49,14 +46,13 @@ from viewer.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
-from viewer.widgets.row_table import RowTable
+from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from viewer.overlays import Overlays
 
-Index = QModelIndex | QPersistentModelIndex
 Amount = int | Polynomial | None
 
 _DELAY_MS = 300
@@ -130,53 +126,38 @@ class Row:
         self.amounts: list[Amount] = [_amount(found, name) for _, name, _ in COLUMNS]
 
 
-class StatisticsModel(QAbstractTableModel):
+class StatisticsModel(RowModel[Row]):
     """The rows, sorted by any column."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.rows: list[Row] = []
+        super().__init__(("What", *(title for title, _, _ in COLUMNS)), parent)
         self._largest = [1.0] * len(COLUMNS)
         self._order = (4, Qt.SortOrder.DescendingOrder)
 
     def set(self, rows: list[Row]) -> None:
         """Show these."""
-        self.beginResetModel()
-        self.rows = rows
         self._largest = [max([magnitude(r.amounts[i]) for r in rows], default=0) or 1 for i in range(len(COLUMNS))]
-        self._sort()
-        self.endResetModel()
+        super().set(self._sorted(rows))
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort by a column."""
         self.layoutAboutToBeChanged.emit()
         self._order = column, order
-        self._sort()
+        self.rows = self._sorted(self.rows)
         self.layoutChanged.emit()
 
-    def _sort(self) -> None:
+    def _sorted(self, rows: list[Row]) -> list[Row]:
         column, order = self._order
         is_down = order == Qt.SortOrder.DescendingOrder
         if column == 0:
-            self.rows.sort(key=lambda r: r.title.casefold(), reverse=is_down)
-        else:
-            self.rows.sort(key=lambda r: magnitude(r.amounts[column - 1]), reverse=is_down)
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many."""
-        return 0 if parent.isValid() else len(self.rows)
-
-    def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """What it is, and its amounts."""
-        return 1 + len(COLUMNS)
+            return sorted(rows, key=lambda r: r.title.casefold(), reverse=is_down)
+        return sorted(rows, key=lambda r: magnitude(r.amounts[column - 1]), reverse=is_down)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return "What" if section == 0 else COLUMNS[section - 1][0]
+        """Column titles, and what is counted there."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole and section:
             return plain_tip(f"{TIPS[COLUMNS[section - 1][1]]}\n\n{_FORMULAS}")
-        return None
+        return super().headerData(section, orientation, role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows."""

@@ -25,7 +25,7 @@ def fill(dialog, find, replace, *kinds, scope=2):
 
 
 def listed(dialog):
-    return [(r.before, r.after) for r in dialog.model.replacements]
+    return [(r.before, r.after) for r in dialog.model.rows]
 
 
 def test_what_is_listed_is_what_happens(desk, dialog):

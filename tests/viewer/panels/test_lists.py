@@ -254,7 +254,7 @@ def broken(workspace):
 
 
 def messages(panel):
-    return sorted(p.message for p in panel.model.problems if p.severity == "error")
+    return sorted(p.message for p in panel.model.rows if p.severity == "error")
 
 
 def test_problems_appear_and_go(qtbot, workspace):
@@ -271,7 +271,7 @@ def test_a_problem_leads_to_its_place_and_is_mended(qtbot, workspace):
     panel = shown(qtbot, ProblemsPanel(workspace))
     relu = broken(workspace)
     qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
-    row = [p.message for p in panel.model.problems].index("Relu_0 has an attribute nonsense")
+    row = [p.message for p in panel.model.rows].index("Relu_0 has an attribute nonsense")
     index = panel.model.index(row, 0)
     panel.table.scrollTo(index)
     position = panel.table.visualRect(index).center()
