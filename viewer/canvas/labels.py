@@ -1,4 +1,4 @@
-"""Where the type of a value is written beside its edge, so that no label covers a box or another label."""
+"""Where the type of a value is written beside its edges, so that no label covers a box or another label."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ HEIGHT = 16.0
 PADDING = 3.0
 #: From where an edge starts to the middle of its label.
 _AWAY = 20.0
+#: Between the ends of an edge from which its label stands at both: who sees one may not see the other.
+_FAR = 400.0
 _WIDEST = 190.0
 #: Labels reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = 160.0
@@ -32,10 +34,12 @@ Rect = tuple[float, float, float, float]  # left, top, width, height
 class Label:
     """A text, and beside it or below it what a run found out, centred in a box.
 
-    `short` is what to show instead where there is no room for this.
+    `box` is the number of the box it stands at. `short` is what to show instead where there is no room for this.
     """
 
+    spot: int  # tells labels apart; earlier ones are shown where two would overlap
     edge: int
+    box: int
     text: str
     rect: Rect
     note: Note | None = None
@@ -44,7 +48,8 @@ class Label:
 
 
 class Labels:
-    """The labels of a scene, placed where they are looked at.
+    """The labels of a scene, placed where they are looked at: where a value leaves its box, and, for who stands at
+    the other end of a long edge, once more where it arrives.
 
     Whether a label is shown depends on the boxes and on earlier edges only, not on the area asked for, so that
     none comes or goes while panning.
@@ -61,29 +66,30 @@ class Labels:
         self._is_down = scene.drawing.options.direction == "down"
         self._has_notes = False
         self._is_spread = model is not None and bool(model.configurations)
-        self._first = self._labelled_edges()
-        starts = self._start_points()
-        self._grid = Grid(np.concatenate([starts, starts], 1))
+        self._count = len(scene.drawing.edges)
+        first = self._labelled_edges()
+        starts, ends = self._ends()
+        far = np.flatnonzero(np.hypot(*(ends - starts).T) >= _FAR)
+        #: Spots: the number of an edge where it starts, by so many more where it ends.
+        self._spots: Ids = np.concatenate([first, far + self._count])
+        points = np.concatenate([starts[first], ends[far]])
+        self._grid = Grid(np.concatenate([points, points], 1))
 
     def _labelled_edges(self) -> Ids:
         """One edge for each value that leaves a box; a pill says its type itself."""
         drawing = self._scene.drawing
         sources = drawing.edges[:, 0]
-        # Expanded functions have values in common, but the edges of each follow each other: the last source will do.
-        seen: dict[object, int] = {}
-        chosen = []
-        for edge, (source, value) in enumerate(zip(sources.tolist(), drawing.values, strict=True)):
-            if seen.get(value) != source:
-                seen[value] = source
-                chosen.append(edge)
-        found = np.array(chosen, np.intp)
+        values = np.fromiter(map(id, drawing.values), np.int64, len(drawing.values))
+        # Expanded functions have values in common: the same one leaves a box in each.
+        order = np.lexsort((sources, values))
+        again = (np.diff(values[order], prepend=-1) == 0) & (np.diff(sources[order], prepend=-1) == 0)
+        found = np.sort(order[~again])
         return found[~np.isin(self._scene.kinds[sources[found]], (Kind.INPUT, Kind.OUTER))]
 
-    def _start_points(self) -> Real:
-        layout = self._scene.layout
-        if not len(self._first):
-            return np.zeros((0, 2))
-        return layout.route_points[layout.route_starts[self._first]].astype(np.float64)
+    def _ends(self) -> tuple[Real, Real]:
+        """[E, 2] where edges start and end."""
+        points, starts = self._scene.layout.route_points.astype(np.float64), self._scene.layout.route_starts
+        return points[starts[:-1]], points[starts[1:] - 1]
 
     def forget(self, edges: Iterable[int] | None = None) -> None:
         """The types or notes of these edges' values changed (None: any): place their labels anew."""
@@ -91,6 +97,7 @@ class Labels:
             self._placed.clear()
         for edge in edges or ():
             self._placed.pop(edge, None)
+            self._placed.pop(edge + self._count, None)
         self._decided.clear()
 
     @property
@@ -108,17 +115,17 @@ class Labels:
             x = left
             while x < right:
                 tile = self._in_tile(x, y, min(x + _TILE, right), min(y + _TILE, bottom))
-                found.update((label.edge, label) for label in tile)
+                found.update((label.spot, label) for label in tile)
                 x += _TILE
             y += _TILE
         return list(found.values())
 
     def _in_tile(self, left: float, top: float, right: float, bottom: float) -> list[Label]:
         wide = 2 * MARGIN
-        edges = self._first[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]
-        if not len(edges):
+        spots = self._spots[self._grid.in_rect(left - wide, top - wide, right + wide, bottom + wide)]
+        if not len(spots):
             return []
-        placed = [label for edge in edges.tolist() if (label := self._label(edge)) is not None]
+        placed = [label for spot in spots.tolist() if (label := self._label(spot)) is not None]
         inside = [
             label
             for label in placed
@@ -127,10 +134,10 @@ class Labels:
             and label.rect[1] <= bottom
             and label.rect[1] + label.rect[3] >= top
         ]
-        new = [label for label in inside if label.edge not in self._decided]
+        new = [label for label in inside if label.spot not in self._decided]
         if new:
             self._decide(new, placed)
-        return [label for first in inside if (label := self._decided[first.edge]) is not None]
+        return [label for first in inside if (label := self._decided[first.spot]) is not None]
 
     def _text(self, edge: int, note: Note | None) -> str:
         drawing = self._scene.drawing
@@ -142,10 +149,36 @@ class Labels:
             text = " · ".join(filter(None, (text, split_text(value))))
         return self._measure.elided(text, Style.LABEL, _WIDEST)
 
-    def _label(self, edge: int) -> Label | None:
-        if edge not in self._placed:
-            self._placed[edge] = self._place(edge)
-        return self._placed[edge]
+    def _label(self, spot: int) -> Label | None:
+        if spot not in self._placed:
+            self._placed[spot] = self._place(spot) if spot < self._count else self._place_at_end(spot)
+        return self._placed[spot]
+
+    def _place_at_end(self, spot: int) -> Label | None:
+        """The type once more where a long edge arrives."""
+        edge, drawing = spot - self._count, self._scene.drawing
+        note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
+        text = self._text(edge, note)
+        points = self._scene.pieces[self._scene.pieces_of(edge)][::-1, ::-1]
+        if not text or not len(points):
+            return None
+        box = int(drawing.edges[edge, 1])
+        rect = self._beside_others(edge, box, self._box(points, self._measure.width(text, Style.LABEL)))
+        return None if rect is None else Label(spot, edge, box, text, rect)
+
+    def _beside_others(self, edge: int, box: int, rect: Rect) -> Rect | None:
+        """Move a label at an end to the side, off other edges that end there; None where these are on both sides."""
+        layout, axis = self._scene.layout, 0 if self._is_down else 1
+        ends = layout.route_points[layout.route_starts[self._scene.arrivals(box) + 1] - 1, axis]
+        own = float(layout.route_points[layout.route_starts[edge + 1] - 1, axis])
+        low, size = rect[axis], rect[axis + 2]
+        near = ends[(ends > low - 2) & (ends < low + size + 2) & (np.abs(ends - own) > 1)]
+        if (near > own).any() and (near < own).any():
+            return None
+        if len(near):
+            gap = min(float(np.abs(near - own).min()) / 2, 8.0)
+            low = own + gap - size if near[0] > own else own - gap
+        return (round(low), *rect[1:]) if self._is_down else (rect[0], round(low), *rect[2:])
 
     def _place(self, edge: int) -> Label | None:
         drawing = self._scene.drawing
@@ -154,18 +187,20 @@ class Labels:
         points = self._scene.pieces[self._scene.pieces_of(edge)]
         if not (text or note) or not len(points):
             return None
-        width = self._measure.width(text, Style.LABEL)
-        plain = Label(edge, text, self._box(points, width)) if text else None
+        width, box = self._measure.width(text, Style.LABEL), int(drawing.edges[edge, 0])
+        plain = Label(edge, edge, box, text, self._box(points, width)) if text else None
         if note is None:
             return plain
         self._has_notes = True
         alone = note_width(note, self._measure)
-        short = Label(edge, "", self._box(points, alone), note, short=plain)
+        short = Label(edge, edge, box, "", self._box(points, alone), note, short=plain)
         if not text:
             return short
         if self._is_down:
-            return Label(edge, text, self._box(points, width + SPACE + alone), note, short=short)
-        return Label(edge, text, self._box(points, max(width, alone), lines=2), note, stacked=True, short=short)
+            return Label(edge, edge, box, text, self._box(points, width + SPACE + alone), note, short=short)
+        return Label(
+            edge, edge, box, text, self._box(points, max(width, alone), lines=2), note, stacked=True, short=short
+        )
 
     def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
         """Where a label with a text of this width lies on an edge with these pieces."""
@@ -182,15 +217,15 @@ class Labels:
         boxes = boxes[scene.kinds[boxes] != Kind.CONTAINER]
         near = self._shortened(near, boxes, among_each_other=True)
         near = self._shortened(near, boxes)
-        edges = {label.edge for label in new}
-        new = [label for label in near if label.edge in edges]
+        spots = {label.spot for label in new}
+        new = [label for label in near if label.spot in spots]
         low, high = _corners(new)
         near_low, near_high = _corners(near)
-        earlier = np.array([label.edge for label in near]) < np.array([[label.edge] for label in new])
+        earlier = np.array([label.spot for label in near]) < np.array([[label.spot] for label in new])
         taken = _overlap(low, high, near_low - 2, near_high + 2) & earlier
         free = np.logical_not(taken.any(axis=1)) & self._off_boxes(low, high, boxes)
         for label, is_free in zip(new, free, strict=True):
-            self._decided[label.edge] = label if is_free else None
+            self._decided[label.spot] = label if is_free else None
 
     def _shortened(self, labels: list[Label], boxes: Ids, *, among_each_other: bool = False) -> list[Label]:
         """Labels in their short form where a box, or also where another label, is in the way of the long one."""
@@ -201,6 +236,7 @@ class Labels:
         if among_each_other:
             touching = _overlap(low, high, low - 2, high + 2)
             np.fill_diagonal(touching, False)
+            touching &= [label.spot < self._count for label in labels]  # those at ends give way themselves
             crowded |= touching.any(axis=1)
         pairs = zip(labels, crowded.tolist(), strict=True)
         return [label.short if label.short is not None and is_crowded else label for label, is_crowded in pairs]

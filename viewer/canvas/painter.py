@@ -326,8 +326,7 @@ class ScenePainter:
         theme, fonts = self._theme, self._fonts
         inset = (LABEL_HEIGHT - fonts.height(Style.LABEL)) / 2
         left, top, width, height = label.rect
-        source = int(self.scene.drawing.edges[label.edge, 0])
-        painter.fillRect(QRectF(left, top, width, height), self._ground(self.scene.boxes[source].parent))
+        painter.fillRect(QRectF(left, top, width, height), self._ground(self.scene.boxes[label.box].parent))
         x = left + PADDING
         if label.text:
             self._text(painter, x, top + inset, label.text, Style.LABEL, theme.muted)

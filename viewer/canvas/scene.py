@@ -353,14 +353,18 @@ class Scene:
 
     def _arrivals(self, box: int, node: Node, wired: list[int]) -> list[tuple[int, tuple[float, float]]]:
         """Where the layout let the edges of a node arrive whose inputs may change places; none for others."""
-        order, starts = self._into
-        into = order[starts[box] : starts[box + 1]].tolist()
+        into = self.arrivals(box).tolist()
         if len(into) < 2 or len(into) != len(wired) or not np.isnan(self.drawing.target_ports[into]).all():
             return []
         layout = self.layout
         ends = {self.drawing.values[edge]: layout.route_points[layout.route_starts[edge + 1] - 1] for edge in into}
         points = [(index, ends.get(node.inputs[index])) for index in wired]
         return [(index, (float(end[0]), float(end[1]))) for index, end in points if end is not None]
+
+    def arrivals(self, box: int) -> Ids:
+        """The edges that arrive at a box."""
+        order, starts = self._into
+        return order[starts[box] : starts[box + 1]]
 
     @cached_property
     def _into(self) -> tuple[Ids, Ids]:

@@ -111,12 +111,13 @@ class Surface(QWidget):
             return
         edges = list(edges)
         self._labels.forget(edges)
-        starts = scene.layout.route_points[scene.layout.route_starts[edges]] if edges else _NO_POINTS
+        starts = scene.layout.route_starts
+        ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]] if edges else _NO_POINTS
         if picture is not None:
             for left, top, right, bottom in scene.corners[list(boxes)].tolist():
                 picture.invalidate((left, top, right, bottom))
             reach = self._labels.reach
-            for x, y in np.unique(starts, axis=0).tolist():
+            for x, y in np.unique(ends, axis=0).tolist():
                 picture.invalidate((x - reach, y - MARGIN, x + reach, y + MARGIN))
         self.update()
 

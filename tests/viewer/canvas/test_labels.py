@@ -73,7 +73,7 @@ def test_no_label_covers_a_box_or_another_label(direction, note):
 def test_where_there_is_no_room_for_both_the_note_stays():
     scene = scene_of(fan().model().graph)
     short = Note("0 … 1")
-    found = labels_of(scene, short).in_rect(*scene.bounds)
+    found = [label for label in labels_of(scene, short).in_rect(*scene.bounds) if label.spot == label.edge]
     by_value = {scene.drawing.values[label.edge].name: label for label in found}
     assert by_value["y"].text
     assert by_value["y"].note == short
@@ -84,11 +84,11 @@ def test_where_there_is_no_room_for_both_the_note_stays():
 @pytest.mark.parametrize("note", [None, NOTE, Note("0 … 1")])
 def test_labels_are_the_same_tile_by_tile(note):
     scene = scene_of(fan().model().graph)
-    whole = {label.edge: (label.text, label.rect) for label in labels_of(scene, note).in_rect(*scene.bounds)}
+    whole = {label.spot: (label.text, label.rect) for label in labels_of(scene, note).in_rect(*scene.bounds)}
     labels, pieces = labels_of(scene, note), {}
     for left in range(0, int(scene.width), 61):
         tile = labels.in_rect(left, 0, left + 61, scene.height)
-        pieces.update((label.edge, (label.text, label.rect)) for label in tile)
+        pieces.update((label.spot, (label.text, label.rect)) for label in tile)
     assert pieces == whole
 
 
@@ -109,10 +109,29 @@ def test_labels_do_not_depend_on_the_area_looked_at():
     for value in g.values.values():
         value._type = g.values["x"].type
     scene = scene_of(g.model().graph)
-    whole = {label.edge: label.rect for label in labels_of(scene).in_rect(*scene.bounds)}
+    whole = {label.spot: label.rect for label in labels_of(scene).in_rect(*scene.bounds)}
     pieces: dict[int, object] = {}
     labels = labels_of(scene)
     for top in range(0, int(scene.height), 37):
-        pieces.update((label.edge, label.rect) for label in labels.in_rect(0, top, scene.width, top + 37))
+        pieces.update((label.spot, label.rect) for label in labels.in_rect(0, top, scene.width, top + 37))
     assert pieces == whole
     assert len(whole) == 300
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_a_shape_is_written_at_both_ends_of_an_edge_whose_start_is_far_away(direction):
+    g = long_chain(12)
+    g.node("Add", ["v1", "v11"], ["sum"])
+    for value in g.values.values():
+        value._type = g.values["x"].type
+    scene = scene_of(g.model().graph, Options(direction=direction))
+    add = scene.drawing.boxes_of(g.values["sum"].producer)[0]
+    found = labels_of(scene).in_rect(*scene.bounds)
+    (arriving,) = [label for label in found if label.box == add and label.edge != label.spot]
+    value = scene.drawing.values[arriving.edge]
+    assert value in g.values["sum"].producer.inputs
+    start = [label for label in found if label.spot == label.edge and scene.drawing.values[label.edge] is value]
+    assert [label.text for label in start] == [arriving.text]
+    low, high = scene.corners[add, :2] - 160, scene.corners[add, 2:] + 160
+    assert (low <= arriving.rect[:2]).all()
+    assert (high >= arriving.rect[:2]).all()
