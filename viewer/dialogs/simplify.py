@@ -25,6 +25,7 @@ from model.passes.rehearsal import Rehearsal
 from model.passes.simplify.catalogue import PASSES
 from model.passes.simplify.driver import chosen_passes
 from model.passes.simplify.framework import Match, Options, Refusal
+from viewer.applying import Applying
 from viewer.commands.simplify import refusal_counts, table
 from viewer.dialogs.buttons import without_icons
 from viewer.dialogs.simplify_matches import MatchTree, make_tree
@@ -32,7 +33,6 @@ from viewer.rehearsing import Rehearsing
 from viewer.simplifying import Outcome, Simplification
 from viewer.text import display, plural
 from viewer.tips import plain_tip
-from viewer.widgets.busy import changing
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class SimplifyDialog(QDialog):
         self._job: Job[Any] | None = None
         self._work: Simplification | None = None  # on a copy of the model as it is, once it was searched
         self._rehearsing = Rehearsing(workspace, self._search, self)
+        self._applying: Applying | None = None
         self._selected: tuple[Node, ...] = ()
         self._is_showing = False
         self._arrange()
@@ -172,8 +173,8 @@ class SimplifyDialog(QDialog):
         )
 
     def _enable(self) -> None:
-        told = self.pages.currentWidget() is self.report
-        self.ok.setEnabled(told or (bool(self.passes.choice().passes) and self._work is not None))
+        if self.pages.currentWidget() is self.passes:
+            self.ok.setEnabled(bool(self.passes.choice().passes) and self._work is not None)
 
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
         self._workspace.mark("matches", things)
@@ -216,10 +217,17 @@ class SimplifyDialog(QDialog):
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
         self._workspace.mark("matches", [])
-        if outcome.agreement.agrees is not False:
-            with changing(self.state, outcome.steps):
-                outcome.apply(self._workspace.document)
+        if outcome.agreement.agrees is False:
+            self._tell(outcome)
+            return
+        self.state.setText(f"Changing the model: {plural(outcome.steps, 'step')}…")
+        document = self._workspace.document
+        self._applying = Applying(document, outcome.entries, lambda all_made: self._applied(outcome, all_made), self)
+
+    def _applied(self, outcome: Outcome, all_made: bool) -> None:
         self._tell(outcome)
+        if not all_made:
+            self.state.setText("Stopped, as the model was changed meanwhile. Undo takes back what was done so far.")
 
     def _tell(self, outcome: Outcome) -> None:
         titles = {p.id: p.title for p in PASSES}
@@ -259,6 +267,8 @@ class SimplifyDialog(QDialog):
         if self._job is not None:
             self._job.cancel()
         self._rehearsing.cancel()
+        if self._applying is not None:
+            self._applying.finish()
         self._workspace.mark("matches", [])
         self._workspace.selection.changed.disconnect(self._take_selection)
         self._workspace.changes.changed.disconnect(self._on_change)

@@ -1,0 +1,67 @@
+"""Many edits made one after the other, with a look at what the person does in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject, QTimer
+
+from model.document import Document
+from model.steps import Step
+
+_AT_ONCE = 2_000  # steps that take some 20 ms
+
+
+class Applying(QObject):
+    """Makes each entry, a title and its steps, an edit of the document; then calls `done`. GUI thread only.
+
+    Each has a turn of the event loop: what takes time is what the window does about a change, not the steps, so that
+    smaller parts would take longer in all. `done` is told whether all were made: an edit or an undo by somebody else
+    ends it, as the steps fit no more.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        entries: Sequence[tuple[str, Sequence[Step]]],
+        done: Callable[[bool], object],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._entries = list(entries)
+        self._done = done
+        self._revision = document.revision
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._go_on)
+        if sum(len(steps) for _, steps in self._entries) <= _AT_ONCE:
+            self.finish()
+            self._end(all_made=True)
+        else:
+            self._timer.start()
+
+    def finish(self) -> None:
+        """Make what is left in one go; `done` is not called."""
+        self._timer.stop()
+        if self._document.revision == self._revision:
+            while self._entries:
+                self._make_one()
+
+    def _go_on(self) -> None:
+        if self._document.revision != self._revision:
+            self._end(all_made=False)
+        elif self._entries:
+            self._make_one()
+        else:
+            self._end(all_made=True)
+
+    def _make_one(self) -> None:
+        title, steps = self._entries.pop(0)
+        with self._document.edit(title) as edit:
+            for step in steps:
+                edit.do(step)
+        self._revision = self._document.revision
+
+    def _end(self, *, all_made: bool) -> None:
+        self._timer.stop()
+        self._done(all_made)
