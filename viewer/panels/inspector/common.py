@@ -11,6 +11,7 @@ from model.edits import properties, values
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scope import enclosing
+from model.types import Type
 from viewer.selection import Item
 from viewer.text import display, type_text
 from viewer.widgets.fields.rows import LONGEST_TEXT, Field, LazyRows, Row, RowAction, Suggestion
@@ -184,6 +185,18 @@ def movable(
         RowAction("Move up", partial(to, index - 1), "move-up", "up", index > 0),
         RowAction("Move down", partial(to, index + 1), "move-down", "down", index + 1 < count),
     )
+
+
+_INFERRED = (
+    "What follows from inputs, constants and operators, whatever the file declares. A size like 2*N follows from the "
+    "size N of an input; x_d0 is the first size of input x, which the file leaves open; div(a, b) is a / b rounded "
+    "down; ? is not known."
+)
+
+
+def inferred_row(known: Type, *, common: bool = True) -> Row:
+    """The row for an inferred type; its tip says how to read sizes."""
+    return Row("inferred", "Inferred", type_text(known), mono=True, tip=_INFERRED, common=common)
 
 
 def type_note(workspace: Workspace, value: Value) -> str:

@@ -19,6 +19,7 @@ from viewer.panels.inspector.common import (
     description_row,
     find_value,
     go,
+    inferred_row,
     metadata_section,
     name_of,
     section,
@@ -321,7 +322,7 @@ def _inner(workspace: Workspace, value: Value) -> list[Row]:
     ]
     known = workspace.types.type_of(value)
     if known is not None and known != declared:
-        rows.append(Row("inferred", "Inferred", type_text(known), mono=True))
+        rows.append(inferred_row(known))
     if value.initializer is not None:
         rows.append(Row("initializer", "Initializer", tensor_text(value.initializer)))
     uses = Row("uses", "Used", plural(len(value.uses), "time"))

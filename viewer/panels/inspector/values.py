@@ -12,6 +12,7 @@ from viewer.panels.inspector.common import (
     act,
     description_row,
     go,
+    inferred_row,
     many,
     metadata_section,
     name_of,
@@ -35,7 +36,7 @@ def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row
     ]
     known = workspace.types.type_of(value)
     if known is not None and known != value.type:
-        rows.append(Row("inferred", "Inferred", type_text(known), mono=True, common=False))
+        rows.append(inferred_row(known, common=False))
     if value.initializer is None:
         rows += run_rows(workspace, value)
     rows += denotation_rows(value)
