@@ -33,9 +33,9 @@ from exec.transfer import Exchange
 from model.errors import ModelError, errors_to
 from model.progress import Progress
 
-#: Seconds between two words about which node the run is in.
 #: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
 _MANNERS = 5
+#: Seconds between two words about which node the run is in.
 _TELL = 0.05
 
 
