@@ -17,7 +17,8 @@ Paint = Callable[[QPainter, Area, float], object]
 
 _STRIP_SECONDS = 0.0035
 _LEAST_ROWS = 32  # a strip costs what it touches, so thin ones only paint the same boxes again
-_FIRST_ROWS = 96
+_FIRST_ROWS = 64
+_MOST_ROWS = 160  # what is empty here may be dense below
 _OVERLAP = 1  # device px; an area reaches this far beyond the strip it is for
 
 
@@ -102,7 +103,7 @@ class Picture:
         share = strip.width() / max(self._rect.width(), 1)
         per_row = spent / max(strip.height() * max(share, 0.1), 1)
         wanted = int(_STRIP_SECONDS / max(per_row, 1e-7))
-        self._rows = max(_LEAST_ROWS, min(wanted, 2 * self._rows, self._rect.height()))
+        self._rows = max(_LEAST_ROWS, min(wanted, 2 * self._rows, _MOST_ROWS))
 
     def _paint(self, strip: QRect, paint: Paint) -> None:
         painter = QPainter(self._pixmap)
