@@ -222,9 +222,15 @@ def _counted_from_start(hands: Hands) -> None:
         given = hands.attribute(name)
         axes = given if isinstance(given, tuple) else () if given is None else (given,)
         if any(axis < 0 for axis in axes):
-            rank = hands.known_rank(0) + (len(axes) if hands.node.op_type == "Unsqueeze" else 0)
+            added = len(axes) if hands.node.op_type in ("OneHot", "Unsqueeze") else 0  # counted in the output
+            rank = hands.known_rank(0) + added
             counted = tuple(axis % max(rank, 1) for axis in axes)
             hands.set(name, counted if isinstance(given, tuple) else counted[0])
+
+
+def _one_hot_from_11(hands: Hands) -> None:
+    _counted_from_start(hands)
+    hands.report.warn("OneHot took a negative index for none; since version 11 it counts from the end", hands.node)
 
 
 def _only(name: str, default: str, *known: str) -> Adapter:
@@ -300,7 +306,7 @@ _REDUCTIONS = (
 )  # fmt: skip
 
 _AXES_FROM_START = (
-    "ArgMax", "ArgMin", "Concat", "Flatten", "Hardmax", "LogSoftmax", "OneHot", "ReduceSum", "Softmax", "Split",
+    "ArgMax", "ArgMin", "Concat", "Flatten", "Hardmax", "LogSoftmax", "ReduceSum", "Softmax", "Split",
     "Squeeze", "Unsqueeze", *_REDUCTIONS,
 )  # fmt: skip
 
@@ -325,6 +331,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("Split", 13): _split_from_13,
     ("Clip", 11): _clip_from_11,
     ("Pad", 18): _no_input(3, "axes"),
+    ("OneHot", 11): _one_hot_from_11,
     ("Pad", 11): _pad_from_11,
     ("Slice", 10): _slice_from_10,
     ("TopK", 10): _topk_from_10,

@@ -227,6 +227,10 @@ def _dft_to_20(hands: Hands) -> None:
     hands.give(2, np.array(axis, np.int64), "axis")
 
 
+def _one_hot_to_11(hands: Hands) -> None:
+    hands.report.warn("OneHot counts negative indices from the end; before version 11 they stood for none", hands.node)
+
+
 def _roi_align_to_16(hands: Hands) -> None:
     """Coordinates were not shifted by half a pixel, which is what leaving it out says now."""
     hands.set("coordinate_transformation_mode", "output_half_pixel")
@@ -319,6 +323,7 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     ("Scatter", 11): _scatter_to_11,
     ("LpPool", 2): _pool_norm_to_2,
     ("GlobalLpPool", 2): _pool_norm_to_2,
+    ("OneHot", 11): _one_hot_to_11,
     ("RoiAlign", 16): _roi_align_to_16,
     **{(name, 7): _recurrent_to_7 for name in ("GRU", "LSTM", "RNN")},
     ("DFT", 20): _dft_to_20,

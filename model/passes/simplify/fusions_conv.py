@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,10 +30,10 @@ class Affine:
     shift: NDArray[Any] | None = None
 
 
-def _into_weights(context: Context, op_types: tuple[str, ...]) -> Iterator[Match]:
+def _into_weights(context: Context, op_types: Sequence[str], takers: Sequence[str]) -> Iterator[Match]:
     for node in context.nodes(*op_types):
         for place, value in enumerate(node.inputs[:2]):
-            inner = context.producer(value, *_CONVOLUTIONS, "Gemm")
+            inner = context.producer(value, *takers)
             if inner is None or context.sole_user(value) is not node:
                 continue
             channels = _channels(context, inner)
@@ -173,34 +173,6 @@ def _scaled(node: Node, weights: NDArray[Any], scale: NDArray[Any]) -> NDArray[A
     return scaled
 
 
-def _bn_into_conv(context: Context) -> Iterator[Match]:
-    for match in _into_weights(context, ("BatchNormalization",)):
-        if match.nodes[0].op_type != "Gemm":
-            yield match
-
-
-def _bn_into_gemm(context: Context) -> Iterator[Match]:
-    for match in _into_weights(context, ("BatchNormalization",)):
-        if match.nodes[0].op_type == "Gemm":
-            yield match
-
-
-def _add_into_conv(context: Context) -> Iterator[Match]:
-    for match in _into_weights(context, ("Add", "Sub")):
-        if match.nodes[0].op_type != "Gemm":
-            yield match
-
-
-def _add_into_gemm(context: Context) -> Iterator[Match]:
-    for match in _into_weights(context, ("Add", "Sub")):
-        if match.nodes[0].op_type == "Gemm":
-            yield match
-
-
-def _mul_into_conv(context: Context) -> Iterator[Match]:
-    yield from _into_weights(context, ("Mul", "Div"))
-
-
 def _mul_before(context: Context) -> Iterator[Match]:
     """A factor in front of a convolution or matrix product is a factor of its weights."""
     for node in context.nodes("Conv", "Gemm"):
@@ -315,15 +287,22 @@ def _set_pads(node: Node, pad: Node, total: tuple[int, ...], rewriter: Rewriter)
     rewriter.set_inputs(node, (pad.inputs[0], *node.inputs[1:]))
 
 
+def _finder(op_types: Sequence[str], takers: Sequence[str]) -> Callable[[Context], Iterator[Match]]:
+    return partial(_into_weights, op_types=op_types, takers=takers)
+
+
 PASSES = (
     Pass("fuse_bn_into_conv", "BatchNormalization into Conv",
-         "Computes normalisation into the weights before it; also ConvTranspose.", _bn_into_conv),
+         "Computes normalisation into the weights before it; also ConvTranspose.",
+         _finder(("BatchNormalization",), _CONVOLUTIONS)),
     Pass("fuse_bn_into_gemm", "BatchNormalization into Gemm",
-         "Computes normalisation into the matrix before it.", _bn_into_gemm),
-    Pass("fuse_add_bias_into_conv", "Add into Conv", "Turns an addition per channel into the bias.", _add_into_conv),
-    Pass("fuse_add_into_gemm", "Add into Gemm", "Turns an addition per column into the bias.", _add_into_gemm),
+         "Computes normalisation into the matrix before it.", _finder(("BatchNormalization",), ("Gemm",))),
+    Pass("fuse_add_bias_into_conv", "Add into Conv", "Turns an addition per channel into the bias.",
+         _finder(("Add", "Sub"), _CONVOLUTIONS)),
+    Pass("fuse_add_into_gemm", "Add into Gemm", "Turns an addition per column into the bias.",
+         _finder(("Add", "Sub"), ("Gemm",))),
     Pass("fuse_mul_into_conv", "Mul into Conv and Gemm", "Computes a factor per channel into the weights.",
-         _mul_into_conv),
+         _finder(("Mul", "Div"), (*_CONVOLUTIONS, "Gemm"))),
     Pass("fuse_preceding_mul_into_conv", "Mul before Conv and Gemm", "Computes a factor into the weights behind it.",
          _mul_before),
     Pass("fuse_pad_into_conv", "Pad into Conv", "Turns zero padding into the pads of the convolution.",

@@ -129,6 +129,8 @@ DOWN = [
     (13, 9, "g (float[4,6] x) => (y) <float r = {0.25}> { y = Dropout(x, r) }"),
     (13, 10, "g (float[4,6] x) => (y) { a = Flatten<axis=-1>(x) y = Concat<axis=-1>(a, x) }"),
     (13, 10, "g (float[4,6] x) => (y) { y = ReduceMax<axes=[-1]>(x) }"),
+    (13, 10, ("g (int64[2,3] x) => (y) <int64 d = {3}, float[2] v = {0.0,1.0}>"
+     " { a = Abs(x) y = OneHot<axis=-1>(a, d, v) }")),
     (18, 12, "g (float[2,5] x) => (y, z) { y, z = Split<axis=1,num_outputs=2>(x) }"),
     (18, 12, "g (float[2,6] x) => (y, z) { y, z = Split<axis=-1,num_outputs=2>(x) }"),
     (13, 12, "g (float[1,1,4,4] x) => (y) <int64[4] n = {1,1,3,3}> { y = Resize(x, , , n) }"),
