@@ -86,12 +86,12 @@ def call_instead(
     inputs: Collection[Value | None],
     outputs: Collection[Value | None],
 ) -> Node:
-    """Replace nodes, given in the graph's order, by a call of a function; returns the call.
+    """Replace nodes of a graph, in any order, by a call of a function; returns the call.
 
     The call stands where the last of them stood, so a node before that which uses an output must be moved.
     """
     _import(edit, graph, function.domain)
-    after = nodes[-1].next
+    after = max(nodes, key=graph.nodes.place).next
     for node in nodes:
         edit.do(RemoveNode(node))
         edit.do(SetOutputs(node, tuple(None if v in outputs else v for v in node.outputs)))

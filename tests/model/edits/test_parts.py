@@ -9,6 +9,7 @@ from model.errors import ModelError
 from model.graph import DeviceConfiguration, Value
 from model.io.read import load
 from model.io.save import to_bytes
+from model.steps import SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
@@ -414,3 +415,16 @@ def test_parts_come_whole_into_any_graph(branches, where, how):
     assert to_bytes(load(to_bytes(model))) == to_bytes(model)
     branches.undo()
     assert to_bytes(model) == before
+
+
+def test_a_call_takes_the_place_of_nodes_given_in_any_order(chain):
+    graph = chain.model.graph
+    second, third = (builders.node(chain, name) for name in ("second", "third"))
+    inputs, outputs = functions.boundary([second, third])
+    function = functions.function_of(graph, [second, third], inputs, outputs, ("local", "pair"))
+    with chain.edit("Call") as edit:
+        edit.do(SetField(chain.model, "functions", (function,)))
+        call = functions.call_instead(edit, graph, [third, second], function, inputs, outputs)
+    assert [node.title for node in graph.nodes] == ["first", call.title, "fourth"]
+    assert_linked(chain.model)
+    chain.undo()
