@@ -171,18 +171,9 @@ def _heavy_paths(graph: Layered, slot: Index, part: Index) -> Mask:
     nth = slot - starts[graph.rank]
     aside = np.abs(2 * nth + 1 - np.diff(starts)[graph.rank]) / np.diff(starts)[graph.rank]
     weight = (np.arange(v) < graph.nodes) - _ASIDE * aside
-    pairs = list(zip(s.upper[by_rank].tolist(), s.lower[by_rank].tolist(), strict=True))
-    own = weight.tolist()
-    above, below = weight.tolist(), weight.tolist()
-    for upper, lower in pairs:
-        reached = above[upper] + own[lower]
-        if reached > above[lower]:
-            above[lower] = reached
-    for upper, lower in reversed(pairs):
-        reached = below[lower] + own[upper]
-        if reached > below[upper]:
-            below[upper] = reached
-    down, up = np.array(below), np.array(above)
+    uppers, lowers = s.upper[by_rank], s.lower[by_rank]
+    up = _lengths(uppers, lowers, weight)
+    down = _lengths(lowers[::-1], uppers[::-1], weight)
     heavy = _heaviest(s.upper, down[s.lower], v) & _heaviest(s.lower, up[s.upper], v)
     through = up + down - weight
     most = np.full(int(part.max()) + 1, -np.inf)
@@ -191,6 +182,17 @@ def _heavy_paths(graph: Layered, slot: Index, part: Index) -> Mask:
     main_path = heavy & main[s.upper] & main[s.lower]
     heavy &= graph.main_above & graph.main_below & _out_of_the_way(graph, slot, main_path)
     return np.asarray(main_path | heavy)
+
+
+def _lengths(first: Index, then: Index, weight: Real) -> Real:
+    """[V] the greatest weight of any path up to each vertex, along segments sorted by where they begin."""
+    own = weight.tolist()
+    longest = weight.tolist()
+    for source, target in zip(first.tolist(), then.tolist(), strict=True):
+        reached = longest[source] + own[target]
+        if reached > longest[target]:
+            longest[target] = reached
+    return np.array(longest)
 
 
 def _heaviest(own: Index, weight: Real, v: int) -> Mask:

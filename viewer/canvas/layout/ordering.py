@@ -74,8 +74,11 @@ class Order:
         np.maximum.at(self.ports, s.upper, s.upper_port + 1)
         np.maximum.at(self.ports, s.lower, s.lower_port + 1)
         self.gap = graph.rank[s.upper]
-        self.up = _side(graph.rank, s.lower, s.upper, s.upper_port, s.weight)
-        self.down = _side(graph.rank, s.upper, s.lower, s.lower_port, s.weight)
+        if like is None:
+            self.up = _side(graph.rank, s.lower, s.upper, s.upper_port, s.weight)
+            self.down = _side(graph.rank, s.upper, s.lower, s.lower_port, s.weight)
+        else:
+            self.up, self.down = like.up, like.down
         self.order = np.lexsort((np.arange(v), seed, graph.rank))
         self.place = np.empty(v, np.int64)
         self.index = np.arange(v) - self.starts[:-1][graph.rank[self.order]]
