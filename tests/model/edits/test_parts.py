@@ -150,8 +150,8 @@ def test_a_body_given_to_a_function_is_copied_to_each_place():
     assert first.outputs[0].name != second.outputs[0].name
     assert_linked(document.model)
 
-    from model.steps import SetField
 
+def test_recursive_functions_are_refused(branches):
     inner = branches.model.functions[0].body.nodes.last
     with branches.edit("Recurse") as edit:
         edit.do(SetField(inner, "op_type", "scale"))
