@@ -52,14 +52,19 @@ Estimate = Callable[[int], tuple[float, float]]
 Observer = Callable[[Sequence[Finished]], None]
 
 
+class Place(NamedTuple):
+    """A place between two steps of a turn of a body; None: its beginning or its end. Bodies in it lie one deeper."""
+
+    previous: Step | None
+    following: Step | None
+    depth: int
+
+
 class Watch(Protocol):
-    """What to stop at inside bodies; both say why, or nothing to go on."""
+    """What to stop at inside bodies."""
 
-    def before(self, step: Step, previous: Step | None) -> str:
-        """Asked before a step of a body, which follows `previous` in this turn."""
-
-    def after(self, plan: Plan, step: Step, slots: list[RuntimeValue]) -> str:
-        """Asked when the step was computed."""
+    def between(self, plan: Plan, place: Place, slots: list[RuntimeValue]) -> str:
+        """Why to stop at a place in a body, or nothing to go on."""
 
 
 class _Halt(Exception):
@@ -98,9 +103,11 @@ class Run:
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
         self.watch: Watch | None = None  # asked in bodies; see `halted`
-        self.passed = 0  # how often `watch` has already stopped the step that is next, which then goes on
+        self.passed = 0  # places in bodies of the step that is next which it has been through; not looked at again
         self.halted = ""  # why `watch` stopped the last call of execute; its step begins anew with the next
-        self._hits = 0
+        self.place: Place | None = None  # where it did
+        self.places = 0  # in bodies, that the last call of execute has come through
+        self._depth = 0
         self.held = 0
         self.peak = 0
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
@@ -121,7 +128,7 @@ class Run:
         `expected(n)` gives the seconds the first n steps are expected to take, and all, for the progress.
         """
         self._expected = expected  # only meanwhile: it refers to who refers to this
-        self.halted, self._hits = "", 0
+        self.halted, self.place, self.places, self._depth = "", None, 0, 0
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._connect(self.plan, self.slots)
@@ -357,17 +364,21 @@ class Run:
         return self._frame(plan, slots, plan.code if self.watch is None else self._watched(plan, slots, self.watch))
 
     def _watched(self, plan: Plan, slots: list[RuntimeValue], watch: Watch) -> Iterator[Code]:
-        """The steps of a body, with a look before and after each is computed."""
+        """The steps of a body, with a look before, between and after them."""
+        self._depth += 1
         previous = None
         for code in plan.code:
-            self._halt(watch.before(code.step, previous))
+            self._look_inside(plan, Place(previous, code.step, self._depth), slots, watch)
             yield code
-            self._halt(watch.after(plan, code.step, slots))
             previous = code.step
+        self._look_inside(plan, Place(previous, None, self._depth), slots, watch)
+        self._depth -= 1
 
-    def _halt(self, reason: str) -> None:
-        self._hits += bool(reason)
-        if reason and self._hits > self.passed:
+    def _look_inside(self, plan: Plan, place: Place, slots: list[RuntimeValue], watch: Watch) -> None:
+        self.places += 1
+        reason = watch.between(plan, place, slots) if self.places > self.passed else ""
+        if reason:
+            self.place = place
             raise _Halt(reason)
 
     def expansion(self, plan: Plan, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:

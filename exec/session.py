@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
@@ -14,7 +14,7 @@ from exec.engine import Engine, Execution, Options
 from exec.feeds import Feeds, normalise
 from exec.plan import MISSING, Path, Plan, Step, ValueKey
 from exec.results import Failure, RunResult
-from exec.runner import Observer
+from exec.runner import Observer, Place
 from exec.snapshot import ModelSnapshot, Snapshots
 from exec.statistics import describe
 from model.document import Document
@@ -187,7 +187,9 @@ def start(
 class Stepper:
     """A run that waits: `step` computes one node, `go_on` runs to the next breakpoint or the end.
 
-    Iterating steps. `position` and `next_node` say where it is, `reason` why it stopped.
+    Iterating steps. `position` and `next_node` say where it is, `reason` why it stopped. Where a breakpoint has
+    stopped it inside a body, steps go on inside, node by node and turn by turn, until they lead out; the way there
+    is computed once more for each.
     """
 
     def __init__(
@@ -203,7 +205,7 @@ class Stepper:
         self._request = request
         self._stops = _Stops(request.breakpoints)
         self._begun = False
-        self._inside = 0  # how often a breakpoint in a body has stopped the next step
+        self._inside: Place | None = None  # where it waits in a body of the next step
         self._number = number
         self._node_of = node_of
         self.reason = ""
@@ -230,28 +232,32 @@ class Stepper:
 
     @property
     def next_key(self) -> tuple[Path, int] | None:
-        """Path and number of the node `step` computes next."""
-        step = self._execution.next_step
+        """Path and number of the node `step` computes next; at the end of a turn of a body, of that it belongs to."""
+        inside = self._inside
+        step = (inside and inside.following) or self._execution.next_step
         return None if step is None else (step.path, step.node.node)
 
     @property
     def next_node(self) -> tuple[Path, Node] | None:
-        """The node `step` computes next, and the call of a function it is in."""
-        step = self._execution.next_step
-        return None if step is None else (step.path, self._node_of(step.node.node))
+        """The node `step` computes next, and the call of a function it is in; see `next_key`."""
+        key = self.next_key
+        return None if key is None else (key[0], self._node_of(key[1]))
 
     def tell(self) -> None:
         """Tell the observer now what was finished, instead of when the node that is being computed is. Any thread."""
         self._execution.run.tell()
 
     def step(self) -> bool:
-        """Compute one node; False when there was none left."""
-        if self.done:
+        """Compute one node, or inside a body to its end or the next turn; False when there was none left.
+
+        What has bodies is computed whole, unless a breakpoint inside stops it.
+        """
+        step = self._execution.next_step
+        if step is None or self.done:
             return False
-        self.reason = ""
         self._begun = True
-        self._inside = 0
-        self._execution.advance(1)
+        depth = self._inside.depth if self._inside is not None else 0
+        self.reason = self._past(step, replace(self._stops, depth=depth) if depth else self._stops)
         return True
 
     def go_on(self) -> str:
@@ -268,7 +274,7 @@ class Stepper:
             self.reason = "" if standing else self._before(step)
             standing = False
             if not self.reason:
-                self.reason = self._past(step)
+                self.reason = self._past(step, self._stops)
         return self.reason
 
     def _before(self, step: Step) -> str:
@@ -276,16 +282,16 @@ class Stepper:
         previous = run.code[self.position - 1].step if self.position else None
         return self._stops.before(step, previous)
 
-    def _past(self, step: Step) -> str:
-        """Compute a step; why to stop inside its bodies, from where it begins anew, or behind it."""
+    def _past(self, step: Step, stops: _Stops) -> str:
+        """Compute a step, going on from where it waits; why to stop inside its bodies, or behind it."""
         run = self._execution.run
-        run.watch, run.passed = self._stops, self._inside
+        run.watch, self._inside = stops if stops.conditions else None, None
         self._execution.advance(1)
         run.watch = None
         if run.halted:
-            self._inside += 1
+            self._inside, run.passed = run.place, run.places
             return f"in {step.node.title!r}, {run.halted}"
-        self._inside = 0
+        run.passed = 0
         return self._stops.after(self._execution.plan, step, run.slots)
 
     def _given(self) -> str:
@@ -327,12 +333,13 @@ class Stepper:
         return run.slots[slot]
 
 
+@dataclass(frozen=True, slots=True)
 class _Stops:
-    """The breakpoints of a run, in its graph and in bodies."""
+    """The breakpoints of a run, in its graph and in bodies; and any node of bodies no deeper than `depth`."""
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
-        self.conditions = conditions
-        self._watched: dict[int, list[tuple[Condition, set[int]]]] = {}  # by id of a plan
+    conditions: Sequence[Condition]
+    depth: int = 0
+    _watched: dict[int, list[tuple[Condition, set[int]]]] = field(default_factory=dict)  # by id of a plan
 
     def of(self, plan: Plan) -> list[tuple[Condition, set[int]]]:
         """Each breakpoint with the slots of its value in a plan."""
@@ -351,6 +358,14 @@ class _Stops:
         """Why to stop after a step, or empty."""
         found = (condition.after(step, slots, watched) for condition, watched in self.of(plan))
         return next(filter(None, found), "")
+
+    def between(self, plan: Plan, place: Place, slots: list[RuntimeValue]) -> str:
+        """Why to stop between two steps of a body, or empty."""
+        previous, following, depth = place
+        reason = "" if previous is None else self.after(plan, previous, slots)
+        if reason or following is None:
+            return reason
+        return f"before {following.node.title!r}" if depth <= self.depth else self.before(following, previous)
 
 
 @dataclass(frozen=True, slots=True)

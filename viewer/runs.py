@@ -407,17 +407,8 @@ class RunControl(QObject):
             self._tell.paused(result, run.stepper.reason, live=self.live)
             node = self.paused_at
             if node is not None:
-                self._workspace.reveal(self._stop_in(node))
+                self._workspace.reveal(node)
         self._workspace.offer("tensor")
-
-    def _stop_in(self, node: Node) -> Node | Value:
-        """Where a run waits: at a node, or at the one breakpoint in its body that can have stopped it."""
-        assert self._run is not None
-        if not self._run.stepper.reason.startswith("in "):
-            return node
-        things = (b.node or b.value for b in self.breakpoints)
-        inside = [thing for thing in things if thing is not None and _is_inside(thing, node)]
-        return inside[0] if len(inside) == 1 else node
 
     # -- while it goes on ------------------------------------------------------------------------------------
 
@@ -569,16 +560,6 @@ def result_is_whole(result: RunResult) -> bool:
 def _alive(breakpoint_: Breakpoint) -> bool:
     thing = breakpoint_.node or breakpoint_.value
     return thing is None or is_in_model(thing)
-
-
-def _is_inside(thing: Node | Value, node: Node) -> bool:
-    """Whether a body of a node has a thing in it, at any depth."""
-    graph = thing.graph
-    while graph is not None and isinstance(graph.owner, Node):
-        if graph.owner is node:
-            return True
-        graph = graph.owner.graph
-    return False
 
 
 def _calls_of(function: Function) -> list[Node]:

@@ -469,15 +469,69 @@ def test_a_condition_in_a_body_stops_where_it_first_holds() -> None:
     assert stepper.result().ok
 
 
-def test_going_one_step_from_inside_a_body_computes_the_node_it_is_of() -> None:
+def test_steps_from_inside_a_body_go_node_by_node_and_turn_by_turn_and_lead_out() -> None:
     model = parse(LOOP)
     body = next(g for n in model.graph.nodes for g in n.bodies)
-    stepper = loop_stepper(model, breakpoints=[Breakpoint(value=body.nodes[-1].outputs[0])])
-    assert "after" in stepper.go_on()
-    assert stepper.step()
-    assert stepper.position == 2
+    _, draw, add = body.nodes
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(node=draw)])
+    stepper.go_on()
+    assert stepper.next_node == ((), draw)
+    seen = []
+    while stepper.position == 1:
+        partial = stepper.result()
+        assert partial.find(draw.outputs[0]) is not None
+        seen.append((stepper.next_node[1].op_type, float(np.max(partial.find(add.inputs[0])))))
+        assert stepper.step()
+    turn = ["RandomUniformLike", "Add", "Identity"]
+    assert [name for name, _ in seen] == [*turn, *turn, *turn][: len(seen)]
+    assert len(seen) == 8  # from the second node of the first turn to the last of the third
+    assert len({carried for _, carried in seen}) == 3
+    assert stepper.next_node == ((), node(model, "y"))
     assert stepper.go_on() == ""
-    assert stepper.result().ok
+    whole = loop_stepper(model)
+    whole.go_on()
+    np.testing.assert_array_equal(stepper.result().values["z"], whole.result().values["z"])
+
+
+def test_a_step_over_a_node_with_bodies_stops_at_breakpoints_inside() -> None:
+    model = parse(LOOP)
+    add = next(n for m in model.graph.nodes for g in m.bodies for n in g.nodes if n.op_type == "Add")
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(value=add.outputs[0])])
+    assert stepper.step()
+    assert stepper.reason == ""
+    assert stepper.step()
+    assert stepper.reason.startswith("in ")
+    assert stepper.position == 1
+    assert stepper.next_node == ((), node(model, "y").inputs[0].producer)  # a turn is at its end
+
+
+NESTED = """g (bool k, float[2] x) => (float[2] y) {
+  y = If(k) <then_branch = outer () => (float[2] a) {
+    b = Neg(x)
+    c = If(k) <then_branch = inner () => (float[2] d) { e = Exp(b) d = Abs(e) },
+               else_branch = other () => (float[2] f) { f = Identity(b) }>
+    a = Neg(c)
+  }, else_branch = no () => (float[2] h) { h = Identity(x) }>
+}"""
+
+
+def test_a_step_inside_a_body_goes_over_the_bodies_in_it_and_out_of_them() -> None:
+    model = parse(NESTED)
+    first = next(n for g in model.graphs() for n in g.nodes if n.op_type == "Neg")
+    deep = next(n for g in model.graphs() for n in g.nodes if n.op_type == "Exp")
+    feeds = {"k": np.array(True), "x": np.zeros(2, np.float32)}
+
+    def way(start: Node) -> list[str]:
+        stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=start)])
+        stepper.go_on()
+        found = []
+        while (following := stepper.next_node) is not None:
+            found.append(following[1].op_type)
+            stepper.step()
+        return found
+
+    assert way(first) == ["Neg", "If", "Neg"]
+    assert way(deep) == ["Exp", "Abs", "Neg"]
 
 
 def test_breakpoints_at_a_call_of_a_function() -> None:

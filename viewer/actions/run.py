@@ -335,7 +335,7 @@ ACTIONS = (
         section=3,
         shortcut=("F10",),
         icon="step",
-        tip="Compute the next node.",
+        tip="Compute the next node; in a body, where a breakpoint has stopped, the next one there.",
         words="debug single node",
     ),
     Action(

@@ -147,3 +147,24 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
         run(qtbot, workspace, "run.continue")
     assert len(seen) == 3
     assert workspace.results.is_current
+
+
+def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, window, tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    workspace = opened(window, qtbot, path)
+    loop = node(workspace, "loop")
+    (body,) = loop.bodies
+    identity, negate = body.nodes
+    workspace.runs.set_breakpoints([Breakpoint(node=negate), Breakpoint(node=identity)])
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, workspace)
+    workspace.runs.set_breakpoints([])
+    for waits_at in (identity, negate, identity, negate, identity, negate):
+        assert workspace.runs.paused_at is waits_at
+        assert workspace.selection.current is waits_at
+        qtbot.waitUntil(lambda: workspace.graph is body and not workspace.parent().view.is_busy)
+        assert marked(workspace, "next") == {waits_at}
+        run(qtbot, workspace, "run.step")
+    assert not workspace.runs.is_paused
+    assert workspace.results.is_current
