@@ -1,4 +1,4 @@
-"""What commands take on the command line: numbers with their limits, and sizes of named dimensions."""
+"""What commands take on the command line: numbers with their limits, sizes of named dimensions, comparisons."""
 
 from __future__ import annotations
 
@@ -40,3 +40,10 @@ def sizes(given: Sequence[str]) -> dict[str, int]:
             raise ModelError(f"{text!r} gives no dimension a size", "Write it as NAME=SIZE, such as batch=1.")
         found[name] = int(size)
     return found
+
+
+def add_check_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
+    """On how many random inputs outputs are compared before something is written."""
+    text = f"random inputs to compare outputs on ({runs})"
+    parser.add_argument("--check", type=natural, default=runs, metavar="N", help=text)
+    parser.add_argument("--no-check", action="store_const", const=0, dest="check", help="compare no outputs")

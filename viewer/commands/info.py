@@ -6,10 +6,13 @@ Reads no weights, so it is quick for a file of any size.
 from __future__ import annotations
 
 import argparse
+import csv
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from viewer.commands.arguments import sizes
 from viewer.commands.terminal import EXIT_OK, print_json, print_table, progress, read_model
@@ -25,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
     parser.add_argument("--all", action="store_true", help="list every operator, function and initializer")
     parser.add_argument("--statistics", action="store_true", help="multiply-adds, activations and parameters too")
+    parser.add_argument("--csv", action="store_true", help="with --statistics: print those alone, as CSV")
     parser.add_argument(
         "--by",
         choices=("operator", "scope", "node"),
@@ -45,11 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
+    if options.csv and (options.json or not options.statistics):
+        raise ModelError("--csv cannot be used like this", "It goes with --statistics, and not with --json.")
     model = read_model(options.model)
     facts = gather(model, everything=options.all)
     if options.statistics:
         facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels)
-    if options.json:
+    if options.csv:
+        _write_csv(facts["statistics"], options.by)
+    elif options.json:
         print_json(facts)
     else:
         _print(facts)
@@ -137,6 +145,13 @@ def _print_costs(told: dict[str, Any], by: str) -> None:
     told_of = [*told[f"{by}s"].items(), ("all", told["model"])]
     rows = [(display(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in told_of]
     print_table([header, *rows], indent="  ")
+
+
+def _write_csv(told: dict[str, Any], by: str) -> None:
+    """A row for each operator, scope or node. Sums are left to whoever reads it."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow((by, *told["model"]))
+    writer.writerows((name, *total.values()) for name, total in told[f"{by}s"].items())
 
 
 def _cell(amount: int | str) -> str:

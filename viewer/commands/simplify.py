@@ -15,7 +15,7 @@ from model.passes.rehearsal import Rehearsal
 from model.passes.simplify.catalogue import DEFAULT_PASSES, PASSES
 from model.passes.simplify.driver import Figures, Report, chosen_passes
 from model.passes.simplify.framework import Options, Pass
-from viewer.commands.arguments import natural
+from viewer.commands.arguments import add_check_arguments, natural
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.simplifying import Outcome, Simplification
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="PASS,…", help="run these passes alone")
     parser.add_argument("--skip", metavar="PASS,…", default="", help="leave these out")
     parser.add_argument("--also", metavar="PASS,…", default="", help="run these too, which are off by default")
-    parser.add_argument("--check", type=natural, default=3, metavar="N", help="random inputs to compare on (3)")
+    add_check_arguments(parser, runs=3)
     parser.add_argument(
         "--tensor-limit",
         type=natural,

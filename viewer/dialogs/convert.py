@@ -29,8 +29,7 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert import PARTS, PRECISIONS, symbols
-from viewer.commands.convert import RENAMED
-from viewer.converting import Trial, attempt
+from viewer.converting import RENAMED, Trial, attempt
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.rehearsing import Rehearsing

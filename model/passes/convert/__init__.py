@@ -1,8 +1,8 @@
 """Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
 
 from model.passes.convert.blocks import extract_blocks
-from model.passes.convert.dimensions import change_batch, free_batch, freeze, symbols
-from model.passes.convert.freeing import free_dimensions
+from model.passes.convert.dimensions import change_batch, freeze, symbols
+from model.passes.convert.freeing import batch_places, free_dimensions
 from model.passes.convert.opset import convert_opset
 from model.passes.convert.precision import PRECISIONS, Wish, convert_precision
 from model.passes.convert.report import Remark, Report
@@ -14,11 +14,11 @@ __all__ = [
     "Remark",
     "Report",
     "Wish",
+    "batch_places",
     "change_batch",
     "convert_opset",
     "convert_precision",
     "extract_blocks",
-    "free_batch",
     "free_dimensions",
     "freeze",
     "strip",

@@ -49,11 +49,6 @@ def freeze(edit: Transaction, sizes: Mapping[str, int]) -> Report:
     return report
 
 
-def free_batch(edit: Transaction, name: str = "batch") -> Report:
-    """Let the first dimension of all inputs and outputs of the main graph be any number, under one name."""
-    return change_batch(edit, edit.model.graph, name)
-
-
 def change_batch(edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type) -> Report:
     """Give the first dimension of all inputs and outputs of a graph another number or name.
 

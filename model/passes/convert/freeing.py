@@ -43,6 +43,11 @@ def free_dimensions(
     return freeing.report
 
 
+def batch_places(graph: Graph, type_of: TypeOf = declared_type) -> list[Place]:
+    """The first axis of every input that is fed and has one."""
+    return [(v.name, 0) for v in graph.inputs if v.initializer is None and _dims(v, type_of)]
+
+
 class _Freeing:
     def __init__(self, edit: Transaction, graph: Graph, type_of: TypeOf) -> None:
         self.report = Report()
@@ -55,6 +60,9 @@ class _Freeing:
 
     def name_inputs(self, wanted: Mapping[Place, str]) -> None:
         inputs = {v.name: v for v in self._graph.inputs if v.initializer is None}
+        told: dict[str, Dimension] = {}
+        if not wanted:
+            raise ModelError("No size can be free", "No input has a dimension.", self._graph)
         for (name, axis), symbol in wanted.items():
             value = inputs.get(name)
             if value is None:
@@ -68,10 +76,12 @@ class _Freeing:
                 sizes_said = f"{name} has {number} on axis {axis}, another input {self.numbers[symbol]}"
                 raise ModelError(f"{symbol} cannot stand for different sizes", f"{sizes_said}.", value)
             set_dimension(self._edit, value, axis, symbol)
+            if number != symbol:
+                told.setdefault(symbol, number)
         substitute_dimensions(self._edit, self._graph, self._renamed)
-        told = [f"{name} (was {was})" for name, was in self.numbers.items()]
-        told += [f"{name} (was {was})" for was, name in self._renamed.items()]
-        self.report.changed(f"sizes that may be any number: {', '.join(told)}", self._graph)
+        if told:
+            said = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in told.items())
+            self.report.changed(f"sizes that may be any number: {said}", self._graph)
 
     # -- what follows ----------------------------------------------------------------------------------------------
 

@@ -16,10 +16,10 @@ from model.io.read import load
 from model.io.save import to_bytes
 from model.passes.convert import (
     Wish,
+    batch_places,
     change_batch,
     convert_opset,
     convert_precision,
-    free_batch,
     free_dimensions,
     freeze,
     strip,
@@ -479,7 +479,7 @@ def test_names_become_numbers_everywhere():
 def test_a_batch_becomes_free_and_reshapes_follow():
     document = made(21, "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,6}> { y = Reshape(x, s) }", 10)
     with document.edit("Free") as edit:
-        free_batch(edit, "batch")
+        free_dimensions(edit, document.model.graph, dict.fromkeys(batch_places(document.model.graph), "batch"))
     assert str(builders.value(document, "x").type) == "float[batch,2,3]"
     assert outputs(document.model, {"x": np.zeros((5, 2, 3), np.float32)})["y"].shape == (5, 6)
 
@@ -565,6 +565,7 @@ def test_a_free_size_that_a_weight_fixes_is_told(body):
         ({("z", 0): "N"}, "There is no input z"),
         ({("x", 3): "N"}, "no axis 3"),
         ({("x", 0): "N", ("x", 1): "N"}, "different sizes"),
+        ({}, "No input has a dimension"),
     ],
 )
 def test_sizes_that_cannot_be_free_are_refused(wanted, reason):

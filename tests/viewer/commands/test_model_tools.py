@@ -1,5 +1,6 @@
 """check, infer, convert and extract as the command line runs them, in this process."""
 
+import csv
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import onnx
 import onnx.parser
 import pytest
 
+from exec.agreement import Agreement
 from model.edits import nodes
 from model.io.read import load
 from model.io.save import save
@@ -161,6 +163,17 @@ def test_info_tells_what_a_model_costs(tmp_path, capsys):
     assert main(["info", "--statistics", "--bind", "N", str(path)]) == 2
 
 
+def test_info_writes_statistics_as_csv(tmp_path, capsys):
+    path = tmp_path / "m.onnx"
+    save(builders.model(), path)
+    assert main(["info", "--statistics", "--csv", "--by", "node", "--bind", "N=2", str(path)]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["activations"] for row in rows] == ["8"] * 4
+    assert {row["node"] for row in rows} == {"first", "second", "third", "fourth"}
+    assert main(["info", "--csv", str(path)]) == 2
+    assert main(["info", "--csv", "--json", "--statistics", str(path)]) == 2
+
+
 def test_info_tells_what_scopes_and_nodes_cost(tmp_path, capsys):
     document = builders.document()
     with document.edit("Rename") as edit:
@@ -194,6 +207,40 @@ def test_convert_changes_the_operator_set_and_precision(tmp_path, capsys):
     status, model = converted(tmp_path, "--precision", "bfloat16", "--json")
     assert json.loads(capsys.readouterr().out)["warnings"] == []
     assert {v.initializer.element_type.text for v in model.graph.initializers} == {"bfloat16"}
+
+
+def test_convert_compares_outputs(tmp_path, capsys):
+    assert converted(tmp_path, "--opset", "11")[0] == 0
+    assert "outputs agree on 1 random inputs" in capsys.readouterr().out
+    assert converted(tmp_path, "--opset", "11", "--check", "2", "--json")[0] == 0
+    told = json.loads(capsys.readouterr().out)["check"]
+    assert (told["agrees"], told["runs"]) == (True, 2)
+    assert converted(tmp_path, "--opset", "11", "--no-check")[0] == 0
+    assert "not compared: not asked for" in capsys.readouterr().out
+    assert converted(tmp_path, "--strip", "doc")[0] == 0
+    assert "compared" not in capsys.readouterr().out
+
+
+def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatch):
+    differs = Agreement(agrees=False, reason="output y (by up to 3)")
+    monkeypatch.setattr("viewer.converting.compare_models", lambda *_, **__: differs)
+    assert converted(tmp_path, "--opset", "11") == (1, None)
+    assert "outputs differ: output y (by up to 3)" in capsys.readouterr().out
+    assert converted(tmp_path, "--precision", "float16")[0] == 0
+    assert "warning: outputs differ" in capsys.readouterr().out
+
+
+def test_convert_frees_the_first_dimension_of_all_inputs(tmp_path):
+    path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] a, float[2,3] b, float s) => (float[2,3] y)
+        <int64[1] flat = {6}, int64[2] back = {2,3}>
+        { c = Add(a, b) d = Mul(c, s) e = Reshape(d, flat) y = Reshape(e, back) }"""
+    save(builders.model(text), path)
+    assert main(["convert", str(path), "-o", str(out), "--free", "batch"]) == 0
+    model = load(out)
+    assert [str(v.type) for v in model.graph.inputs] == ["float[batch,3]", "float[batch,3]", "float[]"]
+    assert str(model.graph.outputs[0].type) == "float[batch,3]"
+    assert [builders.value(model, name).initializer.numpy().tolist() for name in ("flat", "back")] == [[-1], [-1, 3]]
 
 
 def test_convert_changes_dimensions_and_strips(tmp_path):
