@@ -60,7 +60,10 @@ class PanelDock(QDockWidget):
         self.closed_by_person.emit(self.info.id)
 
     def follow(self, tab: DocumentTab | None) -> None:
-        """Show the panel of another document."""
+        """Show the panel of another document, if the one that is shown does not do for that as well."""
+        shown = self.panel
+        if shown is not None and tab is not None and shown.serves(tab.workspace):
+            return
         self._tab = tab
         self._show_panel()
 

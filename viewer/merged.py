@@ -6,6 +6,7 @@ what is done to the selection is done there. After an edit it is made anew, with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QPoint, Signal
@@ -23,7 +24,7 @@ from viewer.widgets.breadcrumb import Breadcrumb
 from viewer.workspace import Workspace, graph_of
 
 if TYPE_CHECKING:
-    from model.queries.differences.union import Union
+    from model.queries.differences.union import Sides, Union
     from viewer.pairing import Comparing
     from viewer.selection import Item
 
@@ -195,15 +196,19 @@ class Merged(QWidget):
         if self._following or union is None or view is None:
             return
         pairs = [union.sides[item] for item in view.workspace.selection.items if item in union.sides]
-        if pairs:
-            self._front = self._comparing.new if pairs[-1][1] is not None else self._comparing.old
-        side = 1 if self._front is self._comparing.new else 0
         self._following = True
         try:
-            self.chosen.emit(self._front)
+            self._bring_forward(pairs)
+            side = 1 if self._front is self._comparing.new else 0
             self._front.selection.set(pair[side] for pair in pairs if pair[side] is not None)
         finally:
             self._following = False
+
+    def _bring_forward(self, pairs: Sequence[Sides]) -> None:
+        """Mean the document that has what was selected last, the new one where both have it."""
+        if pairs:
+            self._front = self._comparing.new if pairs[-1][1] is not None else self._comparing.old
+            self.chosen.emit(self._front)
 
     def _open_menu(self, position: QPoint, kind: str) -> None:
         self._front.open_menu(position, kind)
@@ -221,7 +226,9 @@ class Merged(QWidget):
             return
         self._following = True
         try:
-            view.workspace.selection.set(union.of[item] for item in workspace.selection.items if item in union.of)
+            items = [union.of[item] for item in workspace.selection.items if item in union.of]
+            view.workspace.selection.set(items)
+            self._bring_forward([union.sides[item] for item in items])
         finally:
             self._following = False
 

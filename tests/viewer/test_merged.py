@@ -109,6 +109,8 @@ def test_both_are_in_one_graph_with_signs_colours_and_wires(merged):
     assert signs(view) == {"+": {"Tanh", "more"}, "−": {"three"}, "~": {"two", "four", "five"}}
     assert wires(view, "came") == {("Tanh", "Exp"), ("Exp", "Floor"), ("Relu", "Tanh")}
     assert wires(view, "went") == {("Relu", "Exp"), ("Exp", "Sin"), ("Sin", "Floor")}
+    four = view.scene.boxes[view.scene.drawing.boxes_of(node(new, "four"))[0]]
+    assert [(row.name, row.text) for row in four.rows if "before" in row.name] == [("operator (before)", "Sqrt")]
     colors = {text: color.name() for text, color in view.colouring.legend.entries}
     assert set(colors) >= {"+ added", "− removed", "~ changed"}
     assert len(set(colors.values())) == len(colors)
@@ -129,7 +131,7 @@ def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
 
 
 def test_going_through_the_list_goes_through_the_graph(merged, qtbot, window):
-    _, new = merged
+    old, new = merged
     comparing = new.workspace.comparing
     panel = window.docks.panel("differences")
     row = next(r for r, d in enumerate(panel.model.rows) if d.kind == "removed" and d.subject == "node")
@@ -137,10 +139,14 @@ def test_going_through_the_list_goes_through_the_graph(merged, qtbot, window):
     view = new.canvas
     assert view.workspace.selection.items == (node(new, "three"),)
     assert comparing.chosen == (panel.model.rows[row],)
+    assert window.workspace is old.workspace
+    assert window.docks.panel("inspector").workspace is old.workspace
+    assert window.docks.panel("differences") is panel
     row = next(r for r, d in enumerate(panel.model.rows) if d.kind == "added" and d.new in set(_inner(new)))
     panel.table.selectRow(row)
     assert view.workspace.graph.name == "yes"
     assert view.workspace.selection.items == (node(new, "Ceil"),)
+    assert window.workspace is new.workspace
     assert new.workspace.graph.name == "yes"
     window.actions_binding.run("go.up")
     qtbot.waitUntil(lambda: view.workspace.graph.name == "long")

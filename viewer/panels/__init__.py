@@ -45,6 +45,10 @@ class Panel(QWidget):
         layout.addWidget(content)
         self.entry = content
 
+    def serves(self, workspace: Workspace) -> bool:
+        """Whether it shows what there is to show of another document too, and so stays when that comes to the front."""
+        return workspace is self.workspace
+
     def activate(self) -> None:
         """The person asked for the panel (shortcut, menu): put the focus where typing makes sense."""
         self.entry.setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -123,6 +123,11 @@ class DifferencesPanel(Panel):
         button.toggled.connect(lambda on: self._hide(kind, hidden=not on))
         return button
 
+    def serves(self, workspace: Workspace) -> bool:
+        """The list is the same for both, and whoever walks through it stays where they are."""
+        comparing = self._comparing
+        return super().serves(workspace) or (comparing is not None and workspace.comparing is comparing)
+
     # -- what is compared ----------------------------------------------------------------------------------------
 
     def _follow(self) -> None:

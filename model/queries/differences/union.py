@@ -1,7 +1,7 @@
 """Two compared models as one: what both have stands there once, what only one has stands beside it.
 
-It is to be looked at. Node names and values may be there twice, and a node whose wires lead elsewhere in the new model
-has the old ones as further inputs.
+It is to be looked at. Node names and values may be there twice, a node whose wires lead elsewhere in the new model has
+the old ones as further inputs, and one whose operator changed says as an attribute which it was.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from model.progress import SILENT, Progress
 from model.queries.differences.compare import Comparison
 from model.queries.topology import Wire
 from model.steps import InsertNode, SetGraphOutputs
+
+#: The attribute that says which operator a node had.
+BEFORE = "operator (before)"
 
 Sides = tuple[Any, Any]
 
@@ -201,7 +204,8 @@ class _Work:
         made._details, made._source, made._decoder = shown._details, shown._source, shown._decoder
         made._attributes = None
         bodies = [side.bodies if side is not None else () for side in (old, new)]
-        if shown._attributes is None and not any(bodies):
+        was = self._operator_before(old, new)
+        if shown._attributes is None and not any(bodies) and not was:
             return
         attributes: dict[str, Attribute] = {}
         for a in shown.attributes.values():
@@ -212,9 +216,19 @@ class _Work:
                 name = f"{a.name} (before)" if a.name in attributes else a.name
                 graphs = [self._graph(g, None) for g in left]
                 attributes[name] = replace(a, name=name, kind=AttributeKind.GRAPHS, value=tuple(graphs))
+        if was:
+            attributes[BEFORE] = Attribute(BEFORE, AttributeKind.STRING, was)
         made._attributes = attributes
         for body in made.bodies:
             body.owner = made
+
+    def _operator_before(self, old: Node | None, new: Node | None) -> str:
+        """What a node's operator was; empty where it is the same."""
+        if old is None or new is None:
+            return ""
+        key = old.domain, old.op_type, old.overload
+        is_same = self._matching.calls.get(key, key) == (new.domain, new.op_type, new.overload)
+        return "" if is_same else ".".join(filter(None, (old.domain, old.op_type)))
 
     def _partners(self, body: Graph, new: Node | None) -> tuple[Graph | None, Graph | None]:
         """A body that is shown, as the pair of old and new that it is one of."""
