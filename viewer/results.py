@@ -10,6 +10,7 @@ run (undo) shows its values again without a run. What a run that goes on has com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from exec.statistics import Summary, ValueInfo, describe
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.queries.topology import Thing
+from viewer.slices import Slices
 from viewer.staleness import outdated, rewires, sources
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 #: How many results are remembered, and how many bytes they may have computed together.
 _MOST_RECORDS = 16
 _MOST_BYTES = 2 << 30
+
+#: In graphs of more nodes, what an edit makes stale is looked for over several turns of the event loop.
+_AT_ONCE = 5000
 
 
 @dataclass(eq=False)
@@ -83,7 +88,9 @@ class Results(QObject):
         self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
         self._records: list[Record] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
-        self._stale: set[Thing] = set()
+        self._stale: AbstractSet[Thing] = frozenset()  # replaced, never changed
+        self._search: Slices[set[Thing]] | None = None  # for what is stale too
+        self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
         self._resting: tuple[Record | None, Record | None] = (None, None)  # previous and current before a run
         self._was_begun = False
@@ -93,6 +100,7 @@ class Results(QObject):
         self.node_by_number: Callable[[int], Node | None] = lambda _number: None
         self.value_by_number: Callable[[int], Value | None] = lambda _number: None
         workspace.changes.changed.connect(self._on_change)
+        workspace.closed.connect(self._end_search)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -211,9 +219,14 @@ class Results(QObject):
         return value in self._stale
 
     @property
-    def stale(self) -> frozenset[Thing]:
-        """Nodes and values that edits since the last run may have altered."""
-        return frozenset(self._stale)
+    def stale(self) -> AbstractSet[Thing]:
+        """Nodes and values that edits since the last run may have altered; in large models see `is_searching`."""
+        return self._stale
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether more may be found stale: a large model is looked through. `changed` follows."""
+        return self._search is not None
 
     @property
     def is_current(self) -> bool:
@@ -230,8 +243,34 @@ class Results(QObject):
             self._show(record)
         elif not found <= self._stale or rewires(change):
             # Typing in one field comes here once, not with every key.
-            self._stale |= outdated(found)
+            self._search_from(found | (self._sought if self.is_searching else set()), self._stale)
             self.changed.emit(None)
+
+    def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
+        """Find what is stale after `things` changed, beside what is known to be: now, or soon in a large model."""
+        self._end_search()
+        if len(self._document.model.graph.nodes) <= _AT_ONCE:
+            self._stale = known | outdated(things)
+            return
+        self._stale = self._stale | things
+        self._sought = frozenset(things)
+
+        def found(stale: set[Thing]) -> None:
+            self._end_search()
+            self._stale = known | stale
+            self.changed.emit(None)
+
+        def failed(error: Exception) -> None:
+            self._end_search()
+            raise error
+
+        self._search = Slices(lambda progress: outdated(things, progress), found, failed, self)
+
+    def _end_search(self) -> None:
+        if self._search is not None:
+            self._search.cancel()
+            self._search.deleteLater()
+            self._search = None
 
     def _recall(self, state: int) -> Record | None:
         known = [r for r in self._records if r.state == state and r.inputs == self._inputs and r.whole]
@@ -264,7 +303,8 @@ class Results(QObject):
             before = self._resting[1]
             if before is None:
                 self.current = self._nodes = None
-                self._stale = set()
+                self._end_search()
+                self._stale = frozenset()
                 self.changed.emit(None)
             else:
                 self._show(before)
@@ -301,10 +341,12 @@ class Results(QObject):
             self.previous, self.current = self.current, record
         self._nodes = None
         if record.state == self._document.current.id:
-            self._stale = set()
+            self._end_search()
+            self._stale = self._sought = frozenset()
         else:
-            seeds = [thing for revision, found in self._log if revision > record.revision for thing in found]
-            self._stale = outdated(seeds)
+            seeds = frozenset(thing for revision, found in self._log if revision > record.revision for thing in found)
+            if seeds != self._sought:
+                self._search_from(seeds, frozenset())
 
     def _forget_old(self) -> None:
         kept: list[Record] = []
@@ -322,7 +364,8 @@ class Results(QObject):
         """Forget every run."""
         self._records.clear()
         self._log.clear()
-        self._stale = set()
+        self._end_search()
+        self._stale = self._sought = frozenset()
         self.current = self.previous = self._nodes = None
         self._resting = None, None
         self.changed.emit(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ class RunMarks(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._is_dimmed = False  # what waits to be computed
-        self._affected: frozenset[object] | None = None  # what was stale when the run began; None: perhaps all
+        self._affected: AbstractSet[object] | None = None  # what was stale when the run began; None: perhaps all
         self._finished: set[Node] = set()  # since it was shown last
         self._begun = self._shown = 0.0
         self._compared: tuple[Record, Record] | None = None
@@ -50,7 +51,8 @@ class RunMarks(QObject):
         self._is_dimmed = False
         self._finished.clear()
         results = self._workspace.results
-        self._affected = (results.stale or None) if results.current is not None else None
+        is_known = results.current is not None and not results.is_searching
+        self._affected = (results.stale or None) if is_known else None
 
     def finished(self, nodes: list[Node]) -> None:
         """Nodes have just been computed: let them light up."""

@@ -26,6 +26,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.progress import Progress
 from model.queries.topology import upstream
+from viewer import garbage
 from viewer.changes import is_in_model
 from viewer.edge_notes import EdgeNotes
 from viewer.jobs import Job
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 _LIVE_DELAY = 120
 #: Milliseconds between two looks at which nodes have finished.
 _NEWS = 80
+#: What the run of a graph with more nodes gave is too much to be looked through for garbage.
+_MANY = 10_000
 
 Mode = Literal["run", "step"]
 
@@ -396,6 +399,8 @@ class RunControl(QObject):
         self._over()
         self._run = run if waiting else None
         self._workspace.results.take(None if result is None else run.record(result))
+        if len(self.inputs.graph.nodes) > _MANY:
+            garbage.spare_new()
         if result is not None:
             self._tell_end(run, result)
         self.state_changed.emit()

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from model.document import Change
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.progress import SILENT, Progress
 from model.queries.topology import Thing, downstream
 from model.steps import (
     InsertNode,
@@ -42,16 +43,18 @@ def rewires(change: Change) -> bool:
     return any(not isinstance(step, (SetAttribute, SetInitializer, SetField)) for step in change.steps)
 
 
-def outdated(things: Iterable[Thing]) -> set[Thing]:
+def outdated(things: Iterable[Thing], progress: Progress = SILENT) -> set[Thing]:
     """All that depends on some nodes and values, themselves included, through calls of functions too."""
     found: set[Thing] = set()
     pending = list(things)
     while pending:
-        fresh = downstream([thing for thing in pending if thing not in found])
+        fresh = downstream([thing for thing in pending if thing not in found], progress)
         found.update(fresh)
-        roots = {thing.graph.root for thing in fresh if thing.graph is not None}
-        functions = {root.owner for root in roots if isinstance(root.owner, Function)}
-        pending = [call for function in functions for call in _calls(function) if call not in found]
+        graphs = {thing.graph for thing in fresh}
+        functions = {graph.root.owner for graph in graphs if graph is not None}
+        pending = [
+            call for owner in functions if isinstance(owner, Function) for call in _calls(owner) if call not in found
+        ]
     return found
 
 

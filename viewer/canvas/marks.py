@@ -48,12 +48,13 @@ class SceneMarks:
     def set(self, kind: str, items: Iterable[object]) -> None:
         """Find what is marked."""
         drawing = self.scene.drawing
-        every = list(items)
-        boxes = drawing.boxes_of_nodes([item for item in every if isinstance(item, Node)])
+        nodes: list[Node] = []
+        others: list[object] = []
+        for item in items:
+            (nodes if isinstance(item, Node) else others).append(item)  # nodes may be many
+        boxes = drawing.boxes_of_nodes(nodes)
         edges: list[int] = []
-        for item in every:
-            if isinstance(item, Node):
-                continue
+        for item in others:
             if isinstance(item, Wire):
                 ends = set(drawing.boxes_of(item.node))
                 edges += [edge for edge in drawing.edges_of(item.value) if int(drawing.edges[edge, 1]) in ends]

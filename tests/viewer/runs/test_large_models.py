@@ -5,7 +5,10 @@ from itertools import pairwise
 import onnx
 import pytest
 
-from tests.viewer.runs.driving import edit, idle, opened, value
+from model.queries import topology
+from model.steps import SetInput
+from tests.viewer.runs.driving import edit, idle, node, opened, value
+from viewer import results, slices
 
 COUNT = 4000
 
@@ -64,3 +67,44 @@ def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
     assert set(marks.boxes["stale"].tolist()) == {box for node in nodes[1500:] for box in drawing.boxes_of(node)}
     workspace.unmark("stale", nodes)
     assert not len(marks.boxes["stale"])
+
+
+@pytest.fixture
+def ran(qtbot, workspace, monkeypatch):
+    """The model as one that is looked through over several turns, after a run."""
+    monkeypatch.setattr(results, "_AT_ONCE", 100)
+    monkeypatch.setattr(topology, "_CHECKED", 16)
+    monkeypatch.setattr(slices, "_SLICE_SECONDS", 0.0)
+    workspace.runs.run()
+    qtbot.waitUntil(lambda: workspace.results.is_current, timeout=30_000)
+    idle(qtbot, workspace)
+    return workspace
+
+
+def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
+    edit(ran, "v100", "alpha", 3.0)
+    assert not ran.results.is_current
+    assert ran.results.is_searching
+    assert not ran.results.is_stale(value(ran, f"v{COUNT - 1}"))
+    qtbot.waitUntil(lambda: not ran.results.is_searching, timeout=30_000)
+    assert len(ran.results.stale) == 2 * (COUNT - 100)
+    assert not ran.results.is_stale(value(ran, "v99"))
+    assert len(ran.parent().canvas.marks.boxes["stale"]) == COUNT - 100
+
+
+def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(qtbot, ran):
+    edit(ran, "v3000", "alpha", 3.0)
+    edit(ran, "v2000", "alpha", 3.0)
+    with ran.document.edit("Rewire") as change:
+        change.do(SetInput(node(ran, "v3000"), 0, value(ran, "x")))
+    qtbot.waitUntil(lambda: not ran.results.is_searching, timeout=30_000)
+    assert ran.results.is_stale(value(ran, "v2999"))
+    assert ran.results.is_stale(value(ran, "v3999"))
+    assert not ran.results.is_stale(value(ran, "v1999"))
+    edit(ran, "v5", "alpha", 3.0)
+    for _ in range(4):
+        ran.document.undo()
+    assert ran.results.is_current
+    assert not ran.results.is_searching
+    qtbot.wait(50)
+    assert ran.results.is_current
