@@ -1,9 +1,8 @@
 """The editable IR: Model, Graph, Function, Node and Value as linked objects.
 
-Nodes refer to Value objects, not to names; definition and use are kept on every change, never recomputed.
-Everything here is read freely and changed only by model.steps, so that undo, the journal and live views see
-every change. Objects are lean (slots; attributes, types and texts decoded on first use from the message they
-were read from), since a model may have 100,000 nodes.
+Nodes refer to Value objects, not to names; definition and use are kept on every change, never recomputed. Everything
+here is read freely and changed only by model.steps, so that undo, the journal and live views see every change. Objects
+are lean (slots; what a message says is decoded on first use), since a model may have 100,000 nodes.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from model.lookup import Lookup
     from model.tensors import SparseTensor, Tensor
     from model.types import Type
+    from model.unknown import UnknownChange
 
 #: Who uses a value and where: a node and the index of its input, or a graph and the index of its output.
 Use = tuple["Node | Graph", int]
@@ -31,6 +31,7 @@ class Details:
     doc_string: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     device_configurations: tuple[NodeDeviceConfiguration, ...] = ()  # nodes only
+    unknown_changes: tuple[UnknownChange, ...] = ()  # nodes only
 
 
 NO_DETAILS = Details()
@@ -203,6 +204,11 @@ class Node:
     def device_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
         """How the node is spread over devices."""
         return self.details.device_configurations
+
+    @property
+    def unknown_changes(self) -> tuple[UnknownChange, ...]:
+        """What is changed of the unknown fields in its message."""
+        return self.details.unknown_changes
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -491,9 +497,7 @@ class TrainingInfo:
     Bindings are (name of the initializer that is set, name of the graph output that sets it).
     """
 
-    __slots__ = (
-        "_source", "algorithm", "initialization", "initialization_binding", "model", "update_binding",
-    )  # fmt: skip
+    __slots__ = ("_source", "algorithm", "initialization", "initialization_binding", "model", "update_binding")
 
     def __init__(self, initialization: Graph | None = None, algorithm: Graph | None = None) -> None:
         self.initialization = initialization
@@ -551,6 +555,7 @@ class Model:
     __slots__ = (
         "_source", "configurations", "doc_string", "domain", "functions", "graph", "ir_version", "metadata",
         "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
+        "unknown_changes",
     )  # fmt: skip
 
     def __init__(self, graph: Graph | None = None, *, ir_version: int = 10, opset: int | None = None) -> None:
@@ -567,6 +572,7 @@ class Model:
         self.functions: tuple[Function, ...] = ()
         self.training_info: tuple[TrainingInfo, ...] = ()
         self.configurations: tuple[DeviceConfiguration, ...] = ()
+        self.unknown_changes: tuple[UnknownChange, ...] = ()
         self.source: Any = None  # model.io.read.ModelSource, or None for a new model
         self._source: Any = None
 

@@ -279,14 +279,16 @@ _DETAILS = frozenset(Details.__dataclass_fields__)
 FIELDS: Mapping[type, frozenset[str]] = {
     Model: frozenset({
         "ir_version", "opset_imports", "producer_name", "producer_version", "domain", "model_version",
-        "doc_string", "metadata", "functions", "training_info", "configurations",
+        "doc_string", "metadata", "functions", "training_info", "configurations", "unknown_changes",
     }),
     Graph: frozenset({"name", "doc_string", "metadata", "declared", "quantization_annotations"}),
     Function: frozenset({
         "name", "domain", "overload", "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata",
     }),
     TrainingInfo: frozenset({"initialization", "algorithm", "initialization_binding", "update_binding"}),
-    Node: frozenset({"name", "op_type", "domain", "overload", "doc_string", "metadata", "device_configurations"}),
+    Node: frozenset({
+        "name", "op_type", "domain", "overload", "doc_string", "metadata", "device_configurations", "unknown_changes",
+    }),
     Value: frozenset({"name", "type", "doc_string", "metadata"}),
 }  # fmt: skip
 

@@ -29,6 +29,7 @@ from model.edits.rawparts import (
     part_at,
     swapped,
 )
+from model.edits.unknown import Host, change_unknown, is_unknown
 from model.edits.values import connect, disconnect, rename_value
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
@@ -173,6 +174,9 @@ def set_field(edit: Transaction, path: Path, text: str) -> None:
 
 
 def _setter_at(model: Model, path: Path) -> Setter | None:
+    if is_unknown(path):
+        host, inner = host_of(model, path)
+        return lambda edit, text: change_unknown(edit, host, inner, path, text)
     place = place_of(model, path)
     if place is None or not place.rest:
         return None
@@ -181,6 +185,15 @@ def _setter_at(model: Model, path: Path) -> Setter | None:
         inner = part.path
         return lambda edit, text: part.change(edit, lambda copy: copy.set(inner, text))
     return _setter(place.target, place.field, place.rest)
+
+
+def host_of(model: Model, path: Path) -> tuple[Host, Path]:
+    """The innermost object that keeps changes of an unknown field, and the path from it to the field's message."""
+    for length in range(len(path) - 1, 0, -1):
+        target, rest = object_at(model, path[:length])
+        if not rest and isinstance(target, Host):
+            return target, path[length:-1]
+    return model, path[:-1]
 
 
 @dataclass(frozen=True, slots=True)

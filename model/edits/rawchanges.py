@@ -14,8 +14,9 @@ from model.attributetext import plainest
 from model.document import Transaction
 from model.edits import devices, function_attributes, functions, initializers, interface, nodes, properties
 from model.edits.attributes import remove_attribute, set_attribute
-from model.edits.raw import Place, parse_item, place_of, set_field
+from model.edits.raw import Place, host_of, parse_item, place_of, set_field
 from model.edits.rawparts import swapped, value_of
+from model.edits.unknown import change_unknown, is_unknown
 from model.edits.values import connect, set_type
 from model.errors import ModelError
 from model.graph import (
@@ -91,6 +92,9 @@ def add_field(edit: Transaction, path: Path, name: str, text: str = "") -> None:
 
 
 def _removal(model: Model, path: Path) -> Remove | None:
+    if is_unknown(path):
+        host, inner = host_of(model, path)
+        return lambda edit: change_unknown(edit, host, inner, path, None)
     place = place_of(model, path)
     if place is None or not path or path[-1][0] in (PAGE, BYTES):
         return None

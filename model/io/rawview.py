@@ -19,6 +19,7 @@ from model.io.messages import LINE
 from model.io.payloads import Payload, Pieces
 from model.io.place import Layout
 from model.io.save import prepare
+from model.io.unknown import is_known
 from model.io.wire import (
     DEPTH_LIMIT,
     FIXED32,
@@ -279,11 +280,8 @@ def fields(contents: Contents, parent: RawField) -> Iterator[RawField]:
             return
         index = counts.get(number, 0)
         counts[number] = index + 1
-        known = schema.fields.get(number)
-        fits = known is not None and (wire_type in (known.wire_type, LENGTH))
-        yield RawField(
-            number, wire_type, position, content, end, value, index, known if fits else None, parent.depth + 1
-        )
+        known = schema.fields.get(number) if is_known(schema, number, wire_type) else None
+        yield RawField(number, wire_type, position, content, end, value, index, known, parent.depth + 1)
         position = end
 
 
@@ -335,8 +333,10 @@ def value_text(contents: Contents, field: RawField) -> str:
 
 def source_text(contents: Contents, field: RawField) -> str | None:
     """What a field holds, in full, as a person edits it; None for what is no number or text, or is too long."""
-    if field.problem or field.message is not None or field.schema is None:
+    if field.problem or field.message is not None:
         return None
+    if field.schema is None:
+        return _unknown_source(contents, field)
     if field.wire_type == LENGTH:
         length = field.end - field.content
         if field.is_packed or length > (_PAGE_BYTES if field.is_bytes else _LONGEST):
@@ -348,6 +348,15 @@ def source_text(contents: Contents, field: RawField) -> str | None:
     if field.wire_type == FIXED64:
         return repr(struct.unpack("<d", field.value.to_bytes(8, "little"))[0])
     return _integer_text(field.value, field.schema)
+
+
+def _unknown_source(contents: Contents, field: RawField) -> str | None:
+    """An unknown field as a person edits it: a number, or bytes."""
+    if field.wire_type == VARINT:
+        return str(signed(field.value))
+    if field.wire_type == START_GROUP or field.end - field.content > _PAGE_BYTES:
+        return None
+    return contents.read(field.content, field.end - field.content).hex(" ")
 
 
 def signed(value: int) -> int:

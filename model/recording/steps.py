@@ -7,6 +7,7 @@ from typing import Any
 
 from model.attributes import Attribute
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.io.unknown import fields_of
 from model.recording.content import Decoder, Encoder, References, device_configuration
 from model.steps import (
     FIELDS,
@@ -22,6 +23,7 @@ from model.steps import (
     SetOutputs,
     Step,
 )
+from model.unknown import UnknownChange
 
 _KINDS: Mapping[str, type[Any]] = {
     "model": Model, "graph": Graph, "function": Function, "training": TrainingInfo, "node": Node, "value": Value,
@@ -91,6 +93,8 @@ def _field(step: SetField, write: Encoder) -> Any:
             return write.annotations(content)
         case "declared":
             return write.values(content)
+        case "unknown_changes":
+            return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in content]
         case "attribute_defaults":
             return [write.attribute(a) for a in content]
         case "initialization" | "algorithm":
@@ -153,6 +157,8 @@ def _decode_field(entry: Mapping[str, Any], read: Decoder, references: Reference
             content = read.annotations(content)
         case "declared":
             content = read.known_values(content)
+        case "unknown_changes":
+            content = tuple(_unknown_change(*change) for change in content)
         case "attribute_defaults":
             content = tuple(read.attribute(a) for a in content)
         case "initialization" | "algorithm":
@@ -162,6 +168,12 @@ def _decode_field(entry: Mapping[str, Any], read: Decoder, references: Reference
         case _:
             content = _plain(field, content)
     return SetField(references.find(entry[kind], _KINDS[kind]), field, content)
+
+
+def _unknown_change(path: Any, old: str, new: str) -> UnknownChange:
+    found = bytes.fromhex(new)
+    list(fields_of(found))  # raises for what could not be saved
+    return UnknownChange(tuple((_plain("name", name), int(index)) for name, index in path), bytes.fromhex(old), found)
 
 
 def _plain(field: str, content: Any) -> Any:

@@ -269,7 +269,7 @@ class RawModel(TreeModel):
 
     def _is_editable(self, row: Row) -> bool:
         raw = row.raw
-        plain = raw.schema is not None and raw.message is None and row.reading is None
+        plain = raw.message is None and row.reading is None
         return plain and self._model is not None and can_set(self._model, row.path) and self._source(row) is not None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:

@@ -3,7 +3,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLineEdit
 
+from model.document import Document
 from model.edits.initializers import add_initializer
+from model.io.read import load
 from model.io.save import to_bytes
 from model.steps import SetField
 from model.tensors import ArrayTensor
@@ -222,3 +224,24 @@ def test_a_tensor_opens_in_the_tensor_panel(qtbot, panel):
     choose(panel.menu, "Edit as &Tensor")
     assert asked == ["panel.tensor"]
     assert panel.workspace.selection.current is builders.value(panel.workspace.model, "w")
+
+
+def test_a_field_nobody_knows_is_changed_and_removed(qtbot):
+    data = to_bytes(builders.document(builders.BRANCHES).model) + b"\xf8\x3e\x2a\xfa\x3e\x02hi"
+    workspace = Workspace(Document(load(data)), title="raw")
+    panel = RawPanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    number, text = (("field 1007", 0),), (("field 1007", 1),)
+    type_over(qtbot, panel, number, "43")
+    qtbot.waitUntil(lambda: cell(panel, number).data() == "43")
+    panel.tree.setCurrentIndex(cell(panel, text))
+    panel.tree.setFocus()
+    qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
+    assert workspace.document.undo_title == "Remove field 1007"
+    assert to_bytes(workspace.model) == data[:-8] + b"\xf8\x3e\x2b"
+    workspace.document.undo()
+    workspace.document.undo()
+    assert to_bytes(workspace.model) == data
+    workspace.close()

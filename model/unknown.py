@@ -1,0 +1,18 @@
+"""What is changed of fields that onnx.proto does not know. The protobuf runtime keeps them but changes none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownChange:
+    """A message whose unknown fields are replaced as a whole when it is written.
+
+    `path` leads there from the message of the object that keeps this, by fields with their indices; `old` and `new`
+    are the fields as on the wire. A message that has other unknown fields than `old` is not the one meant.
+    """
+
+    path: tuple[tuple[str, int], ...]
+    old: bytes
+    new: bytes
