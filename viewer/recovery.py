@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from model.errors import ModelError
-from model.recording.journal import Journal
-from model.recording.leftovers import Leftover, discard, leftovers, recover
 from viewer.folders import state_folder
 from viewer.slices import Slices
 from viewer.text import display, plural
 from viewer.workspace import Message, Workspace
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
+    from model.recording.journal import Journal
+    from model.recording.leftovers import Leftover
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
 
@@ -34,6 +34,8 @@ class Keeper(QObject):
     """Writes the journal of one document for as long as its workspace lives; `close` forgets it."""
 
     def __init__(self, workspace: Workspace) -> None:
+        from model.recording.journal import Journal
+
         super().__init__(workspace)
         self._workspace = workspace
         self._told = False
@@ -85,11 +87,18 @@ class Keeper(QObject):
 
 def offer(window: MainWindow) -> None:
     """Ask about every journal that is left: recover, show the changes, discard. Nothing happens by itself."""
-    for leftover in leftovers(journal_folder()):
+    folder = journal_folder()
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return  # as at nearly every start, which then loads nothing for it
+    from model.recording.leftovers import leftovers
+
+    for leftover in leftovers(folder):
         window.show_message(_question(window, leftover))
 
 
 def _question(window: MainWindow, leftover: Leftover) -> Message:
+    from model.recording.leftovers import discard
+
     name = display(Path(leftover.base.path).name, 80) if leftover.base.path else "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
     choices = (
@@ -123,6 +132,8 @@ def _recover(window: MainWindow, leftover: Leftover) -> None:
 
 
 def _replay(tab: DocumentTab, leftover: Leftover) -> None:
+    from model.recording.leftovers import recover
+
     workspace = tab.workspace
     try:
         recover(workspace.document, leftover)
