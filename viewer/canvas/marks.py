@@ -51,7 +51,10 @@ class SceneMarks:
         nodes: list[Node] = []
         others: list[object] = []
         for item in items:
-            (nodes if isinstance(item, Node) else others).append(item)  # nodes may be many
+            if isinstance(item, Node):
+                nodes.append(item)  # there may be many
+            else:
+                others.append(item)
         boxes = drawing.boxes_of_nodes(nodes)
         edges: list[int] = []
         for item in others:
