@@ -41,6 +41,7 @@ from model.io.protobuf import (
     text,
     utf8,
 )
+from model.io.unknown import change_unknown
 from model.progress import SILENT, Progress
 from model.tensors import SparseTensor, Tensor
 
@@ -148,6 +149,7 @@ class _Writer:
         messages = _listed(out, "configuration", original, [c.source for c in model.configurations])
         for configuration, message in zip(model.configurations, messages, strict=True):
             write_device_configuration(message, configuration)
+        change_unknown(out, model.unknown_changes)
 
     def _part(self, graph: Graph, out: GraphProto, copied: GraphProto | None) -> None:
         """A graph into a field that holds a copy of `copied`, which may be another graph's message."""
@@ -320,6 +322,7 @@ class _Writer:
         if node._details is not None:
             set_details(out, node.details)
             set_node_devices(out, node.device_configurations)
+            change_unknown(out, node.unknown_changes)
 
     def _attributes(self, attributes: Sequence[Attribute], out: NodeProto, original: NodeProto | None) -> None:
         first: dict[str, AttributeProto] = {}
@@ -471,4 +474,5 @@ def _never_defined(values: set[Value], original: Any) -> set[Value]:
     defined = {text(name) for node in original.node for name in node.output}
     defined.update(text(tensor.name) for tensor in getattr(original, "initializer", ()))
     defined.update(text(getattr(info, "name", info)) for info in original.input)
+    defined.discard("")  # what is left out is no value
     return {value for value in values if value._source is not None and _read_name(value) not in defined}

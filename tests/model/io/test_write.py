@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -111,6 +111,7 @@ def test_every_real_model_is_written_as_it_was_read(shared_models, monkeypatch):
 
 
 @given(models(), st.booleans())
+@example(b"\xa2\x01\x06\n\x04*\x00j\x00", False)  # an initializer and a declaration without a name
 def test_any_message_is_written_as_the_runtime_would(data, looked_at):
     try:
         model = load(data)
