@@ -26,6 +26,9 @@ from model.steps import (
     touched,
 )
 
+#: What no rule speaks of, whatever it describes.
+_DESCRIPTIONS = frozenset({"doc_string", "metadata", "producer_name", "producer_version", "model_version"})
+
 #: Nodes, values and names that are checked at once after an edit; with more, their graphs wait for `work`.
 _AT_ONCE = 400
 
@@ -42,10 +45,12 @@ class Checker:
         self._document = document
         self._listener = listener
         self._properties: list[Problem] = []
+        self._found_properties: list[Problem] = []
         self._standing: dict[Graph, Standing | None] = {}  # of all graphs of the model; None was never checked
         self._pending: dict[Graph, None] = {}
         self._running: Iterator[None] | None = None
         self._filling: Standing | None = None
+        self._checking_properties: Iterator[Problem | None] | None = None
         self._check_properties = True
         self.revision = 0  # goes up whenever `problems` may be others
         self._end = document.subscribe(self._changed)
@@ -70,7 +75,7 @@ class Checker:
 
     def check_all(self) -> None:
         """Check everything anew."""
-        self._check_properties = True
+        self._check_properties, self._checking_properties = True, None
         self._find_graphs()
         self._stop_running()
         self._pending = dict.fromkeys(self._standing)
@@ -81,10 +86,8 @@ class Checker:
     def work(self, seconds: float = 0.004) -> bool:
         """Check for about this long; True when there is nothing left to do."""
         deadline = time.perf_counter() + seconds
-        if self._check_properties:
-            self._properties = list(check_properties(self._document.model))
-            self._check_properties = False
-            self.revision += 1
+        if self._check_properties and not self._advance_properties(deadline):
+            return False
         while time.perf_counter() < deadline:
             if self._running is None and not self._start_next():
                 self._listener()
@@ -97,6 +100,20 @@ class Checker:
         while not self.work(1.0):
             pass
         return self.problems
+
+    def _advance_properties(self, deadline: float) -> bool:
+        if self._checking_properties is None:
+            self._checking_properties = check_properties(self._document.model)
+            self._found_properties = []
+        for problem in self._checking_properties:
+            if problem is not None:
+                self._found_properties.append(problem)
+            elif time.perf_counter() > deadline:
+                return False
+        self._properties, self._checking_properties = self._found_properties, None
+        self._check_properties = False
+        self.revision += 1
+        return True
 
     def _start_next(self) -> bool:
         if not self._pending:
@@ -124,8 +141,11 @@ class Checker:
 
     def _changed(self, change: Change) -> None:
         self.revision += 1
+        self._checking_properties = None  # it walks over what may stand elsewhere now
         if any(map(_changes_graphs, change.steps, change.inverses)):
             self._find_graphs()
+            if self._filling is not None and self._filling.graph not in self._standing:
+                self._stop_running()
         self._check_properties |= any(_concerns_model(s) for s in (*change.steps, *change.inverses))
         if not any(_concerns_all(s) for s in (*change.steps, *change.inverses)):
             self._recheck(change)
@@ -141,8 +161,9 @@ class Checker:
         found = Touched.by(change)
         size = len(found.nodes) + len(found.values) + len(found.names) + len(found.node_names)
         nodes = found.concerned(_AT_ONCE) if size <= _AT_ONCE else None
-        affected = self._affected(found, nodes or set(found.nodes))
-        if self._filling is not None and self._filling.graph in affected:  # it has read what is otherwise now
+        affected = self._affected(found, nodes)
+        roots = {graph.root for graph in affected}
+        if self._filling is not None and self._filling.graph.root in roots:  # it has read what is otherwise now
             self._pending[self._filling.graph] = None
             self._stop_running()
         bodies = {b for s in (*change.steps, *change.inverses) for b in _bodies_that_move(s)}
@@ -150,16 +171,19 @@ class Checker:
             waits = graph in self._pending or (self._filling is not None and graph is self._filling.graph)
             if waits or not (graph in affected or standing is None):
                 continue
-            known = standing is not None and standing.is_current and nodes is not None and graph not in bodies
+            known = standing is not None and standing.is_current and "" not in found.names and graph not in bodies
             if known and standing is not None and nodes is not None:
                 standing.update(found, nodes)
             else:
                 self._pending[graph] = None
 
-    def _affected(self, found: Touched, nodes: set[Node]) -> set[Graph]:
+    def _affected(self, found: Touched, nodes: set[Node] | None) -> set[Graph]:
         """The graphs something is to be checked in, and those around them, whose nodes bodies may need."""
         affected = {graph for graph in found.graphs if graph in self._standing}
-        affected.update(node.graph for node in nodes if node.graph is not None)
+        if nodes is None:
+            affected |= found.graphs_concerned()
+        else:
+            affected.update(node.graph for node in nodes if node.graph is not None)
         affected.update(value.graph for value in found.values if value.graph is not None)
         affected.update(user for value in found.values for user, _ in value.uses if isinstance(user, Graph))
         for root in {graph.root for graph in affected}:
@@ -189,6 +213,8 @@ def _concerns_all(step: Step) -> bool:
     target = next(touched(step))
     if isinstance(step, (SetGraphInputs, SetGraphOutputs)) and isinstance(step.graph.owner, Function):
         return True
+    if isinstance(step, SetField) and step.field in _DESCRIPTIONS:
+        return False
     return isinstance(target, (Model, Function, TrainingInfo))
 
 

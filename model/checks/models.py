@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from model import schemas
+from model.checks.graphs import BREATH
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.checks.standing import check_graph
 from model.graph import Function, Graph, Model, TrainingInfo
 from model.steps import SetField
 
 NEWEST_IR_VERSION = 14
+
+_Key = tuple[str, str, str]  # what a function is called by
 
 
 def check_model(model: Model) -> list[Problem]:
@@ -27,8 +30,8 @@ def steps_of_check(model: Model) -> Iterator[Problem | None]:
         yield from check_graph(graph, model)
 
 
-def check_properties(model: Model) -> Iterator[Problem]:
-    """Rules about versions, imports, functions, devices and training.
+def check_properties(model: Model) -> Iterator[Problem | None]:
+    """Rules about versions, imports, functions, devices and training; None now and then, for a breath.
 
     Cheap, but for models with functions, device configurations or imports that nothing uses: a walk over the nodes.
     """
@@ -45,7 +48,7 @@ def check_properties(model: Model) -> Iterator[Problem]:
         yield from _check_training(model, training)
 
 
-def _check_imports(model: Model) -> Iterator[Problem]:
+def _check_imports(model: Model) -> Iterator[Problem | None]:
     if not model.opset_imports and model.ir_version >= 3:
         newest = schemas.newest_opset()
         yield error(
@@ -65,7 +68,7 @@ def _check_imports(model: Model) -> Iterator[Problem]:
                 model,
                 f"The newest known is {schemas.newest_opset(domain)}.",
             )
-    for domain in _unused_domains(model):
+    for domain in (yield from _unused_domains(model)):
         imports = {d: v for d, v in model.opset_imports.items() if d != domain}
         yield info(
             "unused-import",
@@ -76,11 +79,18 @@ def _check_imports(model: Model) -> Iterator[Problem]:
         )
 
 
-def _unused_domains(model: Model) -> Iterable[str]:
+def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
     """Imported domains that no function has and no node outside of functions, which import their own."""
-    unused = {d: None for d in model.opset_imports if d and not any(f.domain == d for f in model.functions)}
-    for graph in model.graphs() if unused else ():
-        for node in graph.nodes if not isinstance(graph.root.owner, Function) else ():
+    having = {f.domain for f in model.functions}
+    unused = {d: None for d in model.opset_imports if d and d not in having}
+    if not unused:
+        return ()
+    for graph in model.graphs():
+        if isinstance(graph.root.owner, Function):
+            continue
+        for count, node in enumerate(graph.nodes):
+            if not count % BREATH:
+                yield
             if node.domain in unused:
                 del unused[node.domain]
                 if not unused:
@@ -92,7 +102,7 @@ def _import_fix(title: str, imports: dict[str, int]) -> Fix:
     return Fix(title, lambda edit: edit.do(SetField(edit.model, "opset_imports", imports)))
 
 
-def _check_functions(model: Model) -> Iterator[Problem]:
+def _check_functions(model: Model) -> Iterator[Problem | None]:
     seen: dict[tuple[str, str, str], Function] = {}
     for function in model.functions:
         if seen.setdefault(function.key, function) is not function:
@@ -113,21 +123,33 @@ def _check_functions(model: Model) -> Iterator[Problem]:
     yield from _check_recursion(model)
 
 
-def _check_recursion(model: Model) -> Iterator[Problem]:
+def _check_recursion(model: Model) -> Iterator[Problem | None]:
     keys = {f.key: f for f in model.functions}
-    calls = {
-        key: {k for g in f.body.walk() for n in g.nodes if (k := (n.domain, n.op_type, n.overload)) in keys}
-        for key, f in keys.items()
-    }
-    finished: set[tuple[str, str, str]] = set()
-    while ready := [k for k, called in calls.items() if k not in finished and called <= finished]:
-        finished.update(ready)
+    callers: dict[_Key, list[_Key]] = {}
+    waiting: dict[_Key, int] = {}
     for key, function in keys.items():
-        if key not in finished:
+        called: set[_Key] = set()
+        for graph in function.body.walk():
+            for count, node in enumerate(graph.nodes):
+                if not count % BREATH:
+                    yield None
+                if (name := (node.domain, node.op_type, node.overload)) in keys:
+                    called.add(name)
+        waiting[key] = len(called)
+        for name in called:
+            callers.setdefault(name, []).append(key)
+    ready = [key for key, count in waiting.items() if not count]
+    while ready:
+        for caller in callers.get(ready.pop(), ()):
+            waiting[caller] -= 1
+            if not waiting[caller]:
+                ready.append(caller)
+    for key, function in keys.items():
+        if waiting[key]:
             yield error("recursion", f"Function {function.name} calls itself", function, "Functions must not recurse.")
 
 
-def _check_devices(model: Model) -> Iterator[Problem]:
+def _check_devices(model: Model) -> Iterator[Problem | None]:
     known = {c.name for c in model.configurations}
     if len(known) < len(model.configurations):
         yield error("device-configuration", "Two device configurations share a name", model)
@@ -135,7 +157,9 @@ def _check_devices(model: Model) -> Iterator[Problem]:
         if configuration.num_devices < 1:
             yield error("device-configuration", f"{configuration.name} has {configuration.num_devices} devices", model)
     for graph in _rooted(model):
-        for node in graph.nodes:
+        for count, node in enumerate(graph.nodes):
+            if not count % BREATH:
+                yield None
             for used in node.device_configurations if node._source is not None or node._details else ():
                 if used.configuration_id not in known:
                     yield error(

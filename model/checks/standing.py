@@ -78,7 +78,10 @@ class Touched:
                 self._add_field(step)
             case SetAttribute():
                 self.nodes[step.node] = None
-            case InsertNode() | RemoveNode():
+            case InsertNode():
+                self.graphs[step.graph] = None
+                self._add_node(step.node)
+            case RemoveNode():
                 self._add_node(step.node)
             case SetInputs():
                 self.nodes[step.node] = None
@@ -139,6 +142,12 @@ class Touched:
                 return None
         return found
 
+    def graphs_concerned(self) -> set[Graph]:
+        """The graphs of all that `concerned` looks at, however many these are."""
+        users = (user for value in self.values for user, _ in value.uses)
+        levels = (user if isinstance(user, Graph) else user.graph for user in chain(self.nodes, users))
+        return {graph for graph in levels if graph is not None}
+
 
 def _changed(after: Collection[Value], before: Collection[Value]) -> Iterable[Value]:
     """Those that are in one list only; all when they are the same in another order."""
@@ -151,7 +160,7 @@ class Standing:
     def __init__(self, graph: Graph, model: Model) -> None:
         self.graph = graph
         self._model = model
-        self._rest: list[Problem] = []  # names that are empty, order, interface
+        self._rest: list[Problem] = []  # names that are empty, order
         self._names: dict[str, list[Problem]] = {}
         self._node_names: dict[str, list[Problem]] = {}
         self._nodes: dict[Node, list[Problem]] = {}
@@ -160,7 +169,6 @@ class Standing:
         self._dead: dict[Node, Problem] = {}
         self._alive: set[Node] = set()
         self._may_be_dead = False  # without outputs nothing is called dead
-        self._is_plain = False
 
     def problems(self) -> Iterator[Problem]:
         """All of them."""
@@ -173,10 +181,9 @@ class Standing:
 
     @property
     def is_current(self) -> bool:
-        """Whether `update` can follow the next edit: every value has a name, and nodes are in order."""
-        return (
-            self._is_plain and Lookup.of(self.graph).is_known_sorted and self._may_be_dead == bool(self.graph.outputs)
-        )
+        """Whether `update` can follow the next edit: every value has a name, and nodes are and were in order."""
+        in_order = not self._rest and Lookup.of(self.graph).is_known_sorted
+        return in_order and self._may_be_dead == bool(self.graph.outputs)
 
     # -- everything ------------------------------------------------------------------------------------------
 
@@ -184,13 +191,11 @@ class Standing:
         """Check everything, with breaths."""
         graph, model = self.graph, self._model
         yield from Lookup.prepare(graph)
-        self._is_plain = True
         for problem in check_names(graph):
             if problem is None:
                 yield
             elif problem.rule == "value-name":
                 self._rest.append(problem)
-                self._is_plain = False
             else:
                 self._names.setdefault(problem.place.name, []).append(problem)
         for problem in check_node_names(graph):

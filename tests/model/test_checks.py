@@ -5,19 +5,31 @@ import onnx
 import onnx.parser
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import invariant
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant
 
 from model.attributes import make_attribute
 from model.checks import Checker, check_model
+from model.checks.models import check_properties
 from model.checks.standing import check_graph
 from model.edits import nodes, values
 from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
 from model.lookup import Lookup
-from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphOutputs, SetInput, SetInputs
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInput,
+    SetInputs,
+)
+from model.types import ElementType, TensorType
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
-from tests.model.snapshots import snapshot
+from tests.model.snapshots import assert_known, snapshot
 
 
 def errors(model):
@@ -317,6 +329,104 @@ def listing(problems):
     return Counter((p.rule, p.severity, p.message, p.detail, id(p.place)) for p in problems)
 
 
+def assert_agrees(checker, document):
+    assert listing(checker.run()) == listing(check_model(document.model))
+
+
+def test_a_node_without_wires_is_forgotten_with_its_problems(document):
+    checker = Checker(document)
+    checker.run()
+    with document.edit("Insert") as edit:
+        edit.do(InsertNode(document.model.graph, Node("NoSuch", (), (), name="lonely")))
+    assert "operator" in [p.rule for p in checker.run()]
+    document.undo()
+    assert_agrees(checker, document)
+
+
+def test_an_order_that_an_edit_mends_and_asks_about_is_no_problem_any_more(document):
+    graph, node = document.model.graph, builders.node(document, "first")
+    after = node.next
+    checker = Checker(document)
+    with document.edit("Last") as edit:
+        edit.do(RemoveNode(node))
+        edit.do(InsertNode(graph, node))
+    assert "order" in [p.rule for p in checker.run()]
+    with document.edit("First") as edit:
+        edit.do(RemoveNode(node))
+        edit.do(InsertNode(graph, node, after))
+        assert Lookup.of(graph).is_sorted  # as connecting asks
+    assert_agrees(checker, document)
+
+
+def test_an_edit_of_very_many_values_is_checked_in_bodies_too():
+    document = builders.document(OUTER_AND_BODIES)
+    graph, body = document.model.graph, builders.graph(document, "yes")
+    floats = TensorType(ElementType.FLOAT)
+    with document.edit("Many") as edit:
+        many = [Value(f"x{number}", floats) for number in range(500)]
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *many)))
+        for value in many:
+            edit.do(InsertNode(body, Node("Add", (value, value), (Value(f"{value.name} sum"),))))
+    checker = Checker(document)
+    checker.run()
+    with document.edit("Strings") as edit:
+        for value in many:
+            edit.do(SetField(value, "type", TensorType(ElementType.STRING)))
+    assert_agrees(checker, document)
+    assert sum(p.rule == "type" for p in checker.problems) >= 500
+
+
+def with_many_nodes(text=builders.BRANCHES):
+    document = builders.document(text)
+    graph = document.model.graph
+    with document.edit("Many") as edit:
+        for number in range(2000):
+            edit.do(InsertNode(graph, Node("Relu", (graph.inputs[0],), (Value(f"v{number}"),), name=f"n{number}")))
+    return document
+
+
+def test_names_that_come_while_a_body_is_first_checked_are_known():
+    document = with_many_nodes()
+    graph, checker = document.model.graph, Checker(document)
+    checker.work(0.001)
+    for name in ("one", "two", "three"):  # each edit makes the checker begin elsewhere in the tree
+        with document.edit("Insert") as edit:
+            edit.do(InsertNode(graph, Node("Relu", (graph.inputs[0],), (Value(name),), name=name), graph.nodes[0]))
+        checker.work(0.001)
+    checker.run()
+    assert_known(document.model)
+
+
+def test_a_body_that_goes_while_it_is_checked_is_forgotten():
+    document = builders.document(builders.BRANCHES)
+    graph, checker = document.model.graph, Checker(document)
+    checker.run()
+    (holder,) = (node for node in graph.nodes if node.bodies)
+    with document.edit("Break") as edit:
+        for number in range(5000):
+            edit.do(InsertNode(holder.bodies[0], Node("NoSuch", (), (Value(f"w{number}"),))))
+    assert not checker.work(0.003)
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(holder))
+    assert_agrees(checker, document)
+
+
+def test_the_checker_breathes_when_a_domain_seems_unused():
+    document = with_many_nodes()
+    SetField(document.model, "opset_imports", {"": 21, "local": 1, "ai.onnx.ml": 3}).apply()
+    assert sum(problem is None for problem in check_properties(document.model)) >= 2000 // 64
+
+
+def test_functions_that_call_each_other_are_found_in_chains_too():
+    header = '<domain: "l", opset_import: ["" : 21, "l" : 1]>'
+    main = '<ir_version: 10, opset_import: ["" : 21, "l" : 1]> g (float[2] x) => (float[2] y) { y = l.f0 (x) }'
+    chain = "".join(f"{header} f{n} (v) => (o) {{ o = l.f{n + 1} (v) }}\n" for n in range(50))
+    ends = f"{header} f50 (v) => (o) {{ o = Abs (v) }}"
+    returns = f"{header} f50 (v) => (o) {{ o = l.f48 (v) }}"
+    assert errors(builders.model(main + chain + ends)) == []
+    assert {p.place.name for p in errors(builders.model(main + chain + returns))} == {f"f{n}" for n in range(51)}
+
+
 class CheckedEdits(AnyEdits):
     """Whatever a person does, the checker knows what checking everything anew finds."""
 
@@ -326,8 +436,42 @@ class CheckedEdits(AnyEdits):
 
     @invariant()
     def knows_every_problem(self):
-        assert listing(self.checker.run()) == listing(check_model(self.document.model))
+        assert_agrees(self.checker, self.document)
 
+
+WRONG = [
+    """
+        <ir_version: 3, opset_import: ["" : 9]>
+        g (float[2] x) => (float[2] y, float[2] nowhere) <float[2] w = {1.0, 2.0}, float[2] idle = {1.0, 2.0}>
+        { [n] y = Add (x, w) [n] z = Relu (x) [late] t = Neg (u) [m] u = Neg (t) [n] y = Relu (ghost) }
+    """,
+    """
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[2] x, bool c) => (float[2] y)
+        {
+            [late] t = Neg (u) [m] u = Neg (x)
+            [choice] y = If (c) <
+                then_branch: graph = yes () => (p) { [first] p = Add (q, w) [second] q = Neg (t) },
+                else_branch: graph = no () => (t) { }
+            >
+        }
+    """,
+]
+
+
+class CheckedRepairs(CheckedEdits):
+    """The same, beginning with models that break rules."""
+
+    @initialize(text=st.sampled_from(WRONG))
+    def open(self, text):
+        self.document = builders.document(text)
+        self.states = {0: snapshot(self.document.model)}
+        self.fragment = None
+        self.opened()
+
+
+TestCheckedRepairs = CheckedRepairs.TestCase
+TestCheckedRepairs.settings = settings(stateful_step_count=25, max_examples=40)
 
 TestCheckedEdits = CheckedEdits.TestCase
 TestCheckedEdits.settings = settings(stateful_step_count=25)
