@@ -39,7 +39,7 @@ _KINDS: list[tuple[str, object]] = [
     ("Random", "random"),
     ("Constant", "constant"),
     ("Range", "range"),
-    ("File", "file"),
+    ("File or image", "file"),
 ]
 _FILES = (
     "Values (*.npy *.npz *.pb *.csv *.tsv *.txt "

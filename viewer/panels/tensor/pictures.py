@@ -5,7 +5,7 @@ All of it reads values, so it runs in jobs. What is too large for a picture is s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,7 +67,12 @@ def heatmap(reader: Reader, which: Slice, wish: Wish) -> Picture:
     if not rows:
         return nothing()
     whole = _heat(reader, which, wish, range(rows), range(columns), None)
-    down, across = sampled(range(rows), _MOST_PIXELS).step, sampled(range(columns), _MOST_PIXELS).step
+    return _refining(whole, rows, columns, lambda y, x: _heat(reader, which, wish, y, x, whole.scale))
+
+
+def _refining(whole: Picture, rows: int, columns: int, paint: Callable[[range, range], Picture]) -> Picture:
+    """A picture of a plane; where it is sampled, parts can be had finer. `paint` gives that of some rows and columns."""
+    down, across = sampled(rows, _MOST_PIXELS).step, sampled(columns, _MOST_PIXELS).step
     if down == across == 1:
         return whole
     height, width = whole.pixels.shape[0] * down, whole.pixels.shape[1] * across  # the last cell may stand for fewer
@@ -76,7 +81,7 @@ def heatmap(reader: Reader, which: Slice, wish: Wish) -> Picture:
         left, top, right, bottom = part
         seen_rows = range(max(int(top * height), 0), min(ceil(bottom * height), rows))
         seen_columns = range(max(int(left * width), 0), min(ceil(right * width), columns))
-        found = _heat(reader, which, wish, seen_rows, seen_columns, whole.scale)
+        found = paint(seen_rows, seen_columns)
         fine = sampled(seen_rows, _MOST_PIXELS).step, sampled(seen_columns, _MOST_PIXELS).step
         y, x = seen_rows.start, seen_columns.start
         covered = (
@@ -156,15 +161,22 @@ def image(reader: Reader, which: Slice, wish: Wish) -> Picture:
     rows, columns = plane.size(reader.shape)
     if not rows:
         return nothing()
-    down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     count = reader.shape[channels] if channels is not None else 1
     picked = _picked(wish.order, count) if channels is not None else (0,)
-    raw = [
-        np.array(reader.plane(plane if channels is None else plane_at(plane, channels, p), down, across))
-        for p in picked
-    ]
+    planes = [plane if channels is None else plane_at(plane, channels, p) for p in picked]
+    whole, scale = _colours(reader, planes, wish, range(rows), range(columns), None)
+    return _refining(whole, rows, columns, lambda y, x: _colours(reader, planes, wish, y, x, scale)[0])
+
+
+def _colours(
+    reader: Reader, planes: Sequence[Slice], wish: Wish, rows: range, columns: range, scale: Scale | None
+) -> tuple[Picture, Scale]:
+    """Some rows and columns of the planes of one or three channels, sampled where they are many; and their range."""
+    down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
+    raw = [np.array(reader.plane(plane, down, across)) for plane in planes]
     values = np.stack([numbers(r, reader.element_type) for r in raw], axis=-1)
-    shown = _denormalised(values, wish.normalisation, reader.element_type)
+    scale = scale or scale_of(values)
+    shown = _denormalised(values, wish.normalisation, reader.element_type, scale)
     pixels = np.full((*shown.shape[:2], 4), 255, np.uint8)
     red, green, blue = (shown[..., i if shown.shape[-1] == 3 else 0] for i in range(3))
     for place, channel in enumerate((blue, green, red)):
@@ -173,7 +185,7 @@ def image(reader: Reader, which: Slice, wish: Wish) -> Picture:
     def about(row: int, column: int) -> str:
         return f"row {down[row]}, column {across[column]}: " + ", ".join(number_cell(r[row, column]) for r in raw)
 
-    return Picture(pixels, None, about, note=sampling_note(down, across))
+    return Picture(pixels, None, about, note=sampling_note(down, across)), scale
 
 
 def _picked(order: str, count: int) -> tuple[int, ...]:
@@ -184,7 +196,9 @@ def _picked(order: str, count: int) -> tuple[int, ...]:
     return (2, 1, 0) if order == "BGR" else (0, 1, 2)
 
 
-def _denormalised(values: NDArray[np.float32], how: Normalisation, kind: ElementType) -> NDArray[np.uint8]:
+def _denormalised(
+    values: NDArray[np.float32], how: Normalisation, kind: ElementType, scale: Scale
+) -> NDArray[np.uint8]:
     with np.errstate(all="ignore"):
         match how:
             case "0 to 1":
@@ -200,7 +214,6 @@ def _denormalised(values: NDArray[np.float32], how: Normalisation, kind: Element
                 if kind is ElementType.UINT8:
                     scaled = values
                 else:
-                    scale = scale_of(values)
                     scaled = (values - scale.low) * (255 / ((scale.high - scale.low) or 1))
         return np.nan_to_num(np.clip(scaled, 0, 255), nan=0.0).round().astype(np.uint8)
 

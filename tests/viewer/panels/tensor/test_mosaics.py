@@ -1,4 +1,4 @@
-"""Feature maps side by side: coarse as a whole, and as fine as their elements where one looks closely."""
+"""Feature maps side by side, and images: coarse as a whole, as fine as their elements where one looks closely."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewer.panels.tensor.mosaics import mosaic
-from viewer.panels.tensor.pictures import Wish
+from viewer.panels.tensor.pictures import Wish, image
 from viewer.panels.tensor.readers import ArrayReader, Slice
 
 MAPS = np.random.default_rng(0).standard_normal((1, 16, 1300, 1250), dtype=np.float32)
@@ -66,3 +66,28 @@ def test_small_maps_need_no_detail():
 def test_heads_say_who_attends_to_whom():
     picture = mosaic(ArrayReader(MAPS[:, :2, :8, :8]), WHICH, Wish(), attention=True)
     assert picture.about(3, 5).startswith("head 0: 3 attends to 5 with ")
+
+
+@pytest.mark.parametrize("order", ["RGB", "BGR", "second"])
+def test_parts_of_a_large_image_show_each_of_its_pixels_in_the_colours_of_the_whole(order):
+    array = np.random.default_rng(1).uniform(-3, 5, (1500, 2100, 3)).astype(np.float32)
+    array[:100] *= 0.1  # a part whose own range is another
+    whole = image(ArrayReader(array), Slice((0, 0, 0), 0, 1), Wish(order=order))
+    assert whole.step == 3
+    assert whole.detail is not None
+    fine = whole.detail((0.5, 0.02, 0.6, 0.06))
+    left, top, right, bottom = fine.part
+    height, width = fine.pixels.shape[:2]
+    assert (width, height) == pytest.approx(((right - left) * 2100, (bottom - top) * 1500))
+    for row, column in ((0, 0), (height // 2, 5), (height - 1, width - 1)):
+        y, x = round(top * 1500) + row, round(left * 2100) + column
+        assert fine.about(row, column).startswith(f"row {y}, column {x}: ")
+        low, high = array.min(), array.max()
+        shown = np.clip((array[y, x] - low) / (high - low) * 255, 0, 255)
+        expected = {"RGB": shown[::-1], "BGR": shown, "second": np.repeat(shown[1], 3)}[order]
+        assert fine.pixels[row, column, :3] == pytest.approx(expected, abs=3)
+
+
+def test_a_small_image_needs_no_detail():
+    picture = image(ArrayReader(MAPS[0, :3, :20, :30]), Slice((0, 0, 0), 1, 2), Wish())
+    assert (picture.detail, picture.step) == (None, 1)
