@@ -71,7 +71,7 @@ def heatmap(reader: Reader, which: Slice, wish: Wish) -> Picture:
 
 
 def _refining(whole: Picture, rows: int, columns: int, paint: Callable[[range, range], Picture]) -> Picture:
-    """A picture of a plane; where it is sampled, parts can be had finer. `paint` gives that of some rows and columns."""
+    """A picture of a plane; where it is sampled, parts can be had finer. `paint` gives some rows and columns of it."""
     down, across = sampled(rows, _MOST_PIXELS).step, sampled(columns, _MOST_PIXELS).step
     if down == across == 1:
         return whole
