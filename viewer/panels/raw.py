@@ -113,6 +113,7 @@ class RawPanel(Panel):
             self._following = False
 
     def _on_current(self, index: QModelIndex) -> None:
+        self.error.show_error(None)  # what it says is about another row
         if self._following or not index.isValid():
             return
         place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))

@@ -24,7 +24,7 @@ _TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors"})
 
 
 class RawMenu(QMenu):
-    """Built anew each time it opens, for the row under the mouse. Delete does on the tree what Remove does here."""
+    """Built anew each time it opens, for the row under the mouse. On the tree, Delete removes and F2 edits."""
 
     def __init__(self, panel: RawPanel) -> None:
         super().__init__(panel)
@@ -113,18 +113,27 @@ class RawMenu(QMenu):
             change(edit)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Delete removes the field, not what is selected on the graph."""
+        """Delete removes the field, not what is selected on the graph; F2 edits its value from any column."""
         kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
-        if event.type() in kinds and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Delete:
-            event.accept()
-            index = self._panel.tree.currentIndex()
-            if event.type() == QEvent.Type.KeyPress and index.isValid():
-                path: Path = index.data(Qt.ItemDataRole.UserRole)
-                if can_remove(self._panel.workspace.model, path):
-                    self.remove(path)
-                else:
-                    self._panel.error.show_error(
-                        ModelError(f"{path[-1][0]} cannot be removed", "The message needs it.")
-                    )
-            return True
-        return super().eventFilter(watched, event)
+        if event.type() not in kinds or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        act = {Qt.Key.Key_Delete: self._delete, Qt.Key.Key_F2: self._edit}.get(Qt.Key(event.key()))
+        if act is None:
+            return super().eventFilter(watched, event)
+        event.accept()
+        index = self._panel.tree.currentIndex()
+        if event.type() == QEvent.Type.KeyPress and index.isValid():
+            act(index)
+        return True
+
+    def _edit(self, index: QModelIndex) -> None:
+        value = index.siblingAtColumn(2)
+        if value.flags() & Qt.ItemFlag.ItemIsEditable:
+            self._panel.tree.edit(value)
+
+    def _delete(self, index: QModelIndex) -> None:
+        path: Path = index.data(Qt.ItemDataRole.UserRole)
+        if can_remove(self._panel.workspace.model, path):
+            self.remove(path)
+        else:
+            self._panel.error.show_error(ModelError(f"{path[-1][0]} cannot be removed", "The message needs it."))

@@ -198,6 +198,18 @@ def test_delete_removes_a_field_or_says_why_not(qtbot, panel):
     panel.tree.setCurrentIndex(cell(panel, (("graph", 0),), 0))
     qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
     assert "cannot be removed" in panel.error.text()
+    panel.tree.setCurrentIndex(cell(panel, (*W, ("dims", 0)), 0))
+    assert panel.error.isHidden()
+
+
+def test_f2_edits_the_value_from_any_column(qtbot, panel):
+    panel.tree.setCurrentIndex(cell(panel, (("graph", 0), ("node", 0), ("name", 0)), 0))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    assert panel.values.editor.text() == "double"
+    qtbot.keyClick(panel.values.editor, Qt.Key.Key_Escape)
+    panel.tree.setCurrentIndex(cell(panel, (("graph", 0),), 0))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    assert panel.values.editor is None
 
 
 def choose(menu, *titles):
