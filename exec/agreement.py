@@ -11,6 +11,7 @@ from exec.compare import Difference, compare_values, is_close
 from exec.context import RuntimeValue
 from exec.inputs import make_feeds
 from exec.session import Session
+from model.edits.initializers import constant_tensor
 from model.errors import ModelError
 from model.graph import Model
 from model.passes.simplify.context import STOCHASTIC
@@ -18,6 +19,8 @@ from model.progress import SILENT, Progress
 from model.types import ElementType, TensorType
 
 _RTOL, _ATOL = 1e-3, 1e-5  # of what reordering of float arithmetic may do
+#: How much outputs may differ in relation to their size where a model computes with fewer bits.
+_COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,6 @@ def compare_models(
     *,
     runs: int = 3,
     seed: int = 0,
-    tolerance: float = _RTOL,
     feeding: Model | None = None,
     time_limit: float | None = 120.0,
     progress: Progress = SILENT,
@@ -51,13 +53,13 @@ def compare_models(
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
 
     Inputs are as `feeding` declares them (`before` unless told), cast for a model of another precision. Outputs that
-    are not finite before are compared where they are, `tolerance` being how much they may differ in relation to their
-    size. A model that does not run before cannot be compared.
+    are not finite before are compared where they are; they may differ by what the coarsest precision of weights in
+    either model makes of their size. A model that does not run before cannot be compared.
     """
     if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
         return Agreement(None, reason="the model is random")
     first, second = Session(before), Session(after)
-    worst = 0.0
+    worst, tolerance = 0.0, max(map(_tolerance, (before, after)))
     for number in range(runs):
         progress.report(number, runs, "Comparing outputs")
         try:
@@ -84,6 +86,18 @@ def compare_models(
                 return Agreement(False, number, reason=f"output {name} ({_told(difference)})")
             worst = max(worst, _error(difference))
     return Agreement(True, runs, worst)
+
+
+def _tolerance(model: Model) -> float:
+    """How much a model's outputs may be off, by the types of its constants, inputs and outputs."""
+    held: set[object] = set()
+    for graph in model.graphs():
+        held.update(v.initializer.element_type for v in graph.initializers if v.initializer is not None)
+        tensors = [constant_tensor(node) for node in graph.nodes if node.op_type == "Constant" and not node.domain]
+        held.update(tensor.element_type for tensor in tensors if tensor is not None)
+        kinds = [value.type for value in (*graph.inputs, *graph.outputs)]
+        held.update(kind.element_type for kind in kinds if isinstance(kind, TensorType))
+    return max((_COARSE[kind] for kind in held if isinstance(kind, ElementType) and kind in _COARSE), default=_RTOL)
 
 
 def _cast(model: Model, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:

@@ -31,9 +31,6 @@ RENAMED: dict[str, Callable[[Transaction, Model], int]] = {
 
 _MOST_DIGITS = 4  # of an axis
 
-#: How much outputs may differ in relation to their size, where precision is what is converted.
-_TOLERANCES = {"float16": 0.05, "bfloat16": 0.2}
-
 
 @dataclass(slots=True)
 class Trial:
@@ -63,7 +60,6 @@ class Trial:
             self.before,
             self.after,
             runs=runs,
-            tolerance=_TOLERANCES.get(self.options.precision or "", 1e-3),
             feeding=self.after if self.options.freeze else None,
             progress=progress,
         )

@@ -148,10 +148,11 @@ def _print_costs(told: dict[str, Any], by: str) -> None:
 
 
 def _write_csv(told: dict[str, Any], by: str) -> None:
-    """A row for each operator, scope or node. Sums are left to whoever reads it."""
+    """A row for each operator, scope or node, numbers in full. Sums are left to whoever reads it."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow((by, *told["model"]))
-    writer.writerows((name, *total.values()) for name, total in told[f"{by}s"].items())
+    for name, total in told[f"{by}s"].items():
+        writer.writerow((name, *(str(amount).replace(",", "") for amount in total.values())))
 
 
 def _cell(amount: int | str) -> str:

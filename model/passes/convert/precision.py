@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -44,6 +45,7 @@ _LARGEST = {
 _ABOUT_BITS = frozenset({"BitCast"})
 #: Operators that do not care of which type the values in their bodies are; any other one may compute beside them.
 _HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+_MOST_NAMED = 3
 _CASTING_OPSET = 13  # the first that casts to every precision here
 #: Attributes that hold an element type, by operator.
 _TYPE_ATTRIBUTES = {
@@ -99,12 +101,35 @@ class _Conversion:
         for root in roots:
             for graph in root.walk():
                 self._decide(graph)
+        left = self._left()
         for root in roots:
             for graph in list(root.walk()):
                 self._convert(graph)
         self._interface(self._edit.model.graph)
         self._declare()
+        self._tell_of_left(left)
         return self._report
+
+    def _left(self) -> Counter[str]:
+        """The operators that cannot turn, though nobody asked for that: how many nodes there are of each."""
+        return Counter(
+            node.op_type
+            for root in self._edit.model.root_graphs()
+            for graph in root.walk()
+            for node in graph.nodes
+            if node.op_type != "Constant" and not self._is_kept(node)
+            if any(v is not None and self._now.get(v) == self._wish.source for v in node.outputs)
+        )
+
+    def _tell_of_left(self, left: Counter[str]) -> None:
+        if not left:
+            return
+        graph, wish = self._edit.model.graph, self._wish
+        names = [name for name, _ in left.most_common(_MOST_NAMED)]
+        more = " and others" if len(left) > len(names) else ""
+        told = "1 node stays" if left.total() == 1 else f"{left.total():,} nodes stay"
+        there = f"in operator set {graph.opset_imports.get('')}, {', '.join(names)}{more}"
+        self._report.warn(f"{told} {wish.source.text}: {there} take no {wish.target.text}", graph)
 
     # -- deciding ------------------------------------------------------------------------------------------------
 

@@ -458,6 +458,14 @@ def test_limits_that_become_inputs_are_scalars():
     assert document.model.graph.initializers[0].initializer.shape == ()
 
 
+def test_operators_that_take_no_bfloat16_yet_are_told():
+    text = "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) y = Neg(b) }"
+    told = "3 nodes stay float: in operator set 11, Relu, Neg take no bfloat16"
+    for opset, warnings in ((11, [told]), (13, [])):
+        assert [remark.text for remark in to_precision(made(opset, text), BRAIN).warnings] == warnings
+    assert not to_precision(made(13, text), BRAIN, keep=["Relu"]).warnings
+
+
 def test_nothing_to_convert():
     with pytest.raises(ModelError, match="nothing to convert"):
         to_precision(network(), FLOAT)

@@ -170,6 +170,8 @@ def test_info_writes_statistics_as_csv(tmp_path, capsys):
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["activations"] for row in rows] == ["8"] * 4
     assert {row["node"] for row in rows} == {"first", "second", "third", "fourth"}
+    assert main(["info", "--statistics", "--csv", "--bind", "N=1000", str(path)]) == 0
+    assert "," not in next(csv.DictReader(capsys.readouterr().out.splitlines()))["activations"]
     assert main(["info", "--csv", str(path)]) == 2
     assert main(["info", "--csv", "--json", "--statistics", str(path)]) == 2
 
