@@ -49,8 +49,9 @@ def _is_simple(drawing: Drawing, touched: Touched) -> bool:
     own = all(node.graph is graph or node.graph is None for node in touched.nodes)
     makers = {value.producer for value in touched.values}
     constants = any(node is not None and node.op_type == "Constant" for node in {*touched.nodes, *makers})
-    returned = any(user is graph for value in touched.values for user, _ in value.uses)
-    return is_flat and own and not constants and not returned and not touched.model and touched.structure == {graph}
+    users = (user for value in touched.values for user, _ in value.uses)
+    taken = all(isinstance(user, Node) and user.graph is graph for user in users)  # by no output and in no body
+    return is_flat and own and not constants and taken and not touched.model and touched.structure == {graph}
 
 
 def _are_interface(drawing: Drawing, graph: Graph) -> bool:
@@ -65,10 +66,15 @@ def _are_interface(drawing: Drawing, graph: Graph) -> bool:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether all that a node takes comes from boxes of its own graph or stands in its own rows."""
-    if node.bodies or node.op_type == "Constant":
+    """Whether a node has nothing inside, and all it takes comes from boxes of its own graph or stands in its rows."""
+    if node.bodies or node.op_type == "Constant" or _is_call(node):
         return False
     return all(value is None or value.initializer is not None or _has_box(value, node) for value in node.inputs)
+
+
+def _is_call(node: Node) -> bool:
+    model = node.graph.model if node.graph is not None else None
+    return model is not None and model.function(node.domain, node.op_type, node.overload) is not None
 
 
 def _has_box(value: Value, user: Node) -> bool:
@@ -119,9 +125,14 @@ class _Change:
             source_ports=np.concatenate([source_ports[keep], made.source_ports]),
             target_ports=np.concatenate([target_ports[keep], made.target_ports]),
             box_ids=box_ids,
+            folded=self._renumbered(old.folded, number),
             _by_subject=None,
             _edges_of=None,
         )
+
+    def _renumbered(self, folded: dict[Node, int], number: NDArray[np.int64]) -> dict[Node, int]:
+        """The boxes that hold Constants, which no edit that comes here touches, by their new numbers."""
+        return {node: int(number[index]) for node, index in folded.items()} if self._gone else folded
 
     def _stretch(self, source_ports: NDArray[np.float32]) -> None:
         """Keep edges where they leave boxes that have another size now."""

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from model.edits import nodes
-from model.graph import Node
-from model.steps import SetInput
+from model.graph import Function, Node
+from model.steps import SetField, SetInput
 from tests.viewer.canvas.graphs import Graphs, residual
 from viewer.canvas.build import build
 from viewer.canvas.drawing import Options
@@ -22,7 +22,9 @@ def wait(qtbot, view):
 
 def told(drawing):
     """All that a drawing says, whatever the numbers of its boxes and edges are."""
-    boxes = Counter((b.key, b.kind, b.title, b.note, b.rows, b.width, b.height, b.parent) for b in drawing.boxes)
+    boxes = Counter(
+        (b.key, b.kind, b.title, b.note, b.rows, b.buttons, b.width, b.height, b.parent) for b in drawing.boxes
+    )
     ends = [[drawing.boxes[end].key for end in pair] for pair in drawing.edges.tolist()]
     numbers = [drawing.multiplicity, drawing.dashed, drawing.source_ports, drawing.target_ports]
     rest = np.nan_to_num(np.stack([np.asarray(n, float) for n in numbers], 1), nan=-1.0).round(2).tolist()
@@ -122,5 +124,46 @@ def test_constants_in_rows_and_their_nodes_are_drawn_from_the_beginning(show, qt
         assert_right(view, Options())
     with document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, [g.values["a"].producer])
+    wait(qtbot, view)
+    assert_right(view, Options())
+
+
+def test_constants_in_rows_of_other_nodes_are_still_found(show, qtbot):
+    g = Graphs()
+    g.input("x", 2)
+    last = "x"
+    for index in range(4):
+        g.node("Relu", [last], [f"r{index}"])
+        last = f"r{index}"
+    g.node("Constant", [], ["k"], value_float=1.0)
+    g.node("Add", [last, "k"], ["a"])
+    g.outputs("a")
+    view = show(g.model())
+    document, constant = view.workspace.document, g.values["k"].producer
+    view.workspace.selection.set([constant])
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, [g.values["r0"].producer, g.values["r1"].producer])
+    wait(qtbot, view)
+    assert_right(view, Options())
+    add = view.scene.drawing.boxes_of(g.values["a"].producer)
+    assert view.scene.drawing.boxes_of(constant) == add
+    assert view.marks.boxes["selected"].tolist() == add
+
+
+def test_a_node_that_calls_a_function_from_now_on_has_its_buttons(show, qtbot):
+    g, body = Graphs(), Graphs("Twice")
+    g.input("x", 2)
+    g.node("Relu", ["x"], ["r"])
+    g.node("Relu", ["r"], ["y"])
+    g.outputs("y")
+    body.input("a")
+    body.node("Add", ["a", "a"], ["b"])
+    body.outputs("b")
+    view = show(g.model(Function("Twice", "local", body=body.graph)))
+    node = g.values["r"].producer
+    with view.workspace.document.edit("Call") as edit:
+        nodes.insert_on_edge(edit, g.values["r"], "Relu")
+        edit.do(SetField(node, "op_type", "Twice"))
+        edit.do(SetField(node, "domain", "local"))
     wait(qtbot, view)
     assert_right(view, Options())
