@@ -125,7 +125,7 @@ class DocumentTab(QWidget):
         """Stop all work; the tab is going away."""
         self.keeper.close()
         self.workspace.close()
-        garbage.spare_no_longer()
+        garbage.spare_no_longer(self.workspace.document)
 
     def graph_number(self) -> int:
         """Where the graph shown stands among all graphs of the model: how it is found again after a reload."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 
 from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
@@ -37,7 +38,7 @@ class Collector(QObject):
         counts, thresholds = gc.get_count(), gc.get_threshold()
         if counts[0] <= thresholds[0] or _pauses.count:
             return
-        if counts[0] > _HEAP and _spared.count:
+        if counts[0] > _HEAP and _spared.count and not _spared.is_awaited:
             gc.freeze()  # made in a pause: it belongs to models
         elif counts[1] <= thresholds[1]:
             gc.collect(0)
@@ -48,8 +49,7 @@ class Collector(QObject):
             gc.collect()
             now = time.monotonic()
             if _spared.again or (_spared.count and now - begun > _LONG):
-                _spared.again = False
-                gc.freeze()  # what made it long belongs to models
+                _spared.freeze()  # what made it long belongs to models
             self._next_full = now + (now - begun) / _SHARE
 
     def stop(self) -> None:
@@ -90,27 +90,41 @@ def resume() -> None:
 def spare_new() -> None:
     """Much has been made for a model that is spared, and stays as long: look through it no more. GUI thread."""
     if _spared.count:
-        gc.freeze()
+        _spared.freeze()
 
 
 def spare() -> None:
     """All that is there stays for long, as a model that was opened does: look through it no more. GUI thread."""
     _spared.count += 1
-    gc.freeze()
+    _spared.freeze()
 
 
-def spare_no_longer() -> None:
+def spare_no_longer(leaving: object) -> None:
     """One of those is garbage soon; the others are spared again once it is gone. GUI thread."""
     _spared.count -= 1
+    _spared.leaving.add(leaving)
     _spared.again = _spared.count > 0
     gc.unfreeze()
 
 
 class _Spared:
-    """Models that are not looked through."""
+    """Models that are not looked through. What is garbage when it is spared is never found, so all wait for it."""
 
-    count = 0
-    again = False  # at the end of the next search
+    def __init__(self) -> None:
+        self.count = 0
+        self.again = False  # at the end of the next search
+        self.leaving = weakref.WeakSet[object]()  # spared no longer, but not gone yet: a job may still hold them
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether something that was spared has still to go."""
+        return len(self.leaving) > 0
+
+    def freeze(self) -> None:
+        """Spare all that is there, as soon as nothing has to go."""
+        self.again = self.is_awaited
+        if not self.again:
+            gc.freeze()
 
 
 _spared = _Spared()

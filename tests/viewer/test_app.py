@@ -93,10 +93,12 @@ def test_nothing_of_a_closed_document_stays(qtbot):
         del tab
         qtbot.wait(50)
         widgets.append(len(window.findChildren(QWidget)))
-    for _ in range(4):  # what Qt lets go of late holds other things
+
+    def all_gone():  # jobs that were cancelled end some time later, and what Qt lets go of late holds other things
         gc.collect()
-        qtbot.wait(50)
-    assert [[thing() is None for thing in things] for things in kept] == [[True] * 3] * 3
+        return [[thing() is None for thing in things] for things in kept] == [[True] * 3] * 3
+
+    qtbot.waitUntil(all_gone, timeout=20_000)
     assert widgets[2] == widgets[1]
     window.close()
     qtbot.waitUntil(lambda: not isValid(window))

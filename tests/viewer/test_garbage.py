@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 
+import pytest
 from PySide6.QtCore import QObject
 
 from viewer import garbage
@@ -60,19 +61,58 @@ def test_without_a_window_python_collects(collector):
         collector.start()
 
 
-def test_models_that_stay_are_spared_again_when_one_is_closed(collector, monkeypatch):
-    frozen = []
-    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
-    monkeypatch.setattr(gc, "unfreeze", frozen.clear)
-    monkeypatch.setattr(gc, "get_count", lambda: (10**6, 10**6, 10**6))
+class Model:
+    """Something to spare, in a cycle with itself."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture
+def spared(collector, monkeypatch):
+    """No other model is open, and every look searches through everything."""
+    monkeypatch.setattr(gc, "get_count", lambda: (10**4, 10**6, 10**6))
+    monkeypatch.setattr(garbage, "_SHARE", 1e9)
     monkeypatch.setattr(collector, "_next_full", 0.0)
     monkeypatch.setattr(garbage, "_spared", garbage._Spared())
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("spared")
+def test_models_that_stay_are_spared_again_when_one_is_closed(collector):
+    first, second = Model(), Model()
     garbage.spare()
     garbage.spare()
-    garbage.spare_no_longer()
-    assert not frozen
+    assert gc.get_freeze_count()
+    garbage.spare_no_longer(first)
+    del first
+    assert not gc.get_freeze_count()
     collector.look()
-    assert frozen
-    garbage.spare_no_longer()
+    assert gc.get_freeze_count()
+    garbage.spare_no_longer(second)
+    del second
     collector.look()
-    assert not frozen
+    assert not gc.get_freeze_count()
+
+
+@pytest.mark.usefixtures("spared")
+@pytest.mark.parametrize("again", [garbage.spare, garbage.spare_new, lambda: None])
+def test_a_closed_model_that_something_still_holds_is_not_kept_by_others_being_spared(collector, monkeypatch, again):
+    closed, gone = Model(), []
+    weakref.finalize(closed, lambda: gone.append(1))
+    garbage.spare()
+    garbage.spare()
+    garbage.spare_no_longer(closed)
+    job = [closed]
+    del closed
+    again()
+    collector.look()
+    with monkeypatch.context() as busy:
+        busy.setattr(gc, "get_count", lambda: (10**6, 0, 0))
+        collector.look()
+    job.clear()
+    collector.look()
+    assert gone
+    assert gc.get_freeze_count()
