@@ -82,14 +82,16 @@ class OutlinePanel(Panel):
         current = self.workspace.selection.current
         if isinstance(current, Value):
             current = current.producer
-        if not isinstance(current, (Node, Graph)) or not self.isVisible():
+        if not self.isVisible():
             return
-        index = self.model.index_of(current)
-        if index.isValid() and index != self.tree.currentIndex():
-            self._following = True
+        index = self.model.index_of(current) if isinstance(current, (Node, Graph)) else QModelIndex()
+        self._following = True
+        if not index.isValid():
+            self.tree.clearSelection()  # a row that looked selected could not be chosen again
+        elif not self.tree.selectionModel().isSelected(index) or index != self.tree.currentIndex():
             self.tree.setCurrentIndex(index)
             self.tree.scrollTo(index)
-            self._following = False
+        self._following = False
 
     def _on_chosen(self) -> None:
         if self._following:

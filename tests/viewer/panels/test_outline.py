@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from PySide6.QtCore import QModelIndex
+from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from model.attributes import make_attribute
@@ -202,3 +202,19 @@ def test_blocks_that_the_canvas_finds_are_in_the_outline(qtbot):
     assert titles[:2] == ["Block 1 · Exp-Relu-Tanh", "Block 2 · Exp-Relu-Tanh"]
     assert len(shown_nodes(panel)) == len(model.graph.nodes)
     workspace.close()
+
+
+def test_a_row_that_was_given_up_elsewhere_is_chosen_again(qtbot, blocks):
+    workspace = blocks.workspace
+    node = workspace.model.graph.nodes.first
+    workspace.selection.set([node])
+    row = blocks.tree.currentIndex()
+    assert row.data(ObjectRole) is node
+    workspace.selection.set([])
+    assert not blocks.tree.selectionModel().hasSelection()
+    middle = blocks.tree.visualRect(row).center()
+    qtbot.mouseClick(blocks.tree.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+    assert workspace.selection.items == (node,)
+    workspace.selection.set([])
+    workspace.selection.set([node])
+    assert blocks.tree.selectionModel().isSelected(blocks.model.index_of(node))
