@@ -22,7 +22,7 @@ from model.errors import ModelError
 from model.progress import SILENT, Progress
 from model.recording.references import Numbers
 from model.recording.steps import encode
-from model.recording.store import Parts, Store
+from model.recording.store import Parts, Store, base_path
 from model.steps import (
     InsertNode,
     SetAttribute,
@@ -36,7 +36,6 @@ from model.steps import (
 FORMAT: Final = "onnx-workbench journal"
 VERSION: Final = 1
 SUFFIX: Final = ".journal"
-_BASE = ".onnx"  # beside the journal of a document that is in no file: the model as it began
 _LARGEST_BASE = 64 << 20
 _STEP = 1 << 20
 
@@ -220,9 +219,9 @@ class Journal:
         if self._store is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{SUFFIX}"
+            self._store = Store(path)
             if self._beginning is not None:
                 base_path(path).write_bytes(self._beginning)
-            self._store = Store(path)
             self._store.line(json.dumps(self._header()) + "\n")
         elif self._store.problem is not None:
             raise self._store.problem
@@ -279,13 +278,7 @@ class Journal:
     def _remove(self) -> None:
         if self._store is not None:
             self._store.close(remove=True)
-            base_path(self._store.path).unlink(missing_ok=True)
             self._store = None
-
-
-def base_path(journal: Path) -> Path:
-    """Where the model as it began is kept, for the journal of a document that is in no file."""
-    return journal.with_name(journal.name.partition(".")[0] + _BASE)
 
 
 def _content(document: Document, progress: Progress) -> bytes | None:

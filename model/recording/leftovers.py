@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +13,10 @@ from model.document import Document
 from model.errors import ModelError
 from model.io.source import open_file
 from model.isolation import is_running
-from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile, base_path
+from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile
 from model.recording.references import Numbers
 from model.recording.steps import decode
-from model.recording.store import data_path
+from model.recording.store import base_path, data_path, lone_files, remove_files
 
 _TRIED = ".tried"  # replayed once already: not offered a second time
 
@@ -42,17 +43,33 @@ class Leftover:
 
 
 def leftovers(folder: Path) -> Iterator[Leftover]:
-    """Journals in a folder whose program is not running any more, newest first. Unreadable ones are set aside."""
+    """Journals in a folder whose program is not running any more, newest first.
+
+    Unreadable ones are set aside, and what lies beside no journal is removed.
+    """
+    if not folder.is_dir():
+        return
+    for path in lone_files(folder):
+        if not _is_in_use(path):
+            with contextlib.suppress(OSError):
+                path.unlink()
     found = []
-    for path in folder.glob(f"*{SUFFIX}") if folder.is_dir() else ():
+    for path in folder.glob(f"*{SUFFIX}"):
         try:
             leftover = _read_header(path)
         except (ModelError, OSError, ValueError, LookupError, TypeError):
-            _set_aside(path)
+            if not _is_in_use(path):
+                _set_aside(path)
             continue
         if leftover is not None:
             found.append(leftover)
     yield from sorted(found, key=lambda leftover: -leftover.time)
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether the program that names itself in a file's name is running: it may not have written the header yet."""
+    number = path.name.partition("-")[0]
+    return number.isascii() and number.isdigit() and is_running(int(number))
 
 
 def _read_header(path: Path) -> Leftover | None:
@@ -100,7 +117,10 @@ def recover(document: Document, leftover: Leftover) -> int:
     line does not apply, what came before it stays, and ModelError says how far it got.
     """
     tried = leftover.path.with_suffix(SUFFIX + _TRIED)
-    leftover.path.replace(tried)
+    try:
+        leftover.path.replace(tried)
+    except OSError as error:
+        raise ModelError("The journal is not there any more", f"{leftover.path}: {error.strerror}.") from error
     data, source = data_path(tried), document.model.source
     kept = open_file(data) if data.exists() else None
     try:
@@ -111,8 +131,7 @@ def recover(document: Document, leftover: Leftover) -> int:
             kept.close()
     if count:
         document.mark_unsaved()
-    for path in (tried, base_path(tried), data):
-        path.unlink(missing_ok=True)
+    remove_files(tried)
     return count
 
 
@@ -149,12 +168,12 @@ def _redo_line(document: Document, numbers: Numbers, line: dict[str, Any]) -> No
 
 def discard(leftover: Leftover) -> None:
     """Throw a journal away."""
-    for path in (leftover.path, base_path(leftover.path), data_path(leftover.path)):
-        path.unlink(missing_ok=True)
+    remove_files(leftover.path)
 
 
 def _set_aside(path: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):  # it will be met again, and again not be readable
+        if not path.stat().st_size:  # its program died before it wrote anything
+            remove_files(path)
+            return
         path.rename(path.with_suffix(SUFFIX + _TRIED))
-    except OSError:
-        pass  # it will be met again, and again not be readable

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final
@@ -18,6 +19,8 @@ from model.errors import ModelError
 
 _SYNC_SECONDS: Final = 2.0
 _DATA = ".data"
+_BASE = ".onnx"
+_BESIDE = re.compile(r"[0-9]+-[0-9a-f]+\.(onnx|data)")
 
 #: The bytes of a tensor in parts, read or packed when they are written.
 Parts = Callable[[], Iterable[bytes]]
@@ -26,6 +29,28 @@ Parts = Callable[[], Iterable[bytes]]
 def data_path(journal: Path) -> Path:
     """Where the bytes of large tensors are kept, for a journal."""
     return journal.with_name(journal.name.partition(".")[0] + _DATA)
+
+
+def base_path(journal: Path) -> Path:
+    """Where the model as it began is kept, for the journal of a document that is in no file."""
+    return journal.with_name(journal.name.partition(".")[0] + _BASE)
+
+
+def remove_files(journal: Path) -> None:
+    """Remove a journal and what lies beside it. What the disk does not let go of stays."""
+    for path in (journal, base_path(journal), data_path(journal)):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def lone_files(folder: Path) -> Iterator[Path]:
+    """What lies in a folder of journals beside a journal that is not there."""
+    beside: dict[str, list[Path]] = {}
+    for path in folder.iterdir():
+        beside.setdefault(path.name.partition(".")[0], []).append(path)
+    for paths in beside.values():
+        if all(_BESIDE.fullmatch(path.name) for path in paths):
+            yield from paths
 
 
 class Store:
@@ -75,12 +100,12 @@ class Store:
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join()
-        self._lines.close()
-        if self._data is not None:
-            self._data.close()
+        for file in (self._lines, self._data):
+            if file is not None:
+                with contextlib.suppress(OSError):  # it tries once more to write what there was no room for
+                    file.close()
         if remove:
-            self.path.unlink(missing_ok=True)
-            data_path(self.path).unlink(missing_ok=True)
+            remove_files(self.path)
 
     # -- writing, on either thread -----------------------------------------------------------------------------
 
@@ -114,6 +139,8 @@ class Store:
         if self._data is None:
             self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
         for part in job():
+            if self.problem is not None:
+                return
             self._data.write(part)
         self._data.flush()
 

@@ -1,0 +1,40 @@
+"""What tests of scripts and journals have in common: something to do, and the next start of the program."""
+
+import numpy as np
+import onnx.parser
+
+from model.document import Document
+from model.edits import attributes, functions, initializers, nodes, values
+from model.io.read import load
+from model.recording.leftovers import leftovers, recover
+from model.tensors import ArrayTensor
+from tests.model import builders
+
+
+def work(document):
+    """A few edits of every kind."""
+    with document.edit("Insert") as edit:
+        nodes.insert_on_edge(edit, builders.value(document, "r"), "Neg")
+    with document.edit("Attribute") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(document, "a"), "renamed")
+    with document.edit("Weights") as edit:
+        initializers.set_tensor(edit, builders.value(document, "w"), ArrayTensor(np.full((4,), 0.1, np.float32)))
+    with document.edit("Function") as edit:
+        functions.extract_function(edit, [builders.node(document, "third")], "block")
+
+
+def saved_file(tmp_path, text=builders.CHAIN):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    return Document(load(path), path)
+
+
+def recovered(document, folder):
+    """What the next start makes of the document's file and the journals in a folder."""
+    again = Document(load(document.path), document.path)
+    for leftover in leftovers(folder):
+        assert leftover.fits
+        recover(again, leftover)
+    return again

@@ -1,0 +1,276 @@
+"""Journals: what a program that died had not saved is done again, exactly."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import onnx.parser
+import pytest
+from hypothesis import settings
+
+from model.document import Document
+from model.edits import nodes
+from model.errors import ModelError
+from model.io.read import load
+from model.progress import Cancelled, Progress
+from model.recording import script
+from model.recording.journal import Journal
+from model.recording.leftovers import leftovers, recover
+from model.steps import SetField
+from tests.model import builders
+from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.recording.recorded_work import work
+from tests.model.snapshots import assert_linked, snapshot
+
+
+def header(**wrong):
+    """The first line of a journal with something wrong in it."""
+    right = {"format": "onnx-workbench journal", "version": 1, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
+    return json.dumps({**right, "time": 0, "objects": 0, **wrong}).encode() + b"\n"
+
+
+def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    document.undo()
+    document.undo()
+    document.redo()
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights")
+    again = builders.document()
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+    assert again.modified
+    assert again.redo_title == "Function"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_or_closed_document_leaves_nothing(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    assert len(list(tmp_path.glob("*.journal"))) == 1
+    document.mark_saved()
+    assert list(tmp_path.iterdir()) == []
+    with document.edit("More") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "one")
+    assert len(list(tmp_path.glob("*.journal"))) == 1
+    kept.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_running_programs_journal_is_not_offered(tmp_path):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    assert list(leftovers(tmp_path)) == []
+    kept.close()
+
+
+def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    kept.abandon()
+    path = next(tmp_path.glob("*.journal"))
+    data = path.read_bytes()
+    states = set()
+    for cut in range(data.index(b"\n") + 1, len(data), 97):
+        path.write_bytes(data[:cut])
+        again = builders.document()
+        (leftover,) = leftovers(tmp_path)
+        states.add(recover(again, leftover))
+        assert_linked(again.model)
+    assert states <= set(range(6))
+    assert len(states) >= 4
+
+
+def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    kept.abandon()
+    path = next(tmp_path.glob("*.journal"))
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], lines[2].replace('"axis"', "17"), *lines[3:]]))
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document()
+    with pytest.raises(ModelError, match="1 edits were recovered, then line 3"):
+        recover(again, leftover)
+    assert_linked(again.model)
+    assert list(leftovers(tmp_path)) == []
+    assert len(list(tmp_path.glob("*.tried"))) == 1
+
+
+def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    other = builders.document(builders.BRANCHES)
+    before = snapshot(other.model)
+    with pytest.raises(ModelError, match="does not fit the model"):
+        recover(other, leftover)
+    assert snapshot(other.model) == before
+
+
+def test_a_changed_file_is_noticed(tmp_path, dead):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    document = Document(load(path), path)
+    kept = Journal(document, tmp_path / "state")
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path / "state")
+    assert leftover.fits
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert not leftover.fits
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[1]\n",
+        b"\xff\xfe",
+        b"[" * 100000 + b"\n",
+        b'{"pid": "x"}\n',
+        header(pid=10**30, size="many"),
+        header(pid=10**30, objects=None),
+        header(pid=10**30, time=[]),
+    ],
+)
+def test_damaged_journals_are_set_aside(tmp_path, dead, content):
+    (tmp_path / "x.journal").write_bytes(content)
+    assert list(leftovers(tmp_path)) == []
+    assert list(leftovers(tmp_path)) == []
+
+
+def test_a_full_disk_stops_the_journal_not_the_work(tmp_path, monkeypatch):
+    document = builders.document()
+    kept = Journal(document, tmp_path / "file")
+    (tmp_path / "file").write_text("in the way")
+    work(document)
+    assert "not being kept" in kept.problem
+    assert document.undo_title == "Function"
+
+
+def test_typing_survives_as_one_entry(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    for text in ("a", "ab", "abc"):
+        with document.edit("Type", merge="doc") as edit:
+            edit.do(SetField(document.model, "doc_string", text))
+    document.end_gesture()
+    with document.edit("Type", merge="doc") as edit:
+        edit.do(SetField(document.model, "doc_string", "x"))
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Type", "Type")
+    again = builders.document()
+    recover(again, leftover)
+    assert again.model.doc_string == "x"
+    again.undo()
+    assert again.model.doc_string == "abc"
+    again.undo()
+    assert again.model.doc_string == ""
+
+
+def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
+    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    document = Document(load(data))
+    kept = Journal(document, tmp_path)
+    kept.prepare()
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.beginning.read_bytes() == data
+    again = Document(load(leftover.beginning))
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_preparing_can_be_given_up(tmp_path, dead):
+    class GivenUp(Progress):
+        checks = 0
+
+        def check(self):
+            self.checks += 1
+            if self.checks == 5:
+                raise Cancelled
+
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    with pytest.raises(Cancelled):
+        kept.prepare(GivenUp())
+    assert not kept.is_prepared
+    work(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document()
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_a_killed_program_leaves_a_journal_that_is_offered(tmp_path):
+    code = f"""
+import sys, os, signal
+sys.path[:0] = {[str(Path.cwd()), *sys.path]!r}
+from pathlib import Path
+from tests.model import builders
+from tests.model.recording.recorded_work import work
+from model.recording.journal import Journal
+document = builders.document()
+Journal(document, Path({str(tmp_path)!r}))
+work(document)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+    (leftover,) = leftovers(tmp_path)
+    document, again = builders.document(), builders.document()
+    work(document)
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+class RecordedEdits(AnyEdits):
+    """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
+
+    def teardown(self):
+        if hasattr(self, "document"):
+            self._check_script()
+            self.journal.abandon()
+            self._check_journal()
+        super().teardown()
+
+    def opened(self):
+        self.text = builders.CHAIN if self.document.model.graph.name == "chain" else builders.BRANCHES
+        self.folder = tempfile.TemporaryDirectory()
+        self.journal = Journal(self.document, Path(self.folder.name))
+
+    def _check_script(self):
+        again = builders.document(self.text)
+        script.replay(again, script.export(self.document))
+        assert snapshot(again.model) == snapshot(self.document.model)
+        assert_linked(again.model)
+
+    def _check_journal(self):
+        with mock.patch("model.recording.leftovers.is_running", return_value=False), self.folder:
+            for leftover in leftovers(Path(self.folder.name)):
+                again = builders.document(self.text)
+                recover(again, leftover)
+                assert snapshot(again.model) == snapshot(self.document.model)
+                assert_linked(again.model)
+
+
+TestRecordedEdits = RecordedEdits.TestCase
+TestRecordedEdits.settings = settings(stateful_step_count=25)

@@ -1,0 +1,186 @@
+"""Scripts: what was done is done again by name."""
+
+import json
+
+import numpy as np
+import pytest
+
+from model.attributes import Attribute, AttributeKind, make_attribute
+from model.edits import attributes, nodes, properties
+from model.errors import ModelError
+from model.graph import Value
+from model.recording import script
+from model.steps import SetAttribute, SetField, SetInitializer
+from model.tensors import ArrayTensor, SparseTensor
+from model.types import (
+    ElementType,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+)
+from tests.model import builders
+from tests.model.recording.recorded_work import work
+from tests.model.snapshots import assert_linked, snapshot
+
+HEADER = '{"format": "onnx-workbench edit script", "version": 1}\n'
+
+
+def line(do, **step):
+    """One line of a script with one step."""
+    return json.dumps({"edit": "x", "steps": [{"do": do, **step}]})
+
+
+def nested(depth):
+    kind = None
+    for _ in range(depth):
+        kind = {"sequence": kind}
+    return kind
+
+
+def test_a_script_does_the_same_to_the_same_model():
+    document, again = builders.document(), builders.document()
+    work(document)
+    text = script.export(document)
+    assert document.undo_title == "Function"
+    assert script.replay(again, text) == 5
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+    assert [e.title for e in again.entries()] == [e.title for e in document.entries()]
+    again.go_to(again.root)
+    assert snapshot(again.model) == snapshot(builders.model())
+
+
+def test_a_script_fits_the_next_export_by_names():
+    document = builders.document()
+    with document.edit("Axis") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    text = script.export(document)
+    newer = builders.document(
+        builders.CHAIN.replace("[first] a = Mul (x, w)", "[extra] e = Abs (x) [first] a = Mul (e, w)")
+    )
+    script.replay(newer, text)
+    assert builders.node(newer, "fourth").attributes["axis"].value == 0
+
+
+def test_a_script_is_readable():
+    document = builders.document()
+    with document.edit("Set axis of fourth") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    line = json.loads(script.export(document).splitlines()[1])
+    line["steps"][0].pop("at", None)
+    assert line == {
+        "edit": "Set axis of fourth",
+        "steps": [
+            {"do": "set attribute", "node": "fourth", "name": "axis", "to": {"name": "axis", "kind": "INT", "value": 0}}
+        ],
+    }
+
+
+def test_a_script_that_does_not_fit_changes_nothing():
+    document = builders.document()
+    work(document)
+    text = script.export(document)
+    other = builders.document(builders.CHAIN.replace("[fourth]", "[last]"))
+    before = snapshot(other.model)
+    with pytest.raises(ModelError, match="Line 3 does not apply: There is no node 'fourth'"):
+        script.replay(other, text)
+    assert snapshot(other.model) == before
+    assert not other.modified
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "nonsense",
+        '{"format": "onnx-workbench edit script", "version": 99}',
+        HEADER + "[]",
+        HEADER + '{"edit": "x", "steps": [{"do": "explode"}]}',
+        HEADER + '{"edit": "x", "steps": [{"do": "set attribute"}]}',
+        HEADER + line("set attribute", node="fourth", name="a", to={"name": "a", "kind": "INT", "value": "one"}),
+        HEADER + line("set attribute", node="fourth", name="a", to={"name": "a", "kind": "INTS", "value": [1 << 65]}),
+        HEADER + line("set metadata", model="model", to={"key": 1}),
+        HEADER + line("set opset_imports", model="model", to={"": "new"}),
+        HEADER + line("set type", value="x", to=nested(900)),
+        HEADER + "[" * 100000,
+    ],
+)  # fmt: skip
+def test_damaged_scripts_are_refused_with_the_line(text):
+    document = builders.document()
+    with pytest.raises(ModelError):
+        script.replay(document, text)
+    assert not document.modified
+
+
+def test_bodies_and_functions_are_named_by_their_path():
+    document, again = (builders.document(builders.BRANCHES) for _ in range(2))
+    for owner in (document,):
+        with owner.edit("Deep") as edit:
+            nodes.rename_node(edit, builders.node(owner, "inner"), "innermost")
+            unnamed = builders.graph(owner, "no").nodes.first
+            attributes.set_attribute(edit, unnamed, "note", "text")
+            constant = owner.model.functions[0].body.nodes.first
+            nodes.rename_node(edit, constant, "factor")
+            nodes.duplicate(edit, [builders.node(owner, "choose")])
+    text = script.export(document)
+    assert "main/choose.then_branch: inner" in text
+    assert "function local::scale: => f" in text
+    script.replay(again, text)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+@pytest.mark.parametrize("element_type", [e for e in ElementType if e])
+def test_tensors_of_every_element_type_are_kept(element_type):
+    from model.io.packing import unpack
+
+    for count in (3, 100):
+        if element_type is ElementType.STRING:
+            array = np.array(["ä", "", "<b>"] * 40, object)[:count]
+        else:
+            length = (count * element_type.bits + 7) // 8
+            array = unpack((bytes(range(1, 64)) * 30)[:length], element_type, count)
+        document, again = builders.document(), builders.document()
+        with document.edit("Tensor") as edit:
+            edit.do(SetInitializer(document.model.graph, Value("t"), ArrayTensor(array, element_type)))
+        script.replay(again, script.export(document))
+        assert snapshot(again.model) == snapshot(document.model)
+
+
+EVERY_TYPE = [
+    TensorType(ElementType.FLOAT, Shape((1, "N", None), ("", "DATA_BATCH", ""))),
+    SparseTensorType(ElementType.INT8),
+    SequenceType(OptionalType(TensorType(ElementType.STRING, Shape()))),
+    MapType(ElementType.INT64, TensorType(ElementType.DOUBLE)),
+    OpaqueType("domain", "name", "denotation"),
+    TensorType(77),
+]
+
+
+def test_every_kind_of_content_is_kept():
+    document, again = (builders.document(builders.BRANCHES) for _ in range(2))
+    node = builders.node(document, "double")
+    sparse = SparseTensor(ArrayTensor(np.array([1.5], np.float32)), ArrayTensor(np.array([2])), (4,))
+    kinds = [
+        make_attribute("f", float("inf")),
+        make_attribute("fs", [0.1, float("nan")]),
+        make_attribute("s", "\udcff text"),
+        make_attribute("ss", ["a", "b"]),
+        make_attribute("t", ArrayTensor(np.zeros((2, 2), np.int64))),
+        Attribute("st", AttributeKind.SPARSE_TENSOR, sparse),
+        Attribute("tps", AttributeKind.TYPE_PROTOS, tuple(EVERY_TYPE)),
+        Attribute("empty", AttributeKind.INTS, (), "doc"),
+    ]
+    with document.edit("All") as edit:
+        for attribute in kinds:
+            edit.do(SetAttribute(node, attribute.name, attribute))
+        for kind in EVERY_TYPE:
+            edit.do(SetField(builders.value(document, "d"), "type", kind))
+        edit.do(SetInitializer(document.model.graph, Value("sparse"), sparse))
+        properties.set_metadata(edit, node, "key", "value")
+    script.replay(again, script.export(document))
+    assert snapshot(again.model) == snapshot(document.model)

@@ -1,0 +1,170 @@
+"""The files of journals in the state folder: disks that fail, programs that die in between, what is left over."""
+
+import builtins
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Value
+from model.io.read import load
+from model.recording.journal import Journal
+from model.recording.leftovers import discard, leftovers, recover
+from model.recording.store import Store, base_path, data_path
+from model.steps import SetField, SetInitializer
+from model.tensors import ArrayTensor
+from tests.model import builders
+
+
+def rename(document, name):
+    with document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", name))
+
+
+def add_weights(document, name="new"):
+    with document.edit("Weights") as edit:
+        edit.do(SetInitializer(document.model.graph, Value(name), ArrayTensor(np.ones((1 << 15,), np.int64))))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_disk_that_fills_up_stops_the_journal_not_the_work(tmp_path, monkeypatch):
+    def full(path, *args, **kwargs):
+        return builtins.open("/dev/full", args[0].replace("x", "w"), **kwargs)
+
+    monkeypatch.setattr("model.recording.store.open", full, raising=False)
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    assert "not being kept" in kept.problem
+    rename(document, "two")
+    assert document.model.graph.name == "two"
+    kept.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_becomes_read_only_stops_the_journal_not_the_work(tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    monkeypatch.setattr(Path, "unlink", refuse)
+    document.mark_saved()
+    rename(document, "two")
+    kept.close()
+    assert document.model.graph.name == "two"
+
+
+def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    data_path(kept.path).mkdir()  # in the way
+    add_weights(document)
+    kept._store.flush()
+    rename(document, "two")
+    assert "not being kept" in kept.problem
+    assert document.model.graph.name == "two"
+
+
+def test_a_beginning_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    def cut(self, data):
+        with open(self, "wb") as file:
+            file.write(data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", cut)
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    assert "No space left" in kept.problem
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_without_its_weights_says_so(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    add_weights(document)
+    kept.abandon()
+    (data,) = tmp_path.glob("*.data")
+    data.unlink()
+    (leftover,) = leftovers(tmp_path)
+    again = Document(load(leftover.beginning))
+    with pytest.raises(ModelError, match="1 edits were recovered") as caught:
+        recover(again, leftover)
+    assert "262,144 bytes of a tensor are missing" in caught.value.detail
+    assert again.model.graph.name == "one"
+
+
+def test_a_journal_that_is_gone_meanwhile_is_told(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = Document(load(leftover.beginning))
+    discard(leftover)
+    with pytest.raises(ModelError, match="journal"):
+        recover(again, leftover)
+    discard(leftover)
+
+
+def test_a_journal_that_was_just_begun_is_left_to_its_program(tmp_path):
+    begun = tmp_path / f"{os.getpid()}-0123.journal"
+    begun.touch()
+    assert list(leftovers(tmp_path)) == []
+    assert begun.exists()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_lies_beside_no_journal_or_an_empty_one_is_removed(tmp_path, dead, begun):
+    journal, other = tmp_path / "1-aa.journal", tmp_path / "mine.onnx"
+    for path in (base_path(journal), data_path(journal), other):
+        path.write_bytes(b"x")
+    if begun:
+        journal.touch()
+    assert list(leftovers(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_what_a_running_program_puts_down_first_stays(tmp_path):
+    data = data_path(tmp_path / f"{os.getpid()}-aa.journal")
+    data.write_bytes(b"x")
+    assert list(leftovers(tmp_path)) == []
+    assert data.exists()
+
+
+def test_what_lies_beside_a_journal_that_was_tried_stays(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    with pytest.raises(ModelError, match="does not fit"):
+        recover(builders.document(builders.BRANCHES), leftover)
+    before = sorted(tmp_path.iterdir())
+    assert len(before) == 2
+    assert list(leftovers(tmp_path)) == []
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
+    store = Store(tmp_path / "1-aa.journal")
+    given = []
+
+    def parts():
+        for number in range(1000):
+            given.append(number)
+            if number == 3:
+                store.problem = OSError(0, "closed")
+            yield b"x"
+
+    store.keep(1000, parts)
+    store.close(remove=True)
+    assert len(given) <= 4
+    assert list(tmp_path.iterdir()) == []
