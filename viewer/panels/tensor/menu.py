@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication, QImageWriter
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from model.edits.expressions import HINT
@@ -74,6 +74,9 @@ class TensorMenu(QMenu):
             self._add("T&race Element", trace, "Which elements of its inputs reach it")
         self._add("&Copy Cells", self._pane.table.copy, "The selected cells; Ctrl+C in the table")
         self._add("Copy &as Text", self.copy_text, "The plane that is shown")
+        if self._pane.stack.currentWidget() is self._pane.picture and not self._pane.picture.image.isNull():
+            self._add("Copy P&icture", self.copy_picture, "In the colours it is shown in")
+            self._add("Sa&ve Picture…", self.ask_save_picture, "In the colours it is shown in, to .png")
 
     def _add(self, title: str, run: Any, tip: str = "") -> QAction:
         action = self.addAction(title)
@@ -162,15 +165,35 @@ class TensorMenu(QMenu):
     def ask_export(self) -> None:
         """Write values into a file."""
         subject = self._pane.subject
-        if subject is None:
-            return
-        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in subject.target.title)[:80] or "tensor"
-        path = ask_save(self._pane, self._pane.workspace.settings, "Export values", Path(f"{safe}.npy"), _EXPORTS)
-        if path is not None:
+        path = self._ask_file("Export values", ".npy", _EXPORTS)
+        if subject is not None and path is not None:
             try:
                 self._pane.editing.export(subject.tensor(), path)
             except ModelError as error:
                 self._pane.workspace.report(error)
+
+    def _ask_file(self, title: str, suffix: str, filters: tuple[str, ...]) -> Path | None:
+        """Where to write what is shown, named after it."""
+        pane = self._pane
+        name = pane.subject.target.title if pane.subject is not None else ""
+        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80] or "tensor"
+        return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters)
+
+    def copy_picture(self) -> None:
+        """The whole picture, whatever part of it is in view."""
+        QGuiApplication.clipboard().setImage(self._pane.picture.image)
+
+    def ask_save_picture(self) -> None:
+        """The whole picture into a file."""
+        image, workspace = self._pane.picture.image, self._pane.workspace
+        path = self._ask_file("Save picture", ".png", ("Picture (*.png)",))
+        if path is None:
+            return
+        writer = QImageWriter(str(path), b"png")
+        if writer.write(image):
+            workspace.message("info", f"{display(path.name, 60)} was written", str(path))
+        else:
+            workspace.message("error", "The picture was not written", f"{path}: {writer.errorString()}")
 
     def copy_text(self) -> None:
         """The plane that is shown, as text."""

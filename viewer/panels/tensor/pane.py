@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -128,6 +128,11 @@ class TensorPane(QWidget):
         column.setSpacing(2)
         for line in self._lines:
             column.addLayout(line)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """The menu of the button, where the pointer is."""
+        if self.menu_button.isEnabled():
+            self.menu.popup(event.globalPos())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A narrow pane has its choices in a line of their own, so that nothing is cut off."""

@@ -111,6 +111,11 @@ class PictureView(QWidget):
         return self._layers[0].picture if self._layers else None
 
     @property
+    def image(self) -> QImage:
+        """What is shown, as a whole, a pixel per cell; null while nothing is."""
+        return self._layers[0].image if self._layers else QImage()
+
+    @property
     def detail(self) -> Picture | None:
         """The finer picture of the part that is seen, while there is one."""
         return self._layers[1].picture if len(self._layers) > 1 else None

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog
 
 from model.edits import tensors
@@ -149,3 +150,43 @@ def test_a_file_that_cannot_be_written_is_said(qtbot, panel, value, messages, mo
     answer(monkeypatch, "getSaveFileName", tmp_path / "no folder" / "a.npy")
     from_menu(qtbot, panel, "Export…")
     assert [message.severity for message in messages] == ["error"]
+
+
+@pytest.fixture
+def maps(qtbot, panel, chain):
+    """Feature maps, which are no image by their shape."""
+    select(qtbot, panel, put(chain, np.arange(5 * 4 * 4, dtype=np.float32).reshape(1, 5, 4, 4)))
+    panel.pane.choose_view("Feature maps")
+    qtbot.waitUntil(lambda: not panel.pane.picture.image.isNull())
+    return panel.pane.picture.image
+
+
+def test_a_picture_is_saved_and_copied_as_it_is_shown(qtbot, panel, maps, messages, monkeypatch, tmp_path):
+    path = tmp_path / "maps.png"
+    answer(monkeypatch, "getSaveFileName", path)
+    from_menu(qtbot, panel, "Save Picture…")
+    assert messages[-1].title == "maps.png was written"
+    assert QImage(str(path)).convertToFormat(maps.format()) == maps
+    from_menu(qtbot, panel, "Copy Picture")
+    assert QGuiApplication.clipboard().image().convertToFormat(maps.format()) == maps
+
+
+def test_a_picture_that_cannot_be_written_is_told_of(qtbot, panel, maps, messages, monkeypatch, tmp_path):
+    answer(monkeypatch, "getSaveFileName", tmp_path / "nowhere" / "maps.png")
+    from_menu(qtbot, panel, "Save Picture…")
+    assert messages[-1].severity == "error"
+    assert messages[-1].title == "The picture was not written"
+
+
+def test_numbers_have_no_picture_and_a_right_click_opens_the_menu(qtbot, panel, value):
+    panel.pane.choose_view("Table")
+    viewport = panel.pane.table.viewport()
+    place = viewport.rect().center()
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, viewport.mapToGlobal(place))
+    QCoreApplication.sendEvent(viewport, event)
+    menu = panel.pane.menu
+    qtbot.waitUntil(menu.isVisible)
+    titles = {action.text().replace("&", "") for action in menu.actions()}
+    menu.hide()
+    assert "Export…" in titles
+    assert "Save Picture…" not in titles
