@@ -156,10 +156,11 @@ def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> Non
             links.append(link)
     except OSError as error:
         for link in links:
-            link.unlink()
+            with contextlib.suppress(OSError):
+                link.unlink()
         raise OSError(errno.EBUSY, "this disk cannot replace a file that is open; save under another name") from error
     with contextlib.ExitStack() as stack:
-        for reader, link in zip(readers, links, strict=True):
+        for reader, link in zip(sorted(readers, key=id), links, strict=True):  # in one order, lest two saves wait
             stack.enter_context(reader.let_go(link))
         new.replace(path)
 

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
@@ -83,7 +83,8 @@ class FileSource:
         self.name = name
         self.identity = identity_of(os.fstat(descriptor))
         if OPEN_FILES_STAY:
-            _held.add(self)
+            with _holding:
+                _held.add(self)
         self.size = self.identity.size
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -103,6 +104,10 @@ class FileSource:
 
     def close(self) -> None:
         """Give the descriptor back; later reads raise ModelError."""
+        with self._guard():
+            self._close()
+
+    def _close(self) -> None:
         descriptor, self._descriptor = getattr(self, "_descriptor", -1), -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -111,13 +116,21 @@ class FileSource:
             with suppress(OSError):
                 own.unlink()
 
+    def _guard(self) -> AbstractContextManager[object]:
+        """Where `let_go` may take the descriptor away, keeps it from doing so meanwhile."""
+        return getattr(self, "_lock", nullcontext()) if OPEN_FILES_STAY else nullcontext()
+
     @contextmanager
     def let_go(self, link: Path) -> Iterator[None]:
         """Let another program's, or our own, file take this one's place meanwhile; go on reading from `link`.
 
-        Readers on other threads wait. A link that was read from before is removed.
+        Readers on other threads wait. A link that was read from before is removed, and so is one nobody needs.
         """
         with self._lock:
+            if self.closed:
+                link.unlink()
+                yield
+                return
             os.close(self._descriptor)
             self._descriptor = -1
             try:
@@ -131,6 +144,10 @@ class FileSource:
 
     def check_unchanged(self) -> None:
         """Raise ModelError when the file was written to since it was opened."""
+        with self._guard():
+            self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
         if self._descriptor < 0:
             raise ModelError("The file is closed", f"{self.name} was closed and cannot be read any more.")
         now = identity_of(os.fstat(self._descriptor))
@@ -143,7 +160,7 @@ class FileSource:
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly the bytes asked for; ModelError when the file changed, shrank or cannot be read."""
-        with self._lock if OPEN_FILES_STAY else nullcontext():
+        with self._guard():
             return self._read(offset, length)
 
     def _read(self, offset: int, length: int) -> bytes:
@@ -177,6 +194,7 @@ class FileSource:
             return os.read(self._descriptor, length)
 
 
+_holding = threading.Lock()
 _held: weakref.WeakSet[FileSource] = weakref.WeakSet()
 
 
@@ -186,7 +204,9 @@ def readers_of(path: Path) -> list[FileSource]:
         found = identity_of(path.stat())
     except OSError:
         return []
-    return [source for source in list(_held) if not source.closed and source.identity == found]
+    with _holding:
+        held = list(_held)
+    return [source for source in held if not source.closed and source.identity == found]
 
 
 def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> FileSource:

@@ -1,6 +1,8 @@
 import errno
 import os
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -503,6 +505,40 @@ def test_our_own_handle_is_let_go_while_its_file_is_replaced(path, open_files_st
     for one in (model, again):
         one.source.close()
     assert debris(path.parent) == []
+
+
+def test_a_reader_that_closes_as_its_file_is_replaced_stays_closed(path, open_files_stay):
+    reader, link = source.open_file(path), path.with_name("link")
+    os.link(path, link)
+    reader.close()
+    with reader.let_go(link):
+        pass
+    assert reader.closed
+    assert not link.exists()
+
+
+def test_closing_a_reader_waits_until_its_file_is_replaced(path, open_files_stay):
+    reader, link = source.open_file(path), path.with_name("link")
+    os.link(path, link)
+    closing = threading.Thread(target=reader.close)
+    with reader.let_go(link):
+        closing.start()
+        closing.join(0.05)
+    closing.join()
+    assert reader.closed
+    assert not link.exists()
+
+
+def test_looking_whether_a_file_changed_waits_until_it_is_replaced(path, open_files_stay):
+    reader, link = source.open_file(path), path.with_name("link")
+    os.link(path, link)
+    with ThreadPoolExecutor(1) as other:
+        with reader.let_go(link):
+            looked = other.submit(reader.check_unchanged)
+            with pytest.raises(TimeoutError):
+                looked.result(0.05)
+        looked.result(10)
+    reader.close()
 
 
 def test_a_file_that_another_program_holds_stays_as_it_is(path, open_files_stay, monkeypatch):
