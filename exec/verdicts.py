@@ -48,9 +48,14 @@ def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTO
     if not problem and isinstance(found, np.ndarray) and found.dtype != expected.dtype:
         problem = f"{found.dtype.name}; expected {expected.dtype.name}"
     elif not problem and not is_close(found, expected, rtol, atol):
-        at, (ours, theirs) = list(difference.worst), difference.worst_pair
+        at, (ours, theirs) = list(difference.worst), map(_number, difference.worst_pair)
         problem = f"{difference.unequal} of {difference.size} elements differ, at {at} {ours} for {theirs}"
     return Verdict(data_set, name, problem, difference.max_abs)
+
+
+def _number(element: object) -> str:
+    """As many digits as tell apart what is no longer close."""
+    return f"{element:.7g}" if isinstance(element, (float, np.floating)) else str(element)
 
 
 def model_in(folder: Path) -> Path:

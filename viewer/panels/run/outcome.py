@@ -85,7 +85,7 @@ class OutcomeSection(Section):
         branch = self._branch(f"Test data: {passed} of {len(verdicts)} as expected", None)
         values = {v.name: v for v in self._workspace.model.graph.outputs}
         for one in verdicts[:_MOST_ROWS]:
-            text = one.problem or f"pass, error {one.error:.2g}"
+            text = f"fail: {one.problem}" if one.problem else f"pass, error {one.error:.2g}"
             item = QTreeWidgetItem(branch, [display(f"{one.data_set} {one.output}", 60), display(text, 200)])
             item.setData(0, Qt.ItemDataRole.UserRole, values.get(one.output))
             if one.problem:
