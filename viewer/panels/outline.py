@@ -45,6 +45,7 @@ class OutlinePanel(Panel):
         self.tree.setContextMenuPolicy(self.contextMenuPolicy().CustomContextMenu)
         workspace.selection.changed.connect(self._follow)
         workspace.changes.nodes_changed.connect(self._on_nodes)
+        workspace.changes.values_changed.connect(self._on_values)
         workspace.changes.model_changed.connect(self._on_model)
 
     def _divide(self, *_: object) -> None:
@@ -68,6 +69,9 @@ class OutlinePanel(Panel):
             self.tree.clearSelection()
         self._following = False
         self._follow()
+
+    def _on_values(self, values: set[Value]) -> None:
+        self.model.rename(v.producer for v in values if v.producer is not None and not v.producer.name)
 
     def _on_model(self) -> None:
         graphs = [self.model.index(i, 0).data(ObjectRole) for i in range(self.model.rowCount())]

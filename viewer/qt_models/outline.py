@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from viewer.grouping import Grouping
 from viewer.icons import dot, icon
 from viewer.qt_models.tree import Index, TreeModel
 from viewer.text import count_text, display, plural
-from viewer.theme import categories, operator_category
+from viewer.theme import categories, operator_category, theme
 from viewer.tips import for_role
 
 #: What a row stands for: a Graph, Scope or Node.
@@ -256,6 +256,13 @@ class OutlineModel(TreeModel):
             found = None if found is None else found.child(step)
         return found
 
+    def rename(self, nodes: Iterable[Node]) -> None:
+        """What these give may have other names: rows of nodes without a name are called after it."""
+        for node in nodes:
+            row = self._find(node, build=False)
+            if row is not None:
+                self._tell(row)
+
     def _tell(self, row: Row) -> None:
         """Have a row drawn anew where a view shows something else: it measures its columns for that."""
         if row.told in (None, _identity(row.subject)):
@@ -367,7 +374,11 @@ class OutlineModel(TreeModel):
                 return _name_within(row.subject, row.parent.subject)
             return _texts(row.subject)[index.column()]
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return for_role(", ".join(part for part in _texts(row.subject, 2000) if part), role)
+            return for_role(
+                ", ".join(part for part in (_no_name(row.subject), *_texts(row.subject, 2000)) if part), role
+            )
+        if role == Qt.ItemDataRole.ForegroundRole and index.column() == 0 and _no_name(row.subject):
+            return theme().muted
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
             return icon("outline" if isinstance(row.subject, Graph) else "group")
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, Node):
@@ -481,5 +492,17 @@ def _texts(subject: object, limit: int = 200) -> tuple[str, str]:
         case Scope():
             return display(subject.name, limit), count_text(subject.count)
         case Node():
-            return display(subject.name or "(unnamed)", limit), display(subject.op_type, limit)
+            return display(subject.name or _first_output(subject) or "(unnamed)", limit), display(
+                subject.op_type, limit
+            )
     return "", ""
+
+
+def _first_output(node: Node) -> str:
+    """What tells a node without a name from others: the name of what it gives first."""
+    return next((value.name for value in node.outputs if value is not None and value.name), "")
+
+
+def _no_name(subject: object) -> str:
+    """Says of a node that it is called after what it gives."""
+    return "without a name, gives" if isinstance(subject, Node) and not subject.name and _first_output(subject) else ""

@@ -18,6 +18,7 @@ from viewer.canvas.drawing import Options
 from viewer.canvas.view import GraphView
 from viewer.panels.outline import OutlinePanel
 from viewer.qt_models.outline import ObjectRole
+from viewer.theme import theme
 from viewer.workspace import Workspace
 
 
@@ -98,6 +99,25 @@ def test_an_emptied_group_goes_and_comes_back(blocks):
     assert_right(blocks)
     document.undo()
     assert [index.data() for index in rows(blocks.model)] == before
+
+
+def test_nodes_without_names_are_called_after_what_they_give(blocks, heard):
+    document, model = blocks.workspace.document, blocks.model
+    node, named = list(document.model.graph.nodes)[:2]
+    index = model.index_of(node)
+    named_look = index.data(Qt.ItemDataRole.ForegroundRole)
+    with document.edit("Rename") as edit:
+        nodes.rename_node(edit, node, "")
+    index = model.index_of(node)
+    assert index.data() == "v0"
+    assert index.data(Qt.ItemDataRole.ForegroundRole) == theme().muted != named_look
+    assert "without a name" in index.data(Qt.ItemDataRole.AccessibleTextRole)
+    assert "without a name" not in model.index_of(named).data(Qt.ItemDataRole.AccessibleTextRole)
+    told = heard(model.dataChanged)
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, node.outputs[0], "first")
+    assert index in told
+    assert index.data() == "first"
 
 
 def test_a_copy_stands_in_the_group_of_its_original(blocks):
