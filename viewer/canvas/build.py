@@ -305,7 +305,7 @@ class Builder:
         """The box a value comes from, and whether that lies in an outer graph; None for folded constants."""
         found = level.sources.get(value)
         if found is not None:
-            return found, False
+            return found, self._boxes[found].kind is Kind.OUTER
         producer = value.producer
         if producer is not None and producer.graph is not None and self._is_folded(producer):
             return None

@@ -177,6 +177,13 @@ def test_a_body_on_its_own_shows_outer_values_as_pills(branching_model):
     assert drawing.dashed.tolist().count(True) == 1
 
 
+def test_all_that_a_value_from_outside_is_used_for_is_dashed():
+    g = Graphs()
+    for output in ("a", "b", "c"):
+        g.node("Relu", ["nowhere"], [output])
+    assert build(g.model().graph).dashed.all()
+
+
 def test_a_function_that_calls_itself_opens_one_level_per_key():
     inner = Graphs("Loop")
     inner.input("a")
