@@ -149,4 +149,12 @@ else:
             return False
         except OSError:
             return True
-        return True
+        return not _is_dead(process)
+
+    def _is_dead(process: int) -> bool:
+        """Whether it ended and only waits for its parent to ask how; told where there is /proc."""
+        try:
+            status = Path(f"/proc/{process}/stat").read_bytes()
+        except OSError:
+            return False
+        return status.rpartition(b")")[2].split()[:1] == [b"Z"]  # behind its name, which may hold anything

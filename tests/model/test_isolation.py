@@ -105,3 +105,12 @@ def test_processes_that_run_and_that_ended_are_told_apart():
     child.communicate(b"\n")
     assert not isolation.is_running(child.pid)
     assert not isolation.is_running(10**30)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="only /proc tells")
+def test_a_killed_process_does_not_run_although_nobody_asked_for_its_end():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not isolation.is_running(child.pid)
+    child.communicate()
