@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_processes_that_run_and_that_ended_are_told_apart():
     assert not isolation.is_running(10**30)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="only /proc tells")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
 def test_a_killed_process_does_not_run_although_nobody_asked_for_its_end():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     child.kill()
