@@ -163,8 +163,11 @@ class Comparing(QObject):
                 kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
                 for node in _nodes_of(item):
                     note_kind(kinds[side], node, kind)
-                    for owner in _around(node, callers[side]):
-                        note_kind(kinds[side], owner, "changed")
+                    beyond = _around(node, callers[side])
+                    if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn inside those
+                        beyond += [user for value in node.outputs if value is not None for user in value.consumers]
+                    for other in beyond:
+                        note_kind(kinds[side], other, "changed")
         for workspace, found in zip((self.old, self.new), kinds, strict=True):
             mark_kinds(workspace, found)
         self.kinds = kinds

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from model.edits import attributes, nodes
+from model.edits import attributes, initializers, nodes
 from model.graph import Node, Value
 from model.io.save import save
 from tests.model import builders
@@ -274,6 +274,23 @@ def test_a_body_is_shown_on_both_sides_and_its_owner_is_marked(window, qtbot, tm
     assert kinds(left) == {"=": {"inner"}}
     right.workspace.go_up()
     assert left.workspace.graph is left.workspace.model.graph
+
+
+def test_who_uses_a_constant_that_went_is_marked_on_both_sides(window, qtbot, tmp_path):
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y)
+        { [one] c = Constant<value = float[1] {2.0}>() [two] a = Mul(x, c) [three] y = Relu(a) }"""
+    document = builders.document(text)
+    save(document.model, tmp_path / "old.onnx")
+    with document.edit("Edit") as edit:
+        initializers.constant_to_initializer(edit, builders.node(document, "one"))
+    save(document.model, tmp_path / "new.onnx")
+    window.files.open([tmp_path / "old.onnx", tmp_path / "new.onnx"])
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    settled(window, qtbot)
+    choose(window, qtbot, "old.onnx")
+    old, new = ({n.name: kind for n, kind in side.items()} for side in window.workspace.comparing.kinds)
+    assert old == {"one": "removed", "two": "changed"}
+    assert new == {"two": "changed"}
 
 
 def test_what_partners_are_is_told_in_objects_of_the_documents(compared):
