@@ -103,6 +103,21 @@ def test_lp_pool_is_its_definition(case: Any, p: int) -> None:
         np.testing.assert_allclose(result[(slice(None), slice(None), *place)], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dilation", [1, 2, 3, 5])
+@pytest.mark.parametrize("kernel", [2, 3])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6])
+def test_windows_about_as_wide_as_the_rows_they_keep(size: int, kernel: int, dilation: int) -> None:
+    total = (kernel - 1) * dilation
+    for rows, before in product((1, 2), range(total + 1)):
+        x = np.arange(-1, rows * size - 1, dtype=np.float32).reshape(1, rows, size)
+        pads = (before, total - before)
+        result, _ = call("MaxPool", [x], opset=12, kernel_shape=(kernel,), dilations=(dilation,), pads=pads)
+        for column in range(size):
+            places = (column - before + k * dilation for k in range(kernel))
+            seen = x[:, :, [p for p in places if 0 <= p < size]]
+            np.testing.assert_array_equal(result[:, :, column], seen.max(axis=2, initial=-np.inf))
+
+
 @pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
 @pytest.mark.parametrize("opset", [7, 8, 10, 11, 13])
 @pytest.mark.parametrize(

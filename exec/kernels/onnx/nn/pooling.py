@@ -269,7 +269,7 @@ def _fold_axis(source: Array, out: Array, view: Window, axis: int, combine: np.u
     """Fold the taps of one axis of source (C, …) into out, whose other axes are the same."""
     taps = view.taps(axis)
     if axis == view.rank - 1 and view.strides[axis] == 1 and view.output[axis] == view.sizes[axis] and len(taps) > 1:
-        _fold_rows(source, out, view, combine)
+        _fold_rows(source, out, view, combine, neutral)
         return
     at = axis + 1
     before = (slice(None),) * at
@@ -292,13 +292,14 @@ def _fold_axis(source: Array, out: Array, view: Window, axis: int, combine: np.u
             combine(target, source[(*before, tap.source)], out=target)
 
 
-def _fold_rows(source: Array, out: Array, view: Window, combine: np.ufunc) -> None:
+def _fold_rows(source: Array, out: Array, view: Window, combine: np.ufunc, neutral: Any) -> None:
     """Fold the last axis where rows keep their length: all rows as one, then the ends that took from neighbours."""
     axis = view.rank - 1
     width, dilation, before = view.sizes[axis], view.dilations[axis], view.begin[axis]
     offsets = [tap.index * dilation - before for tap in view.taps(axis)]
     line, result = source.reshape(-1), out.reshape(-1)
-    low, high = max(0, -offsets[0]), len(line) - max(0, offsets[-1])
+    low = max(0, -offsets[0])
+    high = max(low, len(line) - max(0, offsets[-1]))  # a single row may be all ends
     kept = result[low:high]
     combine(line[low + offsets[0] : high + offsets[0]], line[low + offsets[1] : high + offsets[1]], out=kept)
     for offset in offsets[2:]:
@@ -307,7 +308,7 @@ def _fold_rows(source: Array, out: Array, view: Window, combine: np.ufunc) -> No
     for column in (*range(min(first, width)), *range(max(last, first), width)):
         seen = [column + offset for offset in offsets if 0 <= column + offset < width]
         end = out[..., column]
-        np.copyto(end, source[..., seen[0]])
+        np.copyto(end, source[..., seen[0]] if seen else neutral)
         for place in seen[1:]:
             combine(end, source[..., place], out=end)
 
