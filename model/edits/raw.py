@@ -298,7 +298,7 @@ def _node_setter(node: Node, names: tuple[str, ...], rest: Path) -> Setter | Non
             return lambda edit, text: _set_input(edit, node, rest[0][1], text)
         case ("output",):
             return lambda edit, text: _set_output(edit, node, rest[0][1], text)
-        case ("attribute", *_):
+        case ("attribute", _, *_):
             attribute = _at(list(node.attributes.values()), rest[0][1])
             return None if attribute is None else _attribute_setter(node, attribute, rest[1:])
     return None
@@ -334,7 +334,7 @@ def _attribute_setter(node: Node, attribute: Attribute, path: Path) -> Setter | 
         case ("name",):
             return lambda edit, text: rename_attribute(edit, node, attribute.name, text)
         case ("ref_attr_name",):
-            return lambda edit, text: edit.do(SetAttribute(node, attribute.name, replace(attribute, reference=text)))
+            return lambda edit, text: edit.do(SetAttribute(node, attribute.name, with_reference(attribute, text)))
     change = _attribute_change(attribute, path)
     if change is None:
         return None
@@ -347,6 +347,11 @@ def _attribute_setter(node: Node, attribute: Attribute, path: Path) -> Setter | 
             set_attribute(edit, node, attribute.name, made.value, made.kind)
 
     return apply
+
+
+def with_reference(attribute: Attribute, name: str) -> Attribute:
+    """An attribute that takes its value from one of the function, or with no name the plainest of its own."""
+    return replace(attribute, reference=name, value=None if name else plainest(attribute.kind))
 
 
 def _default_setter(function: Function, default: Attribute, rest: Path) -> Setter | None:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from model.attributes import Attribute, AttributeKind, make_attribute
-from model.attributetext import plainest
 from model.document import Transaction
 from model.edits import devices, function_attributes, functions, initializers, interface, nodes, properties
 from model.edits.attributes import remove_attribute, set_attribute
-from model.edits.raw import Place, host_of, parse_item, place_of, set_field
+from model.edits.raw import Place, host_of, parse_item, place_of, set_field, with_reference
 from model.edits.rawparts import swapped, value_of
 from model.edits.unknown import change_unknown, is_unknown
 from model.edits.values import connect, set_type
@@ -207,7 +206,7 @@ def _attribute_without(attribute: Attribute, field: str, index: int) -> Attribut
     if field == "doc_string":
         return replace(attribute, doc_string="")
     if field == "ref_attr_name":
-        return replace(attribute, reference="", value=plainest(attribute.kind))
+        return with_reference(attribute, "")
     if attribute.kind.is_list and isinstance(attribute.value, tuple) and field != "name":
         return replace(attribute, value=_without(attribute.value, index))
     return None
@@ -429,13 +428,19 @@ def _of_attribute(attribute: Attribute, put: Callable[[Transaction, Attribute], 
     if not attribute.reference:
         found["ref_attr_name"] = (
             "name of an attribute of the function",
-            lambda edit, text: put(edit, replace(attribute, reference=text, value=None)),
+            lambda edit, text: put(edit, _referring(attribute, text)),
         )
     field = _FIELDS.get(attribute.kind)
     if field is not None and not attribute.reference:
         takes_text = attribute.kind in (AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.STRINGS)
         found[field] = (field if takes_text else "", lambda edit, text: put(edit, _with_item(attribute, text)))
     return found
+
+
+def _referring(attribute: Attribute, name: str) -> Attribute:
+    if not name:
+        raise ModelError(f"{attribute.name} refers to nothing", "Name an attribute of the function.")
+    return with_reference(attribute, name)
 
 
 def _with_item(attribute: Attribute, text: str) -> Attribute:

@@ -69,8 +69,9 @@ def _parsed(field: Any, text: str) -> Any:
 
 def _enumerated(kind: Any, text: str) -> int:
     """A value of an enum by its name or number."""
-    if (named := kind.values_by_name.get(text.strip().upper())) is not None:
-        return int(named.number)
+    named = {name: int(value.number) for name, value in kind.values_by_name.items()}
+    if (found := named.get(text.strip().upper())) is not None:
+        return found
     number = integer(text, 32)
     if number not in kind.values_by_number:
         have = ", ".join(f"{n} {value.name}" for n, value in kind.values_by_number.items())

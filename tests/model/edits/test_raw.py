@@ -287,3 +287,20 @@ def test_numbers_that_are_too_large_for_their_field_are_refused(document, field,
     with pytest.raises(ModelError, match="too large"), document.edit("Set") as edit:
         set_field(edit, path(field), text)
     assert to_bytes(document.model) == to_bytes(load(proto().SerializeToString()))
+
+
+def test_an_enum_is_no_place_for_half_a_character(document):
+    with pytest.raises(ModelError, match="not a whole number"), document.edit("Set") as edit:
+        set_field(edit, path("graph.initializer[0].data_type"), "\ud800")
+
+
+def test_a_reference_names_something(document):
+    where = path("functions[0].node[0].attribute[0]")
+    with document.edit("Name nothing") as edit:
+        set_field(edit, (*where, ("ref_attr_name", 0)), "")
+    attribute = next(iter(document.model.functions[0].body.nodes.first.attributes.values()))
+    assert (attribute.reference, attribute.value) == ("", 0.0)
+    to_bytes(document.model)
+    with pytest.raises(ModelError, match="refers to nothing"), document.edit("Add") as edit:
+        add_field(edit, where, "ref_attr_name", "")
+    assert not can_set(document.model, where)
