@@ -27,7 +27,9 @@ from model.steps import (
 )
 
 #: What no rule speaks of, whatever it describes.
-_DESCRIPTIONS = frozenset({"doc_string", "metadata", "producer_name", "producer_version", "model_version"})
+_DESCRIPTIONS = frozenset({
+    "doc_string", "metadata", "producer_name", "producer_version", "model_version", "unknown_changes",
+})  # fmt: skip
 
 #: Nodes, values and names that are checked at once after an edit; with more, their graphs wait for `work`.
 _AT_ONCE = 400
