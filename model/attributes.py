@@ -145,12 +145,14 @@ def round_float(value: float) -> float:
         raise ValueError(msg) from None
 
 
+_PLAIN = ((int, AttributeKind.INT), (float, AttributeKind.FLOAT), (str, AttributeKind.STRING))
+
+
 def guess_kind(value: Any) -> AttributeKind:
     """The kind a Python value would be stored as; an empty list is INTS."""
-    from model.graph import Graph
-    from model.tensors import SparseTensor, Tensor
-    from model.types import Type
-
+    for plain, kind in _PLAIN:
+        if isinstance(value, plain):
+            return kind
     if isinstance(value, (list, tuple)):
         kinds = {guess_kind(v) for v in value}
         if kinds == {AttributeKind.INT, AttributeKind.FLOAT}:
@@ -162,10 +164,11 @@ def guess_kind(value: Any) -> AttributeKind:
         for plural, single in _LISTS.items():
             if single is element:
                 return plural
+    from model.graph import Graph  # not before: of a long list each element would pay for it
+    from model.tensors import SparseTensor, Tensor
+    from model.types import Type
+
     for types, kind in (
-        (int, AttributeKind.INT),
-        (float, AttributeKind.FLOAT),
-        (str, AttributeKind.STRING),
         (Tensor, AttributeKind.TENSOR),
         (SparseTensor, AttributeKind.SPARSE_TENSOR),
         (Graph, AttributeKind.GRAPH),
