@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
 
@@ -29,7 +29,9 @@ class OutlinePanel(Panel):
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.tree.header().setResizeContentsPrecision(100)
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self.tree.expanded.connect(self._divide)
+        self._dividing = QTimer(self, singleShot=True, interval=0)  # "*" opens thousands of rows
+        self._dividing.timeout.connect(self._divide)
+        self.tree.expanded.connect(lambda _index: self._dividing.start())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.tree)
@@ -48,7 +50,7 @@ class OutlinePanel(Panel):
         workspace.changes.values_changed.connect(self._on_values)
         workspace.changes.model_changed.connect(self._on_model)
 
-    def _divide(self, *_: object) -> None:
+    def _divide(self) -> None:
         """Give operators the width they need, but leave most of it to names."""
         wanted = max(self.tree.sizeHintForColumn(1), self.tree.header().sectionSizeHint(1))
         self.tree.header().resizeSection(1, min(wanted, self.width() * 2 // 5))

@@ -120,6 +120,16 @@ def test_nodes_without_names_are_called_after_what_they_give(blocks, heard):
     assert index.data() == "first"
 
 
+def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):
+    measured = []
+    blocks.tree.collapseAll()
+    qtbot.wait(1)
+    monkeypatch.setattr(blocks.tree, "sizeHintForColumn", lambda column: measured.append(column) or 50)
+    blocks.tree.expandAll()
+    qtbot.waitUntil(lambda: bool(measured))
+    assert len(measured) == 1
+
+
 def test_a_copy_stands_in_the_group_of_its_original(blocks):
     document = blocks.workspace.document
     node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
