@@ -32,7 +32,7 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
         attributes = _attributes(kernel, node)
     except (MissingKernelError, ModelError, ValueError):
         return None
-    if attributes is None or not _fits(kernel, inputs):
+    if attributes is None or kernel.arity_problem([value is not None for value in inputs]):
         return None
     arguments: list[Any] = list(inputs)
     if kernel.takes_context:
@@ -73,10 +73,3 @@ def _attributes(kernel: Kernel, node: Node) -> dict[str, Any] | None:
     if any(default is REQUIRED and name not in given for name, default in kernel.attributes.items()):
         return None
     return given
-
-
-def _fits(kernel: Kernel, inputs: Sequence[Array | None]) -> bool:
-    needed = range(min(kernel.required_inputs, len(kernel.inputs)))
-    if any(i not in kernel.absent_before and (i >= len(inputs) or inputs[i] is None) for i in needed):
-        return False
-    return kernel.variadic or len(inputs) <= len(kernel.inputs)

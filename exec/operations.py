@@ -188,7 +188,8 @@ class Library:
         except (ModelError, ValueError, TypeError) as error:
             operation.problem = str(error)
         if not operation.problem and operation.kernel is not None:
-            operation.problem = _arity_problem(operation.kernel, node) or _missing_attribute(operation)
+            are_given = [number != ABSENT for number in node.inputs]
+            operation.problem = operation.kernel.arity_problem(are_given) or _missing_attribute(operation)
         return operation
 
     def _convert(self, operation: Operation, given: tuple[AttributeSnapshot, ...]) -> None:
@@ -236,19 +237,6 @@ def runtime_constant(tensor: Tensor | SparseTensor) -> RuntimeValue:
     if isinstance(tensor, SparseTensor):
         return SparseArray(tensor.values.numpy(), tensor.indices.numpy(), tuple(tensor.shape))
     return tensor.numpy()
-
-
-def _arity_problem(kernel: Kernel, node: NodeSnapshot) -> str:
-    inputs = node.inputs
-    for index in range(min(kernel.required_inputs, len(kernel.inputs))):
-        if index not in kernel.absent_before and (index >= len(inputs) or inputs[index] == ABSENT):
-            return f"input {index} ({kernel.inputs[index]}) is required and is not given"
-    used = len(inputs)
-    while used and inputs[used - 1] == ABSENT:
-        used -= 1
-    if used > len(kernel.inputs) and not kernel.variadic:
-        return f"{used} inputs; the operator takes at most {len(kernel.inputs)} ({', '.join(kernel.inputs)})"
-    return ""
 
 
 def _missing_attribute(operation: Operation) -> str:

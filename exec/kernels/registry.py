@@ -47,6 +47,16 @@ class Kernel:
     def __str__(self) -> str:
         return f"{self.domain or 'ai.onnx'}::{self.op_type}-{self.since}"
 
+    def arity_problem(self, given: Sequence[bool]) -> str:
+        """What is wrong with the inputs of a node, told which of them it gives; empty: nothing."""
+        for index in range(min(self.required_inputs, len(self.inputs))):
+            if index not in self.absent_before and not (index < len(given) and given[index]):
+                return f"input {index} ({self.inputs[index]}) is required and is not given"
+        used = max((index + 1 for index, is_given in enumerate(given) if is_given), default=0)
+        if used > len(self.inputs) and not self.variadic:
+            return f"{used} inputs; the operator takes at most {len(self.inputs)} ({', '.join(self.inputs)})"
+        return ""
+
 
 _kernels: dict[tuple[str, str], list[Kernel]] = {}
 

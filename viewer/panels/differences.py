@@ -12,7 +12,6 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QLabel,
     QMenu,
     QPushButton,
     QToolButton,
@@ -25,7 +24,8 @@ from viewer.pairing import SIGNS, WORDS, Comparing
 from viewer.panels import Panel
 from viewer.text import count_text, display, plural
 from viewer.theme import theme
-from viewer.tips import for_role
+from viewer.tips import for_role, plain_tip
+from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.workspace import Workspace
 
@@ -82,8 +82,7 @@ class DifferencesPanel(Panel):
         self.model = DifferenceModel((*_COLUMNS, "Before", "After"), self)
         self._comparing: Comparing | None = None
         self.table = self._make_table()
-        self.summary = QLabel("", self)
-        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary = ElidedLabel(self)
         self.choose_button = QPushButton("Compare with…", self)
         self.choose_button.setToolTip("Choose another model to hold this one against")
         self.choose_button.clicked.connect(lambda: workspace.trigger("model.compare"))
@@ -155,6 +154,7 @@ class DifferencesPanel(Panel):
         self.model.name_sides(*titles)
         self.model.set(shown)
         self.summary.setText(self._summary(differences))
+        self.summary.setToolTip(plain_tip(self.summary.text()))
         self.end_button.setVisible(comparing is not None)
         self._update_buttons()
 

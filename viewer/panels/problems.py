@@ -8,7 +8,6 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QHeaderView,
-    QLabel,
     QMenu,
     QPushButton,
     QWidget,
@@ -21,7 +20,8 @@ from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.text import display, plural
 from viewer.theme import theme
-from viewer.tips import for_role
+from viewer.tips import for_role, plain_tip
+from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.workspace import Workspace
 
@@ -75,8 +75,7 @@ class ProblemsPanel(Panel):
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.summary = QLabel("", self)
-        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary = ElidedLabel(self)
         self.fix_button = QPushButton("Mend", self)
         self.fix_button.setToolTip("Mend the selected problem; can be undone")
         self.fix_all_button = QPushButton("Mend all", self)
@@ -103,6 +102,7 @@ class ProblemsPanel(Panel):
         ]
         checking = "" if known.finished else " · checking…"
         self.summary.setText((" · ".join(parts) if known.all else "No problems") + checking)
+        self.summary.setToolTip(plain_tip(self.summary.text()))
         self._update_buttons()
 
     def _update_buttons(self) -> None:

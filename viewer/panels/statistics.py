@@ -21,7 +21,6 @@ from PySide6.QtGui import QPainter, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QLabel,
     QLineEdit,
     QPushButton,
     QSizePolicy,
@@ -46,6 +45,7 @@ from viewer.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
+from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
@@ -199,8 +199,7 @@ class StatisticsPanel(Panel):
         self._stale = False  # the model changed while nobody saw the table
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
-        self.summary = QLabel("", self)
-        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary = ElidedLabel(self)
         self.group = QComboBox(self)
         self.group.setAccessibleName("Group by")
         for key, title in GROUPS.items():
