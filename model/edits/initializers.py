@@ -92,14 +92,14 @@ def convert(
     old = tensor.numpy()
     with np.errstate(all="ignore"):
         new = cast(old, element_type)
-        report = _report(old, new)
+        report = _report(old, new, element_type)
     copy = ArrayTensor(
         new, element_type, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata)
     )
     return copy, report
 
 
-def _report(old: NDArray[Any], new: NDArray[Any]) -> ConversionReport:
+def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> ConversionReport:
     import numpy as np
 
     if old.dtype == object or new.dtype == object:
@@ -111,7 +111,12 @@ def _report(old: NDArray[Any], new: NDArray[Any]) -> ConversionReport:
     error = np.abs(before - after)
     finite = np.isfinite(error)
     overflowed = int(np.count_nonzero(np.isfinite(before) & ~np.isfinite(after)))
-    ends = np.isfinite(after) & ~same & (np.abs(after) < np.abs(before) / 2)
+    if kind is ElementType.BOOL:
+        ends = np.zeros_like(same)  # which takes every number
+    elif kind.is_integer:
+        ends = finite & (error >= 1)  # what was cut off is less
+    else:
+        ends = np.isfinite(after) & (np.abs(before) > 1) & (np.abs(after) < np.abs(before) / 2)
     return ConversionReport(
         old.size,
         int(old.size - np.count_nonzero(same)),

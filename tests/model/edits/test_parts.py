@@ -2,6 +2,7 @@ import numpy as np
 import onnx
 import pytest
 
+from exec.kernels.shared.dtypes import cast
 from model.checks import check_model
 from model.edits import cutting, functions, initializers, interface, properties, subgraphs
 from model.edits.initializers import constant_tensor
@@ -77,6 +78,23 @@ def test_conversion_reports_what_is_lost():
     assert copy.element_type is ElementType.FLOAT16
     assert (report.total, report.changed, report.overflowed) == (4, 2, 1)
     assert 0 < report.largest_error < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "out"),
+    [
+        ([0.4, -0.9, 127.9, 128.5, -300.0], ElementType.INT8, 2),
+        ([0.4, -1.0, 255.0, 256.0], ElementType.UINT8, 2),
+        ([7.5, 8.0, -9.0], ElementType.INT4, 2),
+        ([1e-9, 400.0, 1e4], ElementType.FLOAT8E4M3FN, 1),
+        ([1e-9, 0.3, 100.0], ElementType.FLOAT4E2M1, 1),
+        ([0.5, 300.0], ElementType.BOOL, 0),
+    ],
+)
+def test_only_what_lies_beyond_a_type_is_out_of_its_range(values, kind, out):
+    tensor = ArrayTensor(np.array(values, np.float32))
+    _, report = initializers.convert(tensor, kind, lambda a, k: cast(a, k.numpy_dtype))
+    assert report.overflowed == out
 
 
 def test_a_used_constant_cannot_just_go(chain):

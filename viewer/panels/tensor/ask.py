@@ -37,7 +37,7 @@ class AskLine(QWidget):
         self.error.setTextFormat(Qt.TextFormat.PlainText)
         self.error.setWordWrap(True)
         self.error.hide()
-        row = QHBoxLayout()
+        self._row = row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.label)
         row.addWidget(self.field, 1)
@@ -90,8 +90,15 @@ class AskLine(QWidget):
         self._show(text, verb, None)
         self.yes.setFocus()
 
+    @property
+    def is_confirming(self) -> bool:
+        """Whether it asks for a yes to what it says."""
+        return self._go_on is not None
+
     def _show(self, title: str, verb: str, entry: QWidget | None) -> None:
         self.label.setText(title)
+        self.label.setWordWrap(entry is None)  # a sentence, which takes the room that a field has otherwise
+        self._row.setStretchFactor(self.label, 1 if entry is None else 0)
         for widget in (self.field, self.choice):
             widget.setVisible(widget is entry)
         self.yes.setText(verb)
@@ -131,7 +138,7 @@ class AskLine(QWidget):
         """Esc closes."""
         if event.key() == Qt.Key.Key_Escape:
             self.close_line()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.choice.hasFocus():
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and (self.choice.hasFocus() or self.yes.hasFocus()):
             self.commit()
         else:
             super().keyPressEvent(event)

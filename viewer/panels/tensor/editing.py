@@ -315,5 +315,5 @@ def loss_text(report: ConversionReport, old: ElementType | int, new: ElementType
     if report.largest_error:
         text += f", by at most {number_text(report.largest_error, 4)}"
     if report.overflowed:
-        text += f"; {number_text(report.overflowed)} are out of range"
+        text += f"; {number_text(report.overflowed)} {'is' if report.overflowed == 1 else 'are'} out of range"
     return text + "."

@@ -274,8 +274,10 @@ class TensorPane(QWidget):
         if _same(shown, self._shown) and subject is not None:
             return
         self._shown = shown
-        if old is None or subject is None or old.target.key != subject.target.key:
-            self.ask.close_line() if self.ask.isVisible() else None
+        another = old is None or subject is None or old.target.key != subject.target.key
+        outdated = self.ask.is_confirming and old is not None and subject is not None and old.held is not subject.held
+        if self.ask.isVisible() and (another or outdated):  # what it tells is of other values
+            self.ask.close_line()
         self._open(subject, mode)
 
     def _show_header(self) -> None:

@@ -14,7 +14,7 @@ from model.edits import tensors
 from model.edits.tensors import Place
 from model.io.arrays import read_tensor
 from model.io.read import load
-from model.steps import SetAttribute
+from model.steps import SetAttribute, SetInitializer
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import ElementType
 from tests.model import builders
@@ -293,6 +293,25 @@ def test_an_expression_on_the_selection(qtbot, panel, chain):
     qtbot.keyClick(ask.field, Qt.Key.Key_Return)
     assert value.initializer.numpy().tolist() == [[1, 1], [2, 3]]
     assert not ask.isVisible()
+
+
+def test_what_a_change_of_type_loses_is_told_and_confirmed_with_enter(qtbot, panel, chain):
+    value = put(chain, np.array([0.25, 1.5, 300], np.float32))
+    select(qtbot, panel, value)
+    ask = panel.pane.ask
+    panel.pane.menu.change_type(ElementType.INT8)
+    qtbot.waitUntil(ask.isVisible)
+    assert ask.label.text() == "float to int8: 3 of 3 values change, by at most 256; 1 is out of range."
+    assert ask.width() <= panel.width()
+    with chain.document.edit("Other") as edit:
+        edit.do(SetInitializer(chain.model.graph, value, ArrayTensor(np.array([0.5], np.float32))))
+    assert not ask.isVisible()
+    panel.pane.menu.change_type(ElementType.INT8)
+    qtbot.waitUntil(ask.isVisible)
+    assert "range" not in ask.label.text()
+    qtbot.waitUntil(ask.yes.hasFocus)
+    qtbot.keyClick(ask.yes, Qt.Key.Key_Return)
+    assert value.initializer.element_type is ElementType.INT8
 
 
 def test_the_menu_offers_what_fits_and_fills_and_reshapes(qtbot, panel, chain):
