@@ -1,4 +1,6 @@
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDockWidget, QScrollArea
 
 from model.document import Document
 from model.graph import Model
@@ -133,3 +135,21 @@ def test_a_small_window_leaves_the_inspector_and_the_outline_readable(qtbot):
     qtbot.waitUntil(lambda: window.width() == 700)
     assert window.docks.panel("inspector").width() >= 230
     assert window.docks.panel("outline").width() >= 190
+
+
+def test_the_run_panel_is_never_narrower_than_its_rows(qtbot):
+    window = MainWindow(Settings())
+    qtbot.addWidget(window)
+    window.resize(1100, 700)
+    window.show()
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open([sample_model()])
+    panel = window.docks.open("run")
+    dock = window.findChild(QDockWidget, "panel.run")
+    window.resizeDocks([dock], [100], Qt.Orientation.Horizontal)
+    content = panel.findChild(QScrollArea).widget()
+    font = panel.font()
+    font.setPointSizeF(font.pointSizeF() * 1.8)
+    panel.setFont(font)
+    qtbot.waitUntil(lambda: panel.width() >= content.minimumSizeHint().width() > 300)
+    assert content.width() <= panel.width()

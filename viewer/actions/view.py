@@ -86,7 +86,7 @@ def _theme_action(mode: str, title: str) -> Action:
         section=5,
         submenu=Submenu.THEMES,
         enabled=always,
-        words="dark light colours appearance",
+        words="appearance colours light dark",
     )
 
 

@@ -69,3 +69,12 @@ def test_the_palette_finds_panels_by_what_people_call_them(window, workspace, ty
     popup.field.setText(typed)
     assert title in [entry.title for entry in popup.shown()]
     popup.close()
+
+
+def test_a_title_that_begins_with_what_is_typed_comes_before_other_names(window, workspace):
+    window.open_palette()
+    popup = window.palette_popup
+    for typed, title in (("dark", "Dark Theme"), ("light", "Light Theme"), ("compare", "Compare")):
+        popup.field.setText(typed)
+        assert popup.shown()[0].title == title
+    popup.close()
