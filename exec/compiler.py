@@ -41,15 +41,11 @@ def compile_expansion(
     *,
     seed: int,
     label: str,
-    constants: Mapping[int, RuntimeValue],
 ) -> Plan:
-    """The plan of a function body that replaces a kernel; `constants` are inputs (by value) that never change.
-
-    `label` tells random numbers of this body from those of others.
-    """
+    """The plan of a function body that replaces a kernel; `label` tells its random numbers from those of others."""
     compiler = Compiler(library, {}, {}, seed, 13, label)
     compiler._repeats = True
-    return compiler.root(graph, imports, frozenset(), environment, constants)
+    return compiler.root(graph, imports, frozenset(), environment)
 
 
 class Scope:
@@ -97,12 +93,11 @@ class Compiler:
         imports: Mapping[str, int],
         fed: frozenset[int],
         environment: Environment = NO_ENVIRONMENT,
-        constants: Mapping[int, RuntimeValue] | None = None,
     ) -> Plan:
         """The plan of a graph that is in no other."""
         functions = tuple(f.uid for f in self.functions.values())
         scope = Scope((), environment, imports, (functions, tuple(imports.items())))
-        return self.finish(graph, scope, fed, constants)
+        return self.finish(graph, scope, fed)
 
     def body(
         self, graph: GraphSnapshot, scope: Scope, captured: Mapping[int, int], outer: Plan
@@ -117,22 +112,15 @@ class Compiler:
                 self.plan.tokens[inner] = outer.tokens[slot]
             if slot in outer.undefined:
                 self.plan.undefined[inner] = value
-        return self.finish(graph, scope, frozenset(graph.inputs), None), tuple(captures)
+        return self.finish(graph, scope, frozenset(graph.inputs)), tuple(captures)
 
-    def finish(
-        self, graph: GraphSnapshot, scope: Scope, fed: frozenset[int], constants: Mapping[int, RuntimeValue] | None
-    ) -> Plan:
+    def finish(self, graph: GraphSnapshot, scope: Scope, fed: frozenset[int]) -> Plan:
         """Compile a graph in a scope that knows what is around it."""
         plan = self.plan
         plan.inputs = tuple(self._slot(scope, v) for v in graph.inputs)
         for value, tensor in graph.initializers:
             if value not in fed:
                 self._constant(self._slot(scope, value), tensor)
-        given: dict[int, RuntimeValue] = {}
-        for value, content in (constants or {}).items():
-            slot = scope.slots[value]
-            given[slot] = content
-            plan.tokens[slot] = self.library.token(("given", id(content)))
         self._nodes(graph, scope)
         plan.outputs = tuple(self._read(scope, v) for v in graph.outputs)
         plan.template = [MISSING] * plan.size
@@ -142,9 +130,6 @@ class Compiler:
             and len(plan.steps) == len(graph.nodes)
             and all(step.node is node for step, node in zip(plan.steps, graph.nodes, strict=True))
         )
-        for slot, content in given.items():
-            plan.template[slot] = content
-            plan.given.add(slot)
         for step in plan.steps:
             if step.bodies or step.operation.expands:
                 plan.bodied.append(step)
@@ -426,9 +411,7 @@ class Expansion:
             from exec.functions import expand
 
             graph, imports, environment = expand(self._library, self._node, self._operation, inputs)
-            plan = compile_expansion(
-                self._library, graph, imports, environment, seed=self._seed, label=self._label, constants={}
-            )
+            plan = compile_expansion(self._library, graph, imports, environment, seed=self._seed, label=self._label)
             self.plans[key] = plan
         given = [*inputs, *[None] * (len(plan.inputs) - len(inputs))]
         return tuple(self.runner(plan, given))

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from exec import Session, operations
+from exec import Session, engine, operations
 from exec.plan import MISSING
 from model import Document
 from model.attributes import make_attribute
@@ -129,3 +131,54 @@ def test_what_a_run_gave_cannot_be_written_to() -> None:
             result.values[name][0] = 7
     x[0] = 3  # what a caller gave stays theirs
     assert session.run({"x": np.ones(2, np.float32)}).values["b"][0] == -1
+
+
+def _random_model() -> Document:
+    """Constants that fold, a body, a random operator, an operator with several outputs and one without a kernel."""
+    return Document(
+        parse("""g (float[4] x, float[4] z) => (float[4] y, float[4] w) {
+          k = Constant <value_float = 1.0> ()  l = Constant <value_float = 2.0> ()
+          m = Mul(k, l) a = LeakyRelu <alpha = 0.5> (x) b = Add(a, m)
+          c, d = Split <num_outputs = 2, axis = 0> (b)
+          p = Concat <axis = 0> (d, c) r = RandomUniformLike <seed = 3.0> (z)
+          s = ReduceSum <keepdims = 0> (z) t = Greater(s, k)
+          q = If (t) < then_branch = one () => (float[4] f) { f = Mul(p, l) },
+                       else_branch = two () => (float[4] g) { g = LeakyRelu <alpha = 0.25> (p) } >
+          u = Celu <alpha = 1.5> (z) y = Add(q, u) w = Mul(r, y) }""")
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data(), st.sampled_from([1 << 20, 150, 60]))
+def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObject, budget: int) -> None:
+    document, rng = _random_model(), np.random.default_rng(0)
+    pool = [rng.standard_normal(4).astype(np.float32) * size for size in (1, 2, 0)]
+    changes = [("k", "value_float"), ("l", "value_float"), ("a", "alpha"), ("g", "alpha"), ("u", "alpha")]
+    feeds, seed = {"x": pool[0], "z": pool[1]}, 0
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_BYTES"):
+            patch.setattr(operations, name, 0)
+        patch.setattr(engine, "_REMEMBERED", 2)
+        session = Session(document, budget=budget)
+        for _ in range(data.draw(st.integers(4, 14))):
+            match data.draw(st.sampled_from(["edit", "edit", "feed", "feed", "undo", "redo", "forget", "seed"])):
+                case "edit":
+                    name, attribute = data.draw(st.sampled_from(changes))
+                    value = data.draw(st.sampled_from([0.5, 1.0, 3.0]))
+                    with document.edit("Set") as edit:
+                        edit.do(SetAttribute(node(document.model, name), attribute, make_attribute(attribute, value)))
+                case "feed":
+                    feeds = {**feeds, data.draw(st.sampled_from("xz")): data.draw(st.sampled_from(pool))}
+                case "undo":
+                    document.undo()
+                case "redo":
+                    document.redo()
+                case "forget":
+                    session.forget()
+                case "seed":
+                    seed = data.draw(st.integers(0, 2))
+            found = session.run(feeds, seed=seed, values=data.draw(st.sampled_from(["all", "outputs"])))
+            expected = Session(document).run(feeds, seed=seed)
+            names = expected.values if data.draw(st.booleans()) else expected.outputs
+            for name in names:
+                np.testing.assert_array_equal(found.value(name), expected.value(name), err_msg=name)
