@@ -103,28 +103,7 @@ def resize_11(
     return _resize(x, roi, scales, sizes, options, None, "stretch")
 
 
-@kernel("Resize", since=13)
-def resize_13(
-    x: Array,
-    roi: Array | None = None,
-    scales: Array | None = None,
-    sizes: Array | None = None,
-    *,
-    coordinate_transformation_mode: str = "half_pixel",
-    cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
-    extrapolation_value: float = 0.0,
-    mode: str = "nearest",
-    nearest_mode: str = "round_prefer_floor",
-) -> Array:
-    """As before; roi and scales may be left out."""
-    options = Options(
-        *(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside)),
-        extrapolation=extrapolation_value,
-    )
-    return _resize(x, roi, scales, sizes, options, None, "stretch")
-
-
+@kernel("Resize", since=13, without=("antialias", "axes", "keep_aspect_ratio_policy"))
 @kernel("Resize", since=18)
 def resize_18(
     x: Array,
@@ -142,7 +121,9 @@ def resize_18(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
-    """As before, with chosen axes, antialiasing, and sizes that keep the aspect ratio."""
+    """As before; roi and scales may be left out. From 18 on with chosen axes, antialiasing, and sizes that keep the
+    aspect ratio.
+    """
     options = Options(
         *(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside)),
         antialias=bool(antialias),
