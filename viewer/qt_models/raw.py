@@ -69,13 +69,13 @@ class RawModel(TreeModel):
     """
 
     edited = Signal(object, object)  # Path and what was typed; as str, Qt would drop bytes that were not UTF-8
+    _top: Row | None = None  # also of a model that is garbage: its view, which goes last, may still ask
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._refusal = ""
         self._contents = Contents([])
         self._model: Model | None = None
-        self._top: Row | None = None
 
     def set_contents(self, contents: Contents, model: Model) -> None:
         """Show the bytes that saving the model now would write."""

@@ -27,7 +27,6 @@ _WIDTH = 620
 _ROWS = 14
 _ENTRY = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
-_OTHER_NAME = 7  # so that titles that begin with the word come before
 _IN_TITLE = 30  # a fit in the title counts this much more than one in the other words
 _DISABLED = 10  # and what cannot be done now this much less
 
@@ -41,7 +40,7 @@ class Entry:
     where: str = ""
     shortcut: str = ""
     words: str = ""
-    alias: str = ""  # what else it is called: nearly as good as its title
+    alias: str = ""  # what else it is called: as good as its title
     enabled: bool = True
 
 
@@ -152,7 +151,7 @@ def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
     if not query.strip():
         return 0, ()
     if query.strip().lower() == entry.alias:
-        return score_of_start(query.strip()) + _IN_TITLE - _OTHER_NAME, ()
+        return score_of_start(query.strip()) + _IN_TITLE, ()
     title = fuzzy_match(query, entry.title)
     if title is not None:
         return title[0] + _IN_TITLE, title[1]
