@@ -174,22 +174,9 @@ def _plan(
     policy: str,
 ) -> list[Axis]:
     """Which axes are resized to what; KernelError when scales and sizes do not say it."""
-    rank = len(shape)
-    numbers = tuple(range(rank)) if axes is None else tuple(axes)
-    if any(not -rank <= a < rank for a in numbers) or len({a % rank for a in numbers}) != len(numbers):
-        msg = f"axes is {numbers}, expected distinct numbers from {-rank} to {rank - 1}"
-        raise KernelError(msg)
-    numbers = tuple(a % rank for a in numbers)
+    numbers = _axis_numbers(axes, len(shape))
     by_scale = scales is not None and scales.size > 0
-    given = scales if by_scale else sizes
-    if given is None or given.size != len(numbers):
-        have = "neither scales nor sizes" if given is None else f"{given.size} numbers"
-        msg = f"got {have}, expected {len(numbers)} scales or sizes: one per axis"
-        raise KernelError(msg)
-    values = given.reshape(-1).tolist()
-    if not all(0 <= v < 1 << 40 for v in values) or (by_scale and min(values, default=1) <= 0):
-        msg = f"scales or sizes are {values}, expected positive numbers"
-        raise KernelError(msg)
+    values = _scales_or_sizes(scales if by_scale else sizes, len(numbers), is_scale=by_scale)
     crop = options.coordinates == "tf_crop_and_resize" and roi is not None and roi.size == 2 * len(numbers)
     bounds = (
         roi.reshape(2, -1).astype(np.float64).T.tolist() if crop and roi is not None else [[0.0, 1.0]] * len(numbers)
@@ -220,6 +207,27 @@ def _plan(
         Axis(n, length, target, ratio, exact, s, e)
         for n, length, target, ratio, (s, e) in zip(numbers, lengths, targets, ratios, bounds, strict=True)
     ]
+
+
+def _axis_numbers(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    numbers = tuple(range(rank)) if axes is None else tuple(axes)
+    if any(not -rank <= a < rank for a in numbers) or len({a % rank for a in numbers}) != len(numbers):
+        msg = f"axes is {numbers}, expected distinct numbers from {-rank} to {rank - 1}"
+        raise KernelError(msg)
+    return tuple(a % rank for a in numbers)
+
+
+def _scales_or_sizes(given: Array | None, count: int, *, is_scale: bool) -> list[float]:
+    """One number per axis, at least 0; a scale is more than that."""
+    if given is None or given.size != count:
+        have = "neither scales nor sizes" if given is None else f"{given.size} numbers"
+        msg = f"got {have}, expected {count} scales or sizes: one per axis"
+        raise KernelError(msg)
+    values: list[float] = given.reshape(-1).tolist()
+    if not all(0 <= v < 1 << 40 for v in values) or (is_scale and min(values, default=1) <= 0):
+        msg = f"scales or sizes are {values}, expected positive numbers"
+        raise KernelError(msg)
+    return values
 
 
 def coordinates(axis: Axis, options: Options) -> Array:

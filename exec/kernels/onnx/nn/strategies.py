@@ -196,17 +196,7 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
     def run(x: Array, out: Array) -> None:
         images = x.shape[0]
         phases = scratch("shifted.phases", (sh, sw, images, channels, phase_height * phase_width + spare), x.dtype)
-        phases[..., phase_height * phase_width :] = 0
-        grid = [
-            _as_grid(phases[a, b], (images, channels, phase_height, phase_width)) for a in range(sh) for b in range(sw)
-        ]
-        if len(grid) == 1:
-            fill_padded(x, window, grid[0])
-        else:
-            frame = scratch("shifted.frame", (images, channels, phase_height * sh, phase_width * sw), x.dtype)
-            fill_padded(x, window, frame)
-            for number, phase in enumerate(grid):
-                phase[...] = frame[:, :, number // sw :: sh, number % sw :: sw]
+        _fill_phases(x, window, phases, phase_height, phase_width)
 
         def one(index: int) -> None:
             image, at = divmod(index, bands)
@@ -229,6 +219,20 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
         parallel_for(one, images * bands, out.size * depth)
 
     return run
+
+
+def _fill_phases(x: Array, window: Window, phases: Array, height: int, width: int) -> None:
+    """Cut the padded input into maps of every n-th row and column; phases [sh, sw, N, C, height · width + spare]."""
+    sh, sw, images, channels, _ = phases.shape
+    phases[..., height * width :] = 0
+    grid = [_as_grid(phases[a, b], (images, channels, height, width)) for a in range(sh) for b in range(sw)]
+    if len(grid) == 1:
+        fill_padded(x, window, grid[0])
+        return
+    frame = scratch("shifted.frame", (images, channels, height * sh, width * sw), x.dtype)
+    fill_padded(x, window, frame)
+    for number, phase in enumerate(grid):
+        phase[...] = frame[:, :, number // sw :: sh, number % sw :: sw]
 
 
 def _as_grid(flat: Array, shape: tuple[int, ...]) -> Array:
