@@ -8,7 +8,7 @@ from viewer import crash
 from viewer.about import version, versions
 from viewer.dialogs.about import AboutDialog
 from viewer.dialogs.crash import CrashDialog
-from viewer.dialogs.files import ask_open, ask_save
+from viewer.dialogs.files import ask_another, ask_open, ask_save
 from viewer.dialogs.preferences import PreferencesDialog
 from viewer.dialogs.questions import ask_to_save
 from viewer.dialogs.shortcuts import ShortcutsDialog
@@ -109,6 +109,21 @@ def test_the_folder_of_the_last_file_is_remembered(qtbot, settings, monkeypatch,
     assert ask_open(None, settings) == [tmp_path / "m.onnx"]
     ask_open(None, settings)
     assert asked == ["", str(tmp_path)]
+
+
+def test_another_model_is_asked_for_under_a_title_of_its_own(qtbot, settings, monkeypatch, tmp_path):
+    answers = [(str(tmp_path / "m.onnx"), ""), ("", "")]
+    titles = []
+
+    def answer(_parent, title, _folder, _filters):
+        titles.append(title)
+        return answers.pop(0)
+
+    monkeypatch.setattr("PySide6.QtWidgets.QFileDialog.getOpenFileName", answer)
+    assert ask_another(None, settings, "Merge a model") == tmp_path / "m.onnx"
+    assert settings.get(LAST_FOLDER) == str(tmp_path)
+    assert ask_another(None, settings, "Open beside") is None
+    assert titles == ["Merge a model", "Open beside"]
 
 
 @pytest.mark.parametrize(

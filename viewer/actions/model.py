@@ -73,9 +73,10 @@ def _extract(way: Way, context: Context) -> None:
 
 
 def _merge(context: Context) -> None:
-    from viewer.dialogs.files import ask_open
+    from viewer.dialogs.files import ask_another
 
-    for path in ask_open(context.window, context.window.settings)[:1]:
+    path = ask_another(context.window, context.window.settings, "Merge a model")
+    if path is not None:
         merge_file(context, path)
 
 

@@ -123,9 +123,10 @@ def _beside_file(window: MainWindow, path: Path, tab: DocumentTab, _shift: bool)
 
 
 def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
-    from viewer.dialogs.files import ask_open
+    from viewer.dialogs.files import ask_another
 
-    for path in ask_open(window, window.settings)[:1]:
+    path = ask_another(window, window.settings, "Open beside")
+    if path is not None:
         _beside_file(window, path, tab, _shift=False)
 
 

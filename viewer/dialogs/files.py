@@ -23,6 +23,15 @@ def ask_open(window: QWidget, settings: Settings) -> list[Path]:
     return paths
 
 
+def ask_another(window: QWidget, settings: Settings, title: str) -> Path | None:
+    """A model to do something with beside the one that is open; None when the person changed their mind."""
+    name, _ = QFileDialog.getOpenFileName(window, title, settings.get(LAST_FOLDER), ";;".join(_OPEN_FILTERS))
+    if not name:
+        return None
+    settings.set(LAST_FOLDER, str(Path(name).parent))
+    return Path(name)
+
+
 def ask_save(
     window: QWidget, settings: Settings, title: str, suggestion: Path, filters: tuple[str, ...]
 ) -> Path | None:

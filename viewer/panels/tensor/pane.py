@@ -282,6 +282,7 @@ class TensorPane(QWidget):
 
     def _show_header(self) -> None:
         subject = self.subject
+        self._header.setVisible(self.pinned or subject is not None)
         self.title.setText(display(subject.target.title, 48) if subject is not None else "")
         self.title.setToolTip(plain_tip(display(subject.target.title, 500)) if subject is not None else "")
         line = subject.type_line if subject is not None else ""

@@ -60,6 +60,7 @@ def test_nothing_selected_and_nothing_run_is_said(qtbot, panel, chain):
     assert "press Run" in panel.pane.notice.text()
     chain.selection.clear()
     qtbot.waitUntil(lambda: panel.pane.notice.text().startswith("Select"))
+    assert not panel.pane.menu_button.isVisible()
 
 
 def test_planes_of_a_tensor_of_many_axes(qtbot, panel, chain):
