@@ -53,11 +53,12 @@ class Spot:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A box the middle of whose upper side stays at a point of the widget."""
+    """A box the middle of whose upper side stays at a point of the widget, if nobody moves the view meanwhile."""
 
     key: Hashable
     x: float
     y: float
+    seen_from: tuple[float, float, float]  # position and scale of the view
 
 
 @dataclass

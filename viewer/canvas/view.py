@@ -189,6 +189,8 @@ class GraphView(MarkedSurface):
     def _show_scene(self, scene: Scene) -> None:
         is_first = self.scene is None
         pending, self._pending = self._pending, Pending()
+        if pending.anchor is not None and pending.anchor.seen_from != self._position():
+            pending.anchor = self._find_anchor()  # the person went elsewhere meanwhile
         self.set_scene(scene)
         self._on_selection()
         self._on_hover()
@@ -229,20 +231,17 @@ class GraphView(MarkedSurface):
         if scene is None or not len(scene.rects):
             return None
         middle = self.viewport.to_scene(self.width() / 2, self.height() / 2)
-        box = self.current_box()
-        area = self.viewport.area
-        if box >= 0:
-            left, top, _, _ = scene.rect(box)
-            if not (area[0] <= left <= area[2] and area[1] <= top <= area[3]):
-                box = -1
-        if box < 0:
+        box, area = self.current_box(), self.viewport.area
+        left, top, _, _ = scene.rect(box)
+        if box < 0 or not (area[0] <= left <= area[2] and area[1] <= top <= area[3]):
             box = nearest_box(scene, *middle)
         return self._anchor_at(box)
 
     def _anchor_at(self, box: int) -> Anchor:
         assert self.scene is not None
         left, top, width, _ = self.scene.rect(box)
-        return Anchor(self.scene.boxes[box].key, *self.viewport.to_widget(left + width / 2, top))
+        x, y = self.viewport.to_widget(left + width / 2, top)
+        return Anchor(self.scene.boxes[box].key, x, y, self._position())
 
     def _hold(self, anchor: Anchor) -> None:
         box = self.scene.drawing.box_with(anchor.key) if self.scene is not None else -1

@@ -411,6 +411,17 @@ def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
     assert view.notice == ""
 
 
+def test_who_looks_at_the_whole_while_it_is_drawn_anew_goes_on_doing_so(show, qtbot):
+    view = show(long_chain(400).model())
+    view.workspace.settings.set(SHOW_NAMES, True)
+    qtbot.waitUntil(lambda: "Laying out" in view.notice)
+    view.fit()
+    wait(qtbot, view)
+    _, top, _, bottom = view.viewport.area
+    assert top < 0.1 * view.scene.height
+    assert bottom > 0.9 * view.scene.height
+
+
 def test_screen_readers_hear_what_is_selected(show, small):
     view = show(small.model())
     view.workspace.selection.set([small.values["x"]])
