@@ -10,6 +10,7 @@ import numpy as np
 from exec.compare import Difference, compare_values, is_close
 from exec.context import RuntimeValue
 from exec.inputs import make_feeds
+from exec.results import RunResult
 from exec.session import Session
 from model.edits.initializers import constant_tensor
 from model.errors import ModelError
@@ -71,11 +72,9 @@ def compare_models(
         except ModelError as error:
             return Agreement(None, number, reason=str(error))
         if not ours.ok or ours.stopped:
-            why = ours.stopped or str(ours.failures[0])
-            return Agreement(None, number, reason=f"the model does not run on random inputs ({why})")
+            return Agreement(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
         if not theirs.ok or theirs.stopped:
-            why = theirs.stopped or str(theirs.failures[0])
-            return Agreement(False, number, reason=f"it does not run any more ({why})")
+            return Agreement(False, number, reason=f"it does not run any more ({_why(theirs)})")
         expected, found = ours.outputs, theirs.outputs
         for name, value in expected.items():
             if name not in found:
@@ -86,6 +85,13 @@ def compare_models(
                 return Agreement(False, number, reason=f"output {name} ({_told(difference)})")
             worst = max(worst, _error(difference))
     return Agreement(True, runs, worst)
+
+
+def _why(result: RunResult) -> str:
+    """Why a run did not come to its end."""
+    if result.stopped or result.failures:
+        return result.stopped or str(result.failures[0])
+    return next((node.because.reason for node in result.nodes if node.because is not None), "a node was not run")
 
 
 def _tolerance(model: Model) -> float:

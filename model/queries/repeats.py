@@ -164,7 +164,7 @@ class _Search:
         count = len(known)
 
         def told(who: Index) -> Index:
-            return np.where(who >= 0, known[who], who)
+            return np.where(who >= 0, known[np.maximum(who, 0)], who)
 
         hashes = _mixed(known)
         owner = np.repeat(np.arange(count), np.diff(wiring.starts))
@@ -235,7 +235,8 @@ class _Search:
 
     def _held(self, nodes: Index, occurrence: Index) -> Index:
         """The place in the block of nodes that their occurrence has already, -1 for others."""
-        return np.where((nodes >= 0) & (self._occurrence[nodes] == occurrence), self._spot[nodes], -1)
+        known = np.maximum(nodes, 0)
+        return np.where((nodes >= 0) & (self._occurrence[known] == occurrence), self._spot[known], -1)
 
     def _producers(self, row: Index) -> Iterator[Index]:
         """Who makes each input of the nodes of a row, where all come out of the same output."""
@@ -251,7 +252,7 @@ class _Search:
         wiring, count = self._wiring, len(row)
         owner, at = wiring.of(wiring.use_starts, row)
         users = wiring.users[at]
-        mine = (users >= 0) & self._free[users]
+        mine = (users >= 0) & self._free[np.maximum(users, 0)]
         owner, at, users = owner[mine], at[mine], users[mine]
         ports = wiring.use_outputs[at] * _MOST_PORTS + wiring.use_inputs[at]
         keys = ports * (len(self._free) + 1) + self._labels[users]

@@ -35,3 +35,12 @@ def test_what_is_random_or_lost_is_said():
     assert compare_models(random, random).agrees is None
     lost = builders.model(text.format("Relu").replace(" y", " z"))
     assert compare_models(same, lost).reason == "output y is gone"
+
+
+def test_a_value_that_nothing_gives_is_the_reason():
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (float[4] x) => (float[4] y) {{ y = {} }}'
+    whole, broken = builders.model(text.format("Neg(x)")), builders.model(text.format("Add(x, nowhere)"))
+    assert "nothing defines 'nowhere'" in compare_models(broken, whole).reason
+    found = compare_models(whole, broken)
+    assert found.agrees is False
+    assert found.reason == "it does not run any more (nothing defines 'nowhere')"

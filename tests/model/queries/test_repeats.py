@@ -40,6 +40,12 @@ def test_a_block_is_found_wherever_its_nodes_stand_and_whatever_it_is_called():
     assert (block.size, block.saved) == (3, 4)
 
 
+@pytest.mark.parametrize("body", ["y = Relu (x)", "a = Relu (x) y = Relu (a)", "y = Add (x, nowhere)"])
+def test_there_are_none_in_the_smallest_graphs(body):
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) {{ {body} }}'
+    assert not list(repeated_blocks(model(text).graph))
+
+
 def test_other_attributes_or_wires_are_another_block():
     graph = model("""
         <ir_version: 10, opset_import: ["" : 21]>
