@@ -61,10 +61,13 @@ class RunMarks(QObject):
         if not self._is_dimmed:
             if now - self._begun < _PATIENCE:
                 return
-            known = self._workspace.graph.nodes if self._affected is None else self._affected
+            known, done = self._affected, self._finished
+            if known is None:
+                waiting = [node for node in self._workspace.graph.nodes if node not in done]
+            else:
+                waiting = [thing for thing in known if isinstance(thing, Node) and thing not in done]
             self._is_dimmed = True
-            done = self._finished
-            self._workspace.mark("stale", [thing for thing in known if isinstance(thing, Node) and thing not in done])
+            self._workspace.mark("stale", waiting)
             self._finished.clear()
         elif now - self._shown > _PACE:
             some = set(islice(self._finished, _AT_ONCE))

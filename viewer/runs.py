@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _LIVE_DELAY = 120
 #: Milliseconds between two looks at which nodes have finished.
 _NEWS = 80
+_MOST_NEWS = 5000  # nodes that are told of then: what that takes is far below a frame
 #: What the run of a graph with more nodes gave is too much to be looked through for garbage.
 _MANY = 10_000
 
@@ -134,7 +135,7 @@ class RunControl(QObject):
         self._finished_nodes = 0  # since the document was opened
         self._news_lock = threading.Lock()
         self._news_timer = QTimer(self, interval=_NEWS)
-        self._news_timer.timeout.connect(self._tell_news)
+        self._news_timer.timeout.connect(partial(self._tell_news, _MOST_NEWS))
         self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
         self._live_timer.timeout.connect(self._run_live)
         workspace.results.node_by_number = self._node
@@ -453,12 +454,13 @@ class RunControl(QObject):
             self._news += numbers
             self._finished_nodes += len(numbers)
 
-    def _tell_news(self) -> None:
+    def _tell_news(self, most: int | None = None) -> None:
+        """Tell which nodes have finished, or the first so many of them; the others wait for the next time."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
             stepper.tell()  # a worker does so by itself
         with self._news_lock:
-            numbers, self._news = self._news, []
+            numbers, self._news = self._news[:most], [] if most is None else self._news[most:]
         nodes = [node for number in dict.fromkeys(numbers) if (node := self._node(number)) is not None]
         if nodes:
             self.nodes_finished.emit(nodes)
