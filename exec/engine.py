@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 from exec.compiler import compile_model
 from exec.context import Limits, RuntimeValue
 from exec.memory import keep_freed_memory, return_freed_memory
@@ -24,6 +22,7 @@ from exec.results import Failure, NodeResult, RunResult, State
 from exec.runner import FOLD_LIMIT, Observer, Run, bind, distinct_bytes, prepare
 from exec.snapshot import ABSENT, ModelSnapshot
 from exec.statistics import Summary, nbytes
+from exec.values import copy_value, same_value
 from model.errors import ModelError
 from model.progress import SILENT, Progress
 
@@ -547,45 +546,6 @@ def _refuse_missing(plan: Plan, needed: Sequence[Step], slots: list[RuntimeValue
         values = dict(zip(plan.inputs, snapshot.graph.inputs, strict=True))
         texts = [f"{plan.name(values[s])}: {snapshot.input_types.get(values[s]) or 'any type'}" for s in sorted(used)]
         raise ModelError("An input is missing", f"no value was given for {', '.join(texts)}")
-
-
-def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
-    """Whether two values are the same in type, shape and every bit."""
-    if isinstance(a, np.ndarray):
-        if not isinstance(b, np.ndarray) or a.dtype != b.dtype or a.shape != b.shape:
-            return False
-        if a.dtype.kind == "O":
-            return bool(a.tolist() == b.tolist())
-        if not a.size:
-            return True
-        return np.array_equal(_as_words(a), _as_words(b))
-    if isinstance(a, list):
-        return isinstance(b, list) and len(a) == len(b) and all(map(same_value, a, b))
-    if isinstance(a, dict):
-        return isinstance(b, dict) and list(a) == list(b) and all(map(same_value, a.values(), b.values()))
-    return type(a) is type(b) and (a is b or (isinstance(a, (str, int, bool)) and bool(a == b)))
-
-
-def as_bytes(array: Any) -> Any:
-    """The bytes of an array in row-major order, as an array; a copy only where it is strided."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _as_words(array: Any) -> Any:
-    """The bytes of an array in the longest integers that they fill: the fewest to compare."""
-    data = as_bytes(array)
-    return data if data.nbytes % 8 else data.view(np.int64)
-
-
-def copy_value(value: RuntimeValue) -> RuntimeValue:
-    """A value of its own, contiguous."""
-    if isinstance(value, np.ndarray):
-        return np.array(value, order="C", copy=True)
-    if isinstance(value, list):
-        return [copy_value(v) for v in value]
-    if isinstance(value, dict):
-        return {k: copy_value(v) for k, v in value.items()}
-    return value
 
 
 def keys_of(snapshot_slots: Mapping[ValueKey, int], names: Mapping[int, str], wanted: Iterable[str]) -> list[ValueKey]:

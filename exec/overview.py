@@ -12,10 +12,10 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.compare import Difference, compare_values
-from exec.engine import same_value
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
 from exec.statistics import Statistics, ValueInfo, describe, statistics
+from exec.values import same_value
 from model.types import TensorType, Type
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
 from exec.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
@@ -372,6 +373,8 @@ def _protected(value: RuntimeValue) -> RuntimeValue:
     """The value itself, its arrays read-only from now on."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
+    elif isinstance(value, SparseArray):
+        value.values.flags.writeable = value.indices.flags.writeable = False
     elif isinstance(value, (list, dict)):
         for part in value.values() if isinstance(value, dict) else value:
             _protected(part)

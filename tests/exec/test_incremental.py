@@ -7,13 +7,16 @@ import weakref
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 
 from exec import Session, engine, operations
+from exec.arrays import SparseArray
 from exec.plan import MISSING
-from model import Document
+from model import Document, load
 from model.attributes import make_attribute
 from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.tensors import ArrayTensor
@@ -182,3 +185,20 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
             names = expected.values if data.draw(st.booleans()) else expected.outputs
             for name in names:
                 np.testing.assert_array_equal(found.value(name), expected.value(name), err_msg=name)
+
+
+def test_a_sparse_input_that_is_written_to_is_another_and_results_are_protected() -> None:
+    inputs = [helper.make_sparse_tensor_value_info(name, onnx.TensorProto.FLOAT, [4]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", inputs[:1], inputs[1:])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    session = Session(load(proto.SerializeToString()))
+    x = SparseArray(np.array([1, 2], np.float32), np.array([0, 3]), (4,))
+    for first, state in ((1, "DONE"), (1, "KEPT"), (7, "DONE")):
+        x.values[0] = first
+        result = session.run({"x": x})
+        assert states(result) == {"y": state}
+        found = result.outputs["y"]
+        assert isinstance(found, SparseArray)
+        assert found.dense().tolist() == [first, 0, 0, 2]
+        with pytest.raises(ValueError, match="read-only"):
+            found.values[1] = 9

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exec import Session
-from exec.engine import same_value
 from exec.results import State
 from exec.session import Breakpoint
+from exec.values import same_value
 from model import Document, Model, ModelError, Node, load
 from model.attributes import make_attribute
 from model.graph import Value

@@ -1,0 +1,53 @@
+"""Values of every kind: whether two are the same, and copies that nobody else holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import SparseArray
+from exec.context import RuntimeValue
+
+
+def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
+    """Whether two values are the same in type, shape and every bit."""
+    if isinstance(a, np.ndarray):
+        if not isinstance(b, np.ndarray) or a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        if a.dtype.kind == "O":
+            return bool(a.tolist() == b.tolist())
+        if not a.size:
+            return True
+        return np.array_equal(_as_words(a), _as_words(b))
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, dict):
+        return isinstance(b, dict) and list(a) == list(b) and all(map(same_value, a.values(), b.values()))
+    if isinstance(a, SparseArray):
+        return (
+            isinstance(b, SparseArray)
+            and a.shape == b.shape
+            and same_value(a.values, b.values)
+            and same_value(a.indices, b.indices)
+        )
+    return type(a) is type(b) and (a is b or (isinstance(a, (str, int, bool)) and bool(a == b)))
+
+
+def _as_words(array: Any) -> Any:
+    """The bytes of an array in row-major order in the longest integers that they fill: the fewest to compare."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return data if data.nbytes % 8 else data.view(np.int64)
+
+
+def copy_value(value: RuntimeValue) -> RuntimeValue:
+    """A value of its own, contiguous."""
+    if isinstance(value, np.ndarray):
+        return np.array(value, order="C", copy=True)
+    if isinstance(value, list):
+        return [copy_value(v) for v in value]
+    if isinstance(value, dict):
+        return {k: copy_value(v) for k, v in value.items()}
+    if isinstance(value, SparseArray):
+        return SparseArray(value.values.copy(), value.indices.copy(), value.shape)
+    return value
