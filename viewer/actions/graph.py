@@ -163,7 +163,7 @@ def _set_batch(context: Context) -> None:
             raise ModelError("Write one dimension", "A number, a name such as batch, or ? for unknown.")
         with workspace.document.edit(f"Set batch dimension to {display(texts[0], 40)}") as edit:
             report = change_batch(edit, graph, dims[0], workspace.types.type_of)
-        tell = [f"{number_text(count)} × {text}" for text, count in report.summary()]
+        tell = [text if count == 1 else f"{number_text(count)} × {text}" for text, count in report.summary()]
         workspace.message("info", f"The batch dimension is {display(texts[0], 40)}", "\n".join(tell))
         if report.warnings:
             workspace.message("warning", *_to_look_at(report.warnings), report.warnings[0].place)

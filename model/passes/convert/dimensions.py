@@ -62,7 +62,7 @@ def change_batch(edit: Transaction, graph: Graph, batch: Dimension, type_of: Typ
     fed = {node: _first_dimension(node.inputs[0], type_of) for node in holding}
     changed = set_batch(edit, graph, batch)
     told = "any number" if batch is None else batch
-    report.changed(f"{told} is the first dimension of {changed:,} {'value' if changed == 1 else 'values'}", graph)
+    report.changed(f"The first dimension of {changed:,} {'value' if changed == 1 else 'values'} is {told}", graph)
     for node in holding:
         _loosen(edit, node, fed[node] == old, report)
     return report

@@ -315,3 +315,6 @@ def test_the_batch_dimension_everywhere(desk):
     assert str(desk.value("x").type) == "float[8,4]"
     assert str(desk.value("y").type) == "float[8,4]"
     assert "The batch dimension is 8" in desk.messages()[-1]
+    told = desk.window.tab.messages.messages[-1].detail
+    assert told.startswith("The first dimension of")
+    assert told.endswith("values is 8")
