@@ -44,7 +44,8 @@ class PanelDock(QDockWidget):
         super().__init__(info.title, window)
         self.info = info
         self.setObjectName(f"panel.{info.id}")
-        self._stack = _Stack(_SIZES[info.area], _LEAST_WIDTHS[info.area])
+        self._stack = _Stack(_SIZES[info.area])
+        self._stack.setMinimumWidth(_LEAST_WIDTHS[info.area])
         self._panels: dict[DocumentTab, Panel] = {}
         self._tab: DocumentTab | None = None
         self.setWidget(self._stack)
@@ -116,20 +117,15 @@ class _TitleBar(QWidget):
 
 
 class _Stack(QStackedWidget):
-    """A stack whose wish for space does not depend on what happens to be in it, unless that needs more."""
+    """A stack whose wish for space does not depend on what happens to be in it."""
 
-    def __init__(self, size: QSize, least_width: int) -> None:
+    def __init__(self, size: QSize) -> None:
         super().__init__()
         self._size = size
-        self._least = QSize(least_width, 0)
 
     def sizeHint(self) -> QSize:
         """The size a dock of its area starts with."""
         return self._size
-
-    def minimumSizeHint(self) -> QSize:
-        """As wide as its panels need, and not too narrow for names."""
-        return super().minimumSizeHint().expandedTo(self._least)
 
 
 class Docks(QObject):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QScrollArea,
-    QStyle,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -62,7 +61,6 @@ class RunPanel(Panel):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         content = QWidget()
         layout = QVBoxLayout(content)
         layout.setContentsMargins(10, 8, 10, 10)
@@ -80,20 +78,7 @@ class RunPanel(Panel):
             layout.addWidget(section)
         layout.addStretch(1)
         area.setWidget(content)
-        self._content = content
-        content.installEventFilter(self)
         outer.addWidget(area, 1)
-
-    def minimumSizeHint(self) -> QSize:
-        """As wide as its content, which is not scrolled sideways."""
-        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
-        return QSize(self._content.minimumSizeHint().width() + bar, super().minimumSizeHint().height())
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """What is scrolled does not tell by itself that it needs another width."""
-        if watched is self._content and event.type() == QEvent.Type.LayoutRequest:
-            self.updateGeometry()
-        return super().eventFilter(watched, event)
 
     # -- buttons ---------------------------------------------------------------------------------------------
 
