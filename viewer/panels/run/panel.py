@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QScrollArea,
+    QStyle,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -78,7 +79,13 @@ class RunPanel(Panel):
             layout.addWidget(section)
         layout.addStretch(1)
         area.setWidget(content)
+        self._content = content
         outer.addWidget(area, 1)
+
+    def minimumSizeHint(self) -> QSize:
+        """As wide as its content; a dock may still make it narrower, and then it is scrolled sideways."""
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        return QSize(self._content.minimumSizeHint().width() + bar, super().minimumSizeHint().height())
 
     # -- buttons ---------------------------------------------------------------------------------------------
 
