@@ -282,11 +282,18 @@ class Names:
         return reference
 
     def removed(self, node: Node) -> None:
-        """A node left its graph: until the edit ends it goes by this."""
+        """A node left its graph: until the edit ends it goes by this, and what it gave too.
+
+        For an output may go to another node, and a body that alone uses it does not say which graph it is of.
+        """
         self._removals += 1
         reference = f"removed {self._removals}"
         self._made_names[node] = reference
         self._made[reference] = node
+        for index, value in enumerate(node.outputs):
+            if value is not None:
+                self._made_names.setdefault(value, f"{reference} output {index}")
+                self._made[f"{reference} output {index}"] = value
 
     def settled(self) -> None:
         """An edit is complete: what it brought is in the model and goes by its own name."""

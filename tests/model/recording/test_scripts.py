@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.attributes import Attribute, AttributeKind, make_attribute
-from model.edits import attributes, nodes, properties
+from model.edits import attributes, functions, nodes, properties, values
 from model.errors import ModelError
 from model.graph import Value
 from model.recording import script
@@ -132,6 +132,29 @@ def test_bodies_and_functions_are_named_by_their_path():
     assert "function local::scale: => f" in text
     script.replay(again, text)
     assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_a_value_that_only_a_body_uses_goes_on_to_the_node_that_gives_it_now():
+    text = """
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[4] x, bool flag) => (float[4] y)
+        {
+            [double] d = Add (x, x)
+            [choose] y = If (flag) <
+                then_branch: graph = yes () => (float[4] yes_out) { yes_out = Abs (d) },
+                else_branch: graph = no () => (float[4] no_out) { no_out = Neg (x) }
+            >
+        }
+    """
+    document = builders.document(text)
+    with document.edit("Extract") as edit:
+        functions.extract_function(edit, [builders.node(document, "double")], "f")
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(document, "d"), "e")
+    again = builders.document(text)
+    script.replay(again, script.export(document))
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
 
 
 @pytest.mark.parametrize("element_type", [e for e in ElementType if e])
