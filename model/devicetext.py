@@ -6,8 +6,8 @@ import json
 import re
 
 from model.attributetext import parse_int
+from model.devices import ShardedDimension
 from model.errors import ModelError
-from model.graph import ShardedDimension
 
 Groups = tuple[tuple[int, tuple[int, ...]], ...]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from model.attributes import Attribute
+    from model.devices import DeviceConfiguration, NodeDeviceConfiguration
     from model.lookup import Lookup
     from model.tensors import SparseTensor, Tensor
     from model.types import Type
@@ -509,44 +510,6 @@ class TrainingInfo:
         self.update_binding: tuple[tuple[str, str], ...] = ()
         self.model: Model | None = None
         self._source: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShardedDimension:
-    """ShardedDimProto: how one axis is cut; each part is (dimension value or symbol or None, number of shards)."""
-
-    axis: int
-    shards: tuple[tuple[int | str | None, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ShardingSpec:
-    """ShardingSpecProto: how one input or output of a node is spread over devices."""
-
-    tensor_name: str
-    devices: tuple[int, ...] = ()
-    device_groups: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    dimensions: tuple[ShardedDimension, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NodeDeviceConfiguration:
-    """NodeDeviceConfigurationProto: a node's part in one of the model's device configurations."""
-
-    configuration_id: str
-    sharding: tuple[ShardingSpec, ...] = ()
-    pipeline_stage: int | None = None
-    source: Any = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceConfiguration:
-    """DeviceConfigurationProto: a named set of devices the model can be spread over."""
-
-    name: str
-    num_devices: int
-    devices: tuple[str, ...] = ()
-    source: Any = field(default=None, compare=False, repr=False)
 
 
 class Model:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from model.document import Transaction
 from model.edits.nodes import set_device_configurations
 from model.edits.properties import set_configurations
 from model.errors import ModelError
-from model.graph import DeviceConfiguration, Model, Node, NodeDeviceConfiguration, ShardingSpec
+from model.graph import Model, Node
 from model.steps import SetField
 from model.types import TensorType
 

@@ -8,10 +8,11 @@ from typing import Any
 from model import schemas
 from model.attributes import Attribute, make_attribute
 from model.clone import Cloner
+from model.devices import NodeDeviceConfiguration
 from model.document import Transaction
 from model.edits.values import ensure_order
 from model.errors import ModelError
-from model.graph import Graph, Node, NodeDeviceConfiguration, Value
+from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in
 from model.queries.scope import names_taken, node_names, unique_name
 from model.steps import (

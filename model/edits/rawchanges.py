@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from model.attributes import Attribute, AttributeKind, make_attribute
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration
 from model.document import Transaction
 from model.edits import devices, function_attributes, functions, initializers, interface, nodes, properties
 from model.edits.attributes import remove_attribute, set_attribute
@@ -18,17 +19,7 @@ from model.edits.rawparts import swapped, value_of
 from model.edits.unknown import change_unknown, is_unknown
 from model.edits.values import connect, set_type
 from model.errors import ModelError
-from model.graph import (
-    DeviceConfiguration,
-    Function,
-    Graph,
-    Model,
-    Node,
-    NodeDeviceConfiguration,
-    QuantizationAnnotation,
-    TrainingInfo,
-    Value,
-)
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.io.messages import Path, missing_fields
 from model.io.rawview import BYTES, PAGE
 from model.steps import SetAttribute, SetField, SetInputs, SetOutputs

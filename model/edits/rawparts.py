@@ -10,21 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from model.attributes import Attribute, AttributeKind
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration
 from model.document import Transaction
 from model.edits import devices, function_attributes, initializers, properties, tensors
 from model.edits.values import rename_value, set_type
 from model.errors import ModelError
-from model.graph import (
-    DeviceConfiguration,
-    Function,
-    Graph,
-    Model,
-    Node,
-    NodeDeviceConfiguration,
-    QuantizationAnnotation,
-    TrainingInfo,
-    Value,
-)
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.io import messages
 from model.io.arrays import is_stored_outside
 from model.io.decode import read_node_device_configuration, read_type

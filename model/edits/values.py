@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model import schemas
+from model.devices import NodeDeviceConfiguration
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Node, NodeDeviceConfiguration, Value
+from model.graph import Node, Value
 from model.lookup import ancestor_in, comes_before
 from model.queries.scope import is_visible, makes_cycle, needed_from, value_named
 from model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs

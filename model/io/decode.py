@@ -6,15 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from model.attributes import Attribute, AttributeKind
-from model.graph import (
-    NO_DETAILS,
-    Details,
-    DeviceConfiguration,
-    Graph,
-    NodeDeviceConfiguration,
-    ShardedDimension,
-    ShardingSpec,
-)
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from model.graph import NO_DETAILS, Details, Graph
 from model.io.payloads import Payload
 from model.io.protobuf import (
     AttributeProto,

@@ -8,20 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from model.attributes import Attribute, AttributeKind, make_attribute
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.errors import ModelError
-from model.graph import (
-    Details,
-    DeviceConfiguration,
-    Function,
-    Graph,
-    Node,
-    NodeDeviceConfiguration,
-    QuantizationAnnotation,
-    ShardedDimension,
-    ShardingSpec,
-    TrainingInfo,
-    Value,
-)
+from model.graph import Details, Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.io.messages import message_pieces, read_message
 from model.io.payloads import Payload
 from model.io.tensors import ProtoTensor, TensorFiles

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.devices import ShardedDimension
 from model.devicetext import (
     devices_source,
     groups_source,
@@ -13,7 +14,6 @@ from model.devicetext import (
     sharded_dimensions_source,
 )
 from model.errors import ModelError
-from model.graph import ShardedDimension
 
 numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 lists = st.lists(numbers, max_size=4).map(tuple)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 from model.attributes import Attribute
-from model.graph import Graph, Node, ShardingSpec, Value
+from model.devices import ShardingSpec
+from model.graph import Graph, Node, Value
 from model.queries.bodies import origin
 from model.queries.scopes import Scope
 from viewer.canvas.captions import attribute_text, tensor_text, value_text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.document import Document
 from model.edits import devices, nodes, properties
 from model.errors import ModelError
-from model.graph import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.io.read import load
 from model.io.save import to_bytes
 from tests.model import builders

@@ -1,9 +1,9 @@
 import pytest
 
 from model.checks import check_model
+from model.devices import NodeDeviceConfiguration
 from model.edits import nodes
 from model.errors import ModelError
-from model.graph import NodeDeviceConfiguration
 from model.steps import SetInitializer
 from tests.model import builders
 from tests.model.snapshots import assert_linked, taken_back

@@ -4,10 +4,11 @@ import pytest
 
 from exec.kernels.shared.dtypes import cast
 from model.checks import check_model
+from model.devices import DeviceConfiguration
 from model.edits import cutting, functions, initializers, interface, properties, subgraphs
 from model.edits.initializers import constant_tensor
 from model.errors import ModelError
-from model.graph import DeviceConfiguration, Value
+from model.graph import Value
 from model.io.read import load
 from model.io.save import to_bytes
 from model.steps import SetField

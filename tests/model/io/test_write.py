@@ -9,9 +9,10 @@ from onnx import TensorProto, helper
 
 from model import load
 from model.attributes import AttributeKind, make_attribute
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.edits import functions, nodes
 from model.errors import ModelError
-from model.graph import DeviceConfiguration, Graph, Node, NodeDeviceConfiguration, ShardedDimension, ShardingSpec, Value
+from model.graph import Graph, Node, Value
 from model.io import read
 from model.io.place import Placement
 from model.io.save import to_bytes

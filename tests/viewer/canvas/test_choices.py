@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.graph import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.queries.scopes import scope_tree
 from model.steps import SetField
 from tests.viewer.canvas.graphs import Graphs, long_chain

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.attributes import make_attribute
-from model.graph import NodeDeviceConfiguration
+from model.devices import NodeDeviceConfiguration
 from model.steps import SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.graph import NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from model.devices import NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.steps import SetField
 from tests.viewer.canvas.graphs import long_chain
 from viewer.canvas.build import build

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from model import devicetext
 from model.attributetext import parse_int
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from model.document import Transaction
 from model.edits import devices, nodes, properties
 from model.errors import ModelError
-from model.graph import DeviceConfiguration, Model, Node, NodeDeviceConfiguration, ShardingSpec
+from model.graph import Model, Node
 from viewer.panels.inspector.common import act, add_row, name_of, one_line, section, text_row
 from viewer.text import display, plural
 from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from model.graph import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.steps import SetField
 from tests.viewer.panels.inspector.hands import press, relu, row, write
 

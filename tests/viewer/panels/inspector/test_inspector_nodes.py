@@ -2,8 +2,8 @@
 
 from PySide6.QtCore import Qt
 
+from model.devices import DeviceConfiguration
 from model.edits import nodes
-from model.graph import DeviceConfiguration
 from model.steps import SetField
 from tests.viewer.panels.inspector.hands import begin, press, relu, row, shown, write
 
