@@ -8,6 +8,14 @@ import onnx.parser
 
 from model import Model, Node, load
 
+CHAIN = """g (float[3] x) => (float[3] y) {
+  a = LeakyRelu <alpha = 0.5> (x)
+  b = Mul(a, a)
+  c = Exp(x)
+  d = LeakyRelu <alpha = 0.25> (b)
+  y = Add(c, d)
+}"""
+
 
 def parse(text: str, *, header: str = 'ir_version: 10, opset_import: ["" : 21]') -> Model:
     """A model from text; `text` is the graph and functions, `header` what stands before."""

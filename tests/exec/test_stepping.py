@@ -1,0 +1,216 @@
+"""Stepping and breakpoints, in bodies and functions too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exec import Session
+from exec.session import Breakpoint
+from model import Model, Node
+from tests.exec.texts import CHAIN, node, parse, states
+
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def test_stepping() -> None:
+    model = parse(CHAIN)
+    stepper = Session(model).steps({"x": X})
+    assert stepper.total == 5
+    names = []
+    while (following := stepper.next_node) is not None:
+        names.append(following[1].outputs[0].name)
+        assert stepper.step()
+        if len(names) == 2:
+            partial = stepper.result()
+            assert set(partial.values) == {"x", "a", "b"}
+            assert partial.stopped
+    assert names == ["a", "b", "c", "d", "y"]
+    assert stepper.done
+    assert not stepper.step()
+    assert stepper.result().ok
+
+
+@pytest.mark.parametrize(
+    ("breakpoint_", "position", "reason"),
+    [
+        (lambda m: Breakpoint(node=node(m, "d")), 3, "before"),
+        (lambda m: Breakpoint(value=node(m, "b").outputs[0]), 2, "after"),
+        (lambda m: Breakpoint(condition="above", limit=15), 3, "above 15"),
+        (lambda m: Breakpoint(condition="shape"), 1, "declared"),
+    ],
+)
+def test_breakpoints(breakpoint_: Any, position: int, reason: str) -> None:
+    model = parse(CHAIN.replace("{\n  a", "<float[7] a> {\n  a", 1))
+    stepper = Session(model).steps({"x": X}, breakpoints=[breakpoint_(model)])
+    assert reason in stepper.go_on()
+    assert stepper.position == position
+    stepper.go_on()
+    assert stepper.done
+
+
+LOOP = """g (int64 n, float[2] x) => (float[2] y, float[2] z) {
+  a = Neg(x)
+  r = Loop(n, , a) <body = b (int64 i, bool c, float[2] v) => (bool k, float[2] w) {
+    k = Identity(c)
+    one = RandomUniformLike <low = 1.0, high = 1.5> (v)
+    w = Add(v, one)
+  }>
+  y = Neg(r)
+  z = Exp(y)
+}"""
+
+
+def loop_stepper(model: Model, **asked: Any) -> Any:
+    return Session(model).steps({"n": np.int64(3), "x": np.zeros(2, np.float32)}, seed=5, **asked)
+
+
+def test_a_breakpoint_in_a_body_stops_in_each_turn() -> None:
+    model = parse(LOOP)
+    body = next(g for n in model.graph.nodes for g in n.bodies)
+    add = next(n for n in body.nodes if n.op_type == "Add")
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(node=add)])
+    seen = []
+    while reason := stepper.go_on():
+        assert reason.startswith("in ")
+        assert "before" in reason
+        assert stepper.position == 1
+        partial = stepper.result()
+        assert not partial.ok
+        seen.append(float(partial.find(add.inputs[0])[0]))
+        assert not isinstance(partial.find(add.outputs[0]), np.ndarray)
+    assert len(seen) == 3
+    assert seen == sorted(seen)
+    assert seen[0] == 0
+    whole = loop_stepper(model)
+    whole.go_on()
+    np.testing.assert_array_equal(stepper.result().values["y"], whole.result().values["y"])
+    assert stepper.result().ok
+
+
+def test_a_condition_in_a_body_stops_where_it_first_holds() -> None:
+    model = parse(LOOP)
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(condition="above", limit=2.5)])
+    reason = stepper.go_on()
+    assert "after" in reason
+    assert "above 2.5" in reason
+    assert stepper.position == 1
+    assert stepper.go_on()  # the value that the loop gives, its own breakpoint or the next in the body
+    stepper.step()
+    while stepper.go_on():
+        pass
+    assert stepper.result().ok
+
+
+def test_steps_from_inside_a_body_go_node_by_node_and_turn_by_turn_and_lead_out() -> None:
+    model = parse(LOOP)
+    body = next(g for n in model.graph.nodes for g in n.bodies)
+    _, draw, add = body.nodes
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(node=draw)])
+    stepper.go_on()
+    assert stepper.next_node == ((), draw)
+    seen = []
+    while stepper.position == 1:
+        partial = stepper.result()
+        assert partial.find(draw.outputs[0]) is not None
+        seen.append((stepper.next_node[1].op_type, float(np.max(partial.find(add.inputs[0])))))
+        assert stepper.step()
+    turn = ["RandomUniformLike", "Add", "Identity"]
+    assert [name for name, _ in seen] == [*turn, *turn, *turn][: len(seen)]
+    assert len(seen) == 8  # from the second node of the first turn to the last of the third
+    assert len({carried for _, carried in seen}) == 3
+    assert stepper.next_node == ((), node(model, "y"))
+    assert stepper.go_on() == ""
+    whole = loop_stepper(model)
+    whole.go_on()
+    np.testing.assert_array_equal(stepper.result().values["z"], whole.result().values["z"])
+
+
+def test_a_step_over_a_node_with_bodies_stops_at_breakpoints_inside() -> None:
+    model = parse(LOOP)
+    add = next(n for m in model.graph.nodes for g in m.bodies for n in g.nodes if n.op_type == "Add")
+    stepper = loop_stepper(model, breakpoints=[Breakpoint(value=add.outputs[0])])
+    assert stepper.step()
+    assert stepper.reason == ""
+    assert stepper.step()
+    assert stepper.reason.startswith("in ")
+    assert stepper.position == 1
+    assert stepper.next_node == ((), node(model, "y").inputs[0].producer)  # a turn is at its end
+
+
+NESTED = """g (bool k, float[2] x) => (float[2] y) {
+  y = If(k) <then_branch = outer () => (float[2] a) {
+    b = Neg(x)
+    c = If(k) <then_branch = inner () => (float[2] d) { e = Exp(b) d = Abs(e) },
+               else_branch = other () => (float[2] f) { f = Identity(b) }>
+    a = Neg(c)
+  }, else_branch = no () => (float[2] h) { h = Identity(x) }>
+}"""
+
+
+def test_a_step_inside_a_body_goes_over_the_bodies_in_it_and_out_of_them() -> None:
+    model = parse(NESTED)
+    first = next(n for g in model.graphs() for n in g.nodes if n.op_type == "Neg")
+    deep = next(n for g in model.graphs() for n in g.nodes if n.op_type == "Exp")
+    feeds = {"k": np.array(True), "x": np.zeros(2, np.float32)}
+
+    def way(start: Node) -> list[str]:
+        stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=start)])
+        stepper.go_on()
+        found = []
+        while (following := stepper.next_node) is not None:
+            found.append(following[1].op_type)
+            stepper.step()
+        return found
+
+    assert way(first) == ["Neg", "If", "Neg"]
+    assert way(deep) == ["Exp", "Abs", "Neg"]
+
+
+def test_breakpoints_at_a_call_of_a_function() -> None:
+    model = parse(
+        """g (float[3] x) => (float[3] y) { a = Neg(x) b = my.F(a) y = Exp(b) }
+        <domain: "my", opset_import: ["": 21]> F (i) => (o) { t = Abs(i) o = Sqrt(t) }""",
+        header='ir_version: 10, opset_import: ["": 21, "my": 1]',
+    )
+    call = node(model, "b")
+    stepper = Session(model).steps({"x": X}, breakpoints=[Breakpoint(node=call), Breakpoint(value=call.outputs[0])])
+    assert "before" in stepper.go_on()
+    assert stepper.position == 1
+    assert "after" in stepper.go_on()
+    assert stepper.position == 3
+    assert not stepper.go_on()
+    assert stepper.done
+
+
+def test_breakpoints_at_what_comes_first_and_in_what_has_run() -> None:
+    model = parse(CHAIN)
+    session = Session(model)
+    session.run({"x": X})
+    at = [Breakpoint(value=model.graph.inputs[0]), Breakpoint(node=node(model, "a"))]
+    for breakpoint_ in at:
+        stepper = session.steps({"x": X}, breakpoints=[breakpoint_])
+        assert "before" in stepper.go_on()
+        assert stepper.position == 0
+        assert not stepper.go_on()
+        assert stepper.done
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [("float", np.array([np.nan, 100], np.float32)), ("float", np.array([-100, np.nan], np.float32)),
+     ("int8", np.array([-128], np.int8)), ("uint8", np.array([200], np.uint8))],
+)  # fmt: skip
+def test_an_element_above_a_limit_is_seen_beside_any_other(kind: str, numbers: Any) -> None:
+    model = parse(f"g ({kind}[n] x) => ({kind}[n] y) {{ y = Identity(x) }}")
+    stepper = Session(model).steps({"x": numbers}, breakpoints=[Breakpoint(condition="above", limit=99)])
+    assert "above 99" in stepper.go_on()
+
+
+def test_a_breakpoint_on_what_is_not_finite() -> None:
+    model = parse("g (float[3] x) => (float[3] y) { a = Log(x) y = Exp(a) }")
+    result = Session(model).run({"x": X}, breakpoints=[Breakpoint(condition="non-finite")])
+    assert "not finite" in result.stopped
+    assert states(result) == {"a": "DONE", "y": "WAITING"}

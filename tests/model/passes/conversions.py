@@ -1,0 +1,53 @@
+"""Models to convert, what to feed them and what comes out."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from exec.session import Session
+from model.document import Document
+from model.io.read import load
+from model.io.save import to_bytes
+from model.passes.convert import (
+    convert_opset,
+)
+from model.passes.inference import declare_all, infer
+from tests.model import builders
+
+
+def made(opset, text, ir_version=8):
+    return Document(load(declared(f'<ir_version: {ir_version}, opset_import: ["": {opset}]> {text}')))
+
+
+@cache
+def declared(text):
+    """The bytes of a model with all its types."""
+    document = builders.document(text)
+    with document.edit("Declare") as edit:
+        declare_all(edit, infer(document.model))
+    return to_bytes(document.model)
+
+
+def fed(model, seed=0):
+    """Random feeds for a model whose inputs are all static."""
+    rng = np.random.default_rng(seed)
+    feeds = {}
+    for value in model.graph.inputs:
+        if value.initializer is None:
+            dtype = value.type.element_type.numpy_dtype
+            array = rng.standard_normal(value.type.shape.dims)
+            feeds[value.name] = (array * (4 if dtype.kind in "iu" else 1)).astype(dtype)
+    return feeds
+
+
+def outputs(model, feeds):
+    result = Session(model).run(feeds, values="outputs")
+    assert not result.failures, result.failures
+    return result.outputs
+
+
+def to_opset(document, version, type_of=lambda value: value.type):
+    with document.edit("Convert") as edit:
+        return convert_opset(edit, version, type_of)

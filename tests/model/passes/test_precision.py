@@ -1,0 +1,164 @@
+"""Other precisions compute nearly the same, and what cannot follow is kept and told."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from model.document import Document
+from model.errors import ModelError
+from model.io.read import load
+from model.io.save import to_bytes
+from model.passes.convert import (
+    Wish,
+    convert_precision,
+)
+from model.passes.inference import infer
+from model.types import ElementType
+from tests.model import builders
+from tests.model.passes.conversions import fed, made, outputs
+from tests.model.snapshots import assert_linked, snapshot
+
+FLOAT, HALF, BRAIN = ElementType.FLOAT, ElementType.FLOAT16, ElementType.BFLOAT16
+
+NET = """net (float[2,8] x, float[8,4] w) => (float[2,4] y) <float[4] b = {1.0, 2.0, 3.0, -1e6}>
+    { m = MatMul(x, w) [bias] s = Add(m, b) [last] y = Softmax(s) }"""
+
+
+def network():
+    return made(21, NET, 10)
+
+
+def to_precision(document, target, **wish):
+    source = wish.pop("source", FLOAT)
+    types = infer(document.model)
+    with document.edit("Convert") as edit:
+        return convert_precision(edit, Wish(source, target, **wish), types.type_of)
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+@pytest.mark.parametrize("keep_interface", [True, False])
+@pytest.mark.parametrize("keep", [(), ("Softmax",), ("bia*",)])
+def test_precision_computes_nearly_the_same(target, keep_interface, keep):
+    document = network()
+    feeds = fed(document.model)
+    before, state = outputs(document.model, feeds)["y"], snapshot(document.model)
+    report = to_precision(document, target, keep_interface=keep_interface, keep=keep)
+    assert_linked(document.model)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    wanted = FLOAT if keep_interface else target
+    assert {v.type.element_type for v in (*document.model.graph.inputs, *document.model.graph.outputs)} == {wanted}
+    assert [v.name for v in document.model.graph.outputs] == ["y"]
+    kind = wanted.numpy_dtype
+    after = outputs(document.model, {k: v.astype(kind) for k, v in feeds.items()})["y"]
+    np.testing.assert_allclose(after.astype(np.float32), before, atol=0.05)
+    if target is HALF and "bia*" not in keep:
+        assert any("beyond float16" in r.text for r in report.warnings)
+    document.undo()
+    assert snapshot(document.model) == state
+
+
+def test_there_and_back_keeps_the_structure():
+    document = network()
+    names = [n.name for n in document.model.graph.nodes]
+    to_precision(document, HALF, keep_interface=False)
+    to_precision(document, FLOAT, source=HALF, keep_interface=False)
+    assert [n.name for n in document.model.graph.nodes] == names
+    assert {v.type.element_type for v in document.model.graph.inputs} == {FLOAT}
+
+
+HOLDS = {
+    "a kept If": (
+        ("If",),
+        '"": 21',
+        """g (float[3] x, bool f) => (float[3] y) <float[3] w = {1.0, 2.0, 3.0}> {
+            a = Exp (x)
+            [choose] b = If (f) <
+                then_branch = t () => (float[3] c) { d = Mul (a, w) c = Neg (d) },
+                else_branch = e () => (float[3] k) <float[3] k = {0.5, 0.25, 0.125}> { }
+            >
+            y = Sqrt (b)
+        }""",
+    ),
+    "an operator whose body computes in a type of its own": (
+        (),
+        '"": 26, "ai.onnx.preview": 1',
+        """g (float[1,2,3,4] x) => (float[1,2,3,4] y) <float h = {0.5}> {
+            a = Tanh (x)
+            b = ai.onnx.preview.FlexAttention <
+                score_mod = m (float[1,2,3,3] s) => (float[1,2,3,3] t) { t = Mul (s, h) }
+            > (a, a, a)
+            y = Neg (b)
+        }""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("keep", "imports", "text"), HOLDS.values(), ids=HOLDS)
+def test_what_is_in_the_body_of_a_kept_node_is_kept_too(keep, imports, text):
+    document = Document(builders.model(f"<ir_version: 10, opset_import: [{imports}]> {text}"))
+    feeds = {"f": np.array(True), "x": np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 2, 3, 4)}
+    feeds = {v.name: feeds[v.name] for v in document.model.graph.inputs}
+    if keep:
+        feeds["x"] = feeds["x"].reshape(-1)[:3]
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF, keep=keep)
+    assert_linked(document.model)
+    content = to_bytes(document.model)
+    onnx.checker.check_model(content)
+    holder = next(n for n in document.model.graph.nodes if n.bodies)
+    inner = [v for body in holder.bodies for v in body.values()]
+    assert {v.type.element_type for v in inner if v.type is not None} == {FLOAT}
+    np.testing.assert_allclose(outputs(load(content), feeds)["y"], before, atol=5e-3)
+
+
+def test_operators_that_do_not_take_it_stay_and_are_cast_around():
+    text = "g (float[4] x) => (float[4] y) { a = Exp(x) b, c = m.Odd(a) y = Neg(b) }"
+    document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21, "m": 1]> {text}'))
+    with document.edit("Types"):
+        for name in ("b", "c"):
+            builders.value(document, name)._type = builders.value(document, "x").type
+    to_precision(document, HALF)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Cast", "Exp", "Cast", "Odd", "Cast", "Neg", "Cast"]
+
+
+def test_constants_casts_bodies_and_functions_turn():
+    document = Document(
+        builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]>
+        g (float[3] x, int64[1] n, bool c) => (float[3] y) {
+            k = Constant<value_float = 2.5>() f = Cast<to = 1>(n) z = ConstantOfShape(n) s = Mul(x, k) t = Add(s, f)
+            u = Add(t, z)
+            a = If (c) <then_branch = p () => (o) { o = Abs(u) }, else_branch = q () => (o) { o = Neg(x) }>
+            y = l.f(a) }
+        <domain: "l", opset_import: ["": 21]> f (v) => (o) { i = Constant<value = float {0.5}>() o = Mul(v, i) }""")
+    )
+    feeds = {"x": np.array([1, 2, -3], np.float32), "n": np.array([3]), "c": np.array(True)}
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, HALF)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
+
+
+def test_sequences_cannot_be_cast():
+    text = "g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }"
+    document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21]> {text}'))
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match="x cannot be cast"):
+        to_precision(document, HALF)
+    assert snapshot(document.model) == state
+    to_precision(document, HALF, keep_interface=False)
+    assert str(builders.value(document, "y").type) == "seq(float16[2])"
+
+
+def test_operators_that_take_no_bfloat16_yet_are_told():
+    text = "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) y = Neg(b) }"
+    told = "3 nodes stay float: in operator set 11, Relu, Neg take no bfloat16"
+    for opset, warnings in ((11, [told]), (13, [])):
+        assert [remark.text for remark in to_precision(made(opset, text), BRAIN).warnings] == warnings
+    assert not to_precision(made(13, text), BRAIN, keep=["Relu"]).warnings
+
+
+def test_nothing_to_convert():
+    with pytest.raises(ModelError, match="nothing to convert"):
+        to_precision(network(), FLOAT)
