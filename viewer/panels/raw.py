@@ -23,6 +23,7 @@ from viewer.widgets.holding import HoldingDelegate
 from viewer.workspace import Workspace
 
 _DELAY_MS = 300
+_KEPT_OPEN = 100  # branches opened again after an edit: finding each costs a search among its siblings
 
 
 class RawPanel(Panel):
@@ -60,6 +61,9 @@ class RawPanel(Panel):
         self.menu = RawMenu(self)
         self._stale = True
         self._following = False
+        self._open: dict[Path, None] = {}  # in the order in which they were opened
+        self.tree.expanded.connect(lambda index: self._open.setdefault(index.data(Qt.ItemDataRole.UserRole)))
+        self.tree.collapsed.connect(lambda index: self._open.pop(index.data(Qt.ItemDataRole.UserRole), None))
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self._read)
         self.model.edited.connect(self._edit)
@@ -90,11 +94,25 @@ class RawPanel(Panel):
             return
         self._stale = False
         self._following = True
+        scrolled = self.tree.verticalScrollBar().value()
         self.model.set_contents(contents, self.workspace.model)
+        self._open_again()
         self._show_path(path or (("graph", 0),))
+        if path:
+            self.tree.doItemsLayout()  # now, or there is nothing to scroll yet
+            self.tree.verticalScrollBar().setValue(scrolled)
         self._following = False
         self.status.setText(f"{bytes_text(contents.size)} as the model would be saved now")
         self._follow()
+
+    def _open_again(self) -> None:
+        """Open the branches that were open before the messages were read anew, where they still are."""
+        kept = list(self._open)[-_KEPT_OPEN:]
+        self._open.clear()
+        for path in sorted(kept, key=len):
+            index = self.model.index_of(path)
+            if index.data(Qt.ItemDataRole.UserRole) == path:
+                self.tree.setExpanded(index, True)
 
     def _show_path(self, path: Path) -> None:
         index = self.model.index_of(path)
@@ -107,7 +125,7 @@ class RawPanel(Panel):
         if self._following or self._stale or current is None or not self.isVisible():
             return
         path = path_of(current)
-        if path:
+        if path and self._target() is not current:
             self._following = True
             self._show_path(path)
             self._following = False
@@ -116,14 +134,19 @@ class RawPanel(Panel):
         self.error.show_error(None)  # what it says is about another row
         if self._following or not index.isValid():
             return
-        place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
-        target = None if place is None else place.target
+        target = self._target()
         self._following = True
         if isinstance(target, (Node, Value)):
             self.workspace.reveal(target)
         elif isinstance(target, (Graph, Function, Model)):
             self.workspace.selection.set([target])
         self._following = False
+
+    def _target(self) -> object:
+        """What the current row belongs to; None where it is nothing that can be selected."""
+        index = self.tree.currentIndex()
+        place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole)) if index.isValid() else None
+        return None if place is None else place.target
 
     def _edit(self, path: Path, text: str) -> None:
         """Set a field, or say why not."""

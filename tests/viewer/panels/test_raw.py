@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 
 from model.document import Document
 from model.edits.initializers import add_initializer
+from model.edits.nodes import rename_node
 from model.io.read import load
 from model.io.save import to_bytes
 from model.steps import SetField
@@ -45,6 +46,23 @@ def test_choosing_a_field_selects_what_it_belongs_to(qtbot, panel):
     function = panel.workspace.model.functions[0]
     assert panel.workspace.selection.items == (function.body.nodes.last,)
     assert panel.workspace.graph is function.body
+
+
+def test_what_is_open_stays_open_where_it_was_when_an_edit_changes_the_messages(qtbot, panel):
+    paths = [(("functions", 0),), (("functions", 0), ("node", 1)), (("graph", 0), ("node", 0))]
+    for path in paths:
+        panel.tree.expand(cell(panel, path, 0))
+    panel.tree.collapse(cell(panel, paths[2], 0))
+    panel.tree.setCurrentIndex(cell(panel, (("graph", 0), ("name", 0)), 0))
+    bar = panel.tree.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    scrolled = bar.value()
+    assert scrolled > 0
+    node = builders.node(panel.workspace.model, "inner")
+    with qtbot.waitSignal(panel.model.modelReset), panel.workspace.document.edit("Rename") as edit:
+        rename_node(edit, node, "other")
+    assert [panel.tree.isExpanded(cell(panel, path, 0)) for path in paths] == [True, True, False]
+    assert bar.value() == scrolled
 
 
 def test_a_value_is_edited_in_place_and_undone(qtbot, panel):
