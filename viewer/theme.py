@@ -153,8 +153,8 @@ class Themes(QObject):
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.setPalette(palette(self._current))
-            for name in _WITH_INDICATOR:
-                QApplication.setPalette(_indicator_palette(self._current), name)
+            for name in _OUTLINED:
+                QApplication.setPalette(_outline_palette(self._current), name)
 
 
 def _system_theme() -> Literal["light", "dark"]:
@@ -210,11 +210,11 @@ def palette(colors: Theme) -> QPalette:
 
 
 #: PySide takes class names as text, though its annotations say bytes.
-_WITH_INDICATOR: tuple[Any, ...] = ("QCheckBox", "QRadioButton")
+_OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox")
 
 
-def _indicator_palette(colors: Theme) -> QPalette:
-    """Fusion outlines check boxes with the window's colour, darkened: on dark ground nobody would see them."""
+def _outline_palette(colors: Theme) -> QPalette:
+    """Fusion outlines boxes and fields with the window's colour, darkened: on dark ground nobody would see them."""
     result = palette(colors)
     if colors.is_dark:
         result.setColor(QPalette.ColorRole.Window, colors.muted)
