@@ -416,9 +416,11 @@ def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
 
 def test_who_looks_at_the_whole_while_it_is_drawn_anew_goes_on_doing_so(show, qtbot):
     view = show(long_chain(400).model())
+    seen = []
+    connection = view.workspace.jobs.started.connect(lambda _job: (seen.append(view.notice), view.fit()))
     view.workspace.settings.set(SHOW_NAMES, True)
-    qtbot.waitUntil(lambda: "Laying out" in view.notice)
-    view.fit()
+    qtbot.waitUntil(lambda: any("Laying out" in notice for notice in seen))
+    view.workspace.jobs.started.disconnect(connection)
     wait(qtbot, view)
     _, top, _, bottom = view.viewport.area
     assert top < 0.1 * view.scene.height
