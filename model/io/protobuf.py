@@ -58,6 +58,7 @@ __all__ = [
     "TypeProto",
     "ValueInfoProto",
     "operator_set_class",
+    "package_folders",
     "text",
     "utf8",
 ]
@@ -65,14 +66,18 @@ __all__ = [
 _MODULE = "onnx.onnx_ml_pb2"
 
 
+def package_folders() -> list[Path]:
+    """Where the files of the `onnx` package are; nothing is imported."""
+    package = importlib.util.find_spec("onnx")
+    return [] if package is None else [Path(folder) for folder in package.submodule_search_locations or ()]
+
+
 def _generated_module() -> Any:
     """The generated module: the imported one, or the file beside `onnx/__init__.py` run on its own."""
     if _MODULE in sys.modules:
         return sys.modules[_MODULE]
-    package = importlib.util.find_spec("onnx")
-    locations = package.submodule_search_locations if package is not None else None
-    for folder in locations or ():
-        path = Path(folder) / "onnx_ml_pb2.py"
+    for folder in package_folders():
+        path = folder / "onnx_ml_pb2.py"
         if path.is_file():
             spec = importlib.util.spec_from_file_location(_MODULE, path)
             assert spec is not None

@@ -6,13 +6,14 @@ The one place outside model.io that sees messages, because onnx's inference spea
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from model.io.decode import read_type
 from model.io.encode import write_type
+from model.io.protobuf import ModelProto, TypeProto
 from model.passes.inference.formulas import fill
+from model.passes.inference.library import infer_model, infer_node
 from model.passes.inference.reply import encode
 from model.passes.inference.rules import RULES, Call, Rule, user_rule
 from model.passes.inference.shape_values import ShapeValues
@@ -45,12 +46,10 @@ _RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
 
 def run(payload: bytes) -> bytes:
     """From a header line (user rules, whether to find formulas) and a stripped model to what `reply.decode` reads."""
-    import onnx
-
     header, _, data = payload.partition(b"\n")
     asked = json.loads(header)
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
-    model = onnx.ModelProto.FromString(data)
+    model = ModelProto.FromString(data)
     inference = Inference(model, {k: r for k, r in rules.items() if r is not None})
     inference.run()
     if asked["formulas"]:
@@ -160,11 +159,7 @@ class Inference:
 
     def _infer_whole(self) -> None:
         """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep."""
-        import onnx
-
-        inferred: onnx.ModelProto | None = None
-        with suppress(Exception):  # it raises its own and plain RuntimeErrors; node by node works on
-            inferred = onnx.shape_inference.infer_shapes(self._model, data_prop=True)
+        inferred = infer_model(self._model)
         if inferred is not None:
             _adopt_types(self._main, list(_walk(inferred.graph)))
 
@@ -267,26 +262,16 @@ class Inference:
     def _ask_onnx(
         self, node: Any, domain: str, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues
     ) -> list[Type | None]:
-        import onnx
-
-        try:
-            schema = onnx.defs.get_schema(node.op_type, imports.get(domain, onnx.defs.onnx_opset_version()), domain)
-        except onnx.defs.SchemaError:
-            return []
         given = {}
         for name in node.input:
             kind = visible.get(name)
             if name and kind is None:
                 return []
             if kind is not None:
-                given[name] = onnx.TypeProto()
+                given[name] = TypeProto()
                 write_type(given[name], kind)
         constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
-        opsets = [onnx.helper.make_opsetid(d, v) for d, v in {"": 1, **imports}.items()]
-        found: dict[str, Any] = {}
-        with suppress(Exception):  # of its own and of others; what it cannot infer stays unknown
-            found = onnx.shape_inference.infer_node_outputs(schema, node, given, constants, opset_imports=opsets)
-        return [read_type(found[name]) if name in found else None for name in node.output] if found else []
+        return [None if t is None else read_type(t) for t in infer_node(node, domain, given, constants, imports)]
 
     def _is_first_call(self, node: Any) -> bool:
         function = self._functions.get((node.domain, node.op_type, node.overload))
@@ -499,17 +484,22 @@ def _referred_constant(node: Any) -> Type | None:
 
 def _attributes(node: Any) -> dict[str, Any]:
     """Numbers and texts of a node; tensors and graphs are no use to a rule."""
-    import onnx
-
-    found = {}
-    for attribute in node.attribute:
-        if attribute.type in _PLAIN and not attribute.ref_attr_name:
-            value = onnx.helper.get_attribute_value(attribute)
-            found[attribute.name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return found
+    return {a.name: _PLAIN[a.type](a) for a in node.attribute if a.type in _PLAIN and not a.ref_attr_name}
 
 
-_PLAIN = frozenset({1, 2, 3, 6, 7, 8})
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+#: What attributes hold, by AttributeProto's numbers for numbers and texts, single ones and lists.
+_PLAIN: dict[int, Callable[[Any], Any]] = {
+    1: lambda a: a.f,
+    2: lambda a: a.i,
+    3: lambda a: _decoded(a.s),
+    6: lambda a: list(a.floats),
+    7: lambda a: list(a.ints),
+    8: lambda a: [_decoded(s) for s in a.strings],
+}
 
 
 def _is_full(kind: Type | None) -> bool:

@@ -29,11 +29,10 @@ def _written(kind: Type) -> Any:
     """A plain tensor as its number and sizes, anything else as its message."""
     if isinstance(kind, TensorType) and not kind.denotation and (kind.shape is None or not kind.shape.denotations):
         return [int(kind.element_type), None if kind.shape is None else list(kind.shape.dims)]
-    import onnx
-
     from model.io.encode import write_type
+    from model.io.protobuf import TypeProto
 
-    proto = onnx.TypeProto()
+    proto = TypeProto()
     write_type(proto, kind)
     return base64.b64encode(proto.SerializeToString()).decode()
 

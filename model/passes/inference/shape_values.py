@@ -5,13 +5,15 @@ Entries are numbers, symbols, or None where only the position is known, so the n
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from model.types import Dimension, Shape, TensorType, Type
+from model.io.protobuf import TensorProto
+from model.types import Dimension, ElementType, Shape, TensorType, Type
 
 _LARGEST = 64  # more entries are no shape
-_INTEGER_TYPES = frozenset({6, 7})  # INT32, INT64
+_INTEGER_TYPES = frozenset({ElementType.INT32, ElementType.INT64})
 
 Values = tuple[Dimension, ...]
 
@@ -31,21 +33,16 @@ class ShapeValues:
         values = self.known.get(name)
         numbers = [v for v in values or () if isinstance(v, int)]
         if found is None and values is not None and len(numbers) == len(values):
-            import onnx
-
-            return onnx.helper.make_tensor(name, 7, (len(numbers),), numbers)
+            return TensorProto(name=name, data_type=ElementType.INT64, dims=(len(numbers),), int64_data=numbers)
         return found if found is not None and found.data_location == 0 else None
 
     def _learn(self, name: str, proto: Any) -> None:
         if proto.data_type in _INTEGER_TYPES and len(proto.dims) <= 1 and proto.data_location == 0:
             if proto.dims and proto.dims[0] > _LARGEST:
                 return
-            import onnx
-
-            try:
-                self.known[name] = tuple(int(v) for v in onnx.numpy_helper.to_array(proto).reshape(-1))
-            except (ValueError, TypeError):
-                return  # sizes and data disagree: a problem that is reported elsewhere
+            held = _held(proto)
+            if len(held) == (proto.dims[0] if proto.dims else 1):  # else checks report it
+                self.known[name] = held
 
     def visit(self, node: Any, types: Mapping[str, Type]) -> None:
         """Work out what a node's first output holds, if it is such a tensor."""
@@ -89,6 +86,15 @@ class ShapeValues:
 
         dims = broadcast(have, _sizes(wanted))
         return None if dims is None else TensorType(data.element_type, Shape(dims))
+
+
+def _held(proto: TensorProto) -> tuple[int, ...]:
+    """What a message of integers holds, in either of the two ways; nothing where bytes are missing."""
+    is_long = proto.data_type == ElementType.INT64
+    if not proto.HasField("raw_data"):
+        return tuple(proto.int64_data if is_long else proto.int32_data)
+    count, rest = divmod(len(proto.raw_data), 8 if is_long else 4)
+    return () if rest else struct.unpack(f"<{count}{'q' if is_long else 'i'}", proto.raw_data)
 
 
 def _element(number: int) -> Any:

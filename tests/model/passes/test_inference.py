@@ -1,3 +1,9 @@
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import pytest
 
 from model import isolation
@@ -7,6 +13,8 @@ from model.edits import nodes, values
 from model.io.read import load
 from model.io.save import to_bytes
 from model.passes.inference import declare_all, disagreements, infer
+from model.passes.inference.infer import request
+from model.passes.inference.reply import decode
 from model.types import ElementType, MapType, SequenceType, Shape, SparseTensorType, TensorType
 from tests.model import builders
 
@@ -155,6 +163,44 @@ def test_a_helper_that_dies_is_said_and_nothing_more(monkeypatch):
     found = infer(builders.model())
     assert found.types == {}
     assert "Shape inference crashed" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # Importing the whole package would double what a small model costs.
+        ("", "assert not {'onnx', 'numpy'} & set(sys.modules)"),
+        # Where the library is no file of its own, the package is imported.
+        ("library.package_folders = list", "assert 'onnx' in sys.modules"),
+    ],
+)
+def test_the_compiled_library_is_enough(tmp_path, before, after):
+    asked = request(
+        builders.model("""
+            <ir_version: 10, opset_import: ["" : 18]>
+            g (float[N, 4] x) => (float y) <int64[2] s = {0, -1}> { a = Reshape(x, s) y = Unknown(a) }
+        """)
+    )
+    (tmp_path / "in").write_bytes(asked.payload)
+    code = f"""
+        import sys
+        from pathlib import Path
+        from model.passes.inference import library
+        from model.passes.inference.child import run
+        {before}
+        sys.stdout.buffer.write(run(Path(sys.argv[1]).read_bytes()))
+        {after}
+        import onnx  # it goes on with what is there
+        assert onnx.defs.get_schema("Relu").name == "Relu"
+        onnx.shape_inference.infer_shapes(onnx.ModelProto())
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "in")],
+        env={**os.environ, "PYTHONPATH": str(Path(isolation.__file__).parents[1])},
+        capture_output=True,
+        check=True,
+    )
+    assert next(decode(ended.stdout))["a"] == tensor("N", 4)
 
 
 def test_functions_that_call_each_other_without_end():

@@ -1,0 +1,75 @@
+"""onnx's own inference without the rest of that package. For child processes only: it crashes on some files.
+
+`import onnx` costs more than all else that a child does for a small model, most of it for numpy and for helpers that
+nobody here needs. So the compiled library is loaded by its path, as `model.io.protobuf` does with the message classes;
+a later `import onnx` meets both and goes on with them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from typing import Any
+
+from model.io.protobuf import ModelProto, NodeProto, TensorProto, TypeProto, package_folders
+
+_NAME = "onnx_cpp2py_export"
+_MODULE = f"onnx.{_NAME}"
+_IR_VERSION = 10  # it matters to functions in a model, of which single nodes know nothing
+
+
+def infer_model(model: ModelProto) -> ModelProto | None:
+    """The model with types of inner values and outputs; None where it cannot be taken as a whole."""
+    with suppress(Exception):  # errors of its own and plain RuntimeErrors
+        found = _library().shape_inference.infer_shapes(model.SerializeToString(), False, False, True)  # data_prop
+        return ModelProto.FromString(found)
+    return None
+
+
+def infer_node(
+    node: NodeProto,
+    domain: str,
+    given: Mapping[str, TypeProto],
+    constants: Mapping[str, TensorProto],
+    imports: Mapping[str, int],
+) -> list[TypeProto | None]:
+    """Types of a node's outputs, from those of all its inputs and the data of constant ones.
+
+    Empty where nothing can be told: an operator without signature, or inputs that it does not take.
+    """
+    defs = _library().defs
+    newest = defs.schema_version_map()[""][1]
+    try:
+        schema = defs.get_schema(node.op_type, imports.get(domain, newest), domain)
+    except defs.SchemaError:
+        return []
+    with suppress(Exception):
+        found = schema._infer_node_outputs(
+            node.SerializeToString(),
+            {name: kind.SerializeToString() for name, kind in given.items()},
+            {name: tensor.SerializeToString() for name, tensor in constants.items()},
+            {},
+            {"": 1, **imports},
+            _IR_VERSION,
+        )
+        if found:
+            return [TypeProto.FromString(found[name]) if name in found else None for name in node.output]
+    return []
+
+
+@cache
+def _library() -> Any:
+    """The compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`."""
+    paths = (folder / f"{_NAME}{suffix}" for folder in package_folders() for suffix in EXTENSION_SUFFIXES)
+    path = next((path for path in paths if path.is_file()), None)
+    spec = None if path is None else importlib.util.spec_from_file_location(_MODULE, path)
+    if _MODULE in sys.modules or spec is None or spec.loader is None:
+        return importlib.import_module(_MODULE)
+    library = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE] = library
+    spec.loader.exec_module(library)
+    return library
