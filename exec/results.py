@@ -153,13 +153,13 @@ class RunResult:
         return not self.stopped and not any(n.state in (State.FAILED, State.SKIPPED) for n in self.nodes)
 
     def raise_for_failure(self) -> RunResult:
-        """Itself; ModelError with the first failure when something went wrong."""
-        failures = self.failures
-        if failures:
-            raise ModelError(f"{failures[0].operator} failed", str(failures[0]))
-        if self.stopped:
-            raise ModelError("The run did not finish", self.stopped)
-        return self
+        """Itself; ModelError with the first failure unless everything that was asked for was computed."""
+        if self.ok:
+            return self
+        cause = next((cause for n in self.nodes if (cause := n.failure or n.because) is not None), None)
+        if cause is not None:
+            raise ModelError(f"{cause.operator} failed", str(cause))
+        raise ModelError("The run did not finish", self.stopped or "some nodes were skipped")
 
     def work_out(self) -> RunResult:
         """Itself, with all that is found out on first use already known: for another thread that must not wait."""

@@ -23,6 +23,7 @@ class RunNews:
         self._workspace = workspace
         self._told = ""  # the failure that was told last
         self._said: tuple[Record | None, str] = None, ""  # of which run the state was told last, and that
+        self._shown: Record | None = None  # whose failures the bar tells
 
     def follow(self, *, inputs_changed: bool = False) -> None:
         """The model or its inputs changed, or changed back: say whether the last run still stands for them."""
@@ -35,8 +36,19 @@ class RunNews:
                 "Inputs changed since the last run" if inputs_changed else "Edited since the last run"
             )
         else:
-            record, text = self._said
-            self._workspace.set_run_state(text if record is current else "Values of an earlier run")
+            self._stands(current)
+
+    def _stands(self, record: Record) -> None:
+        """What is shown was computed for the model as it is, though perhaps not by the run that ended last."""
+        said, text = self._said
+        if record is not said:
+            failures = record.result.failures
+            failed = f": {plural(len(failures), 'node')} failed" if failures else ""
+            text = f"Values of an earlier run are back{failed}"
+        self._workspace.set_run_state(text)
+        if record is not self._shown:
+            self._shown = record
+            self._tell_failure(record.result, live=True)
 
     def refused(self, error: BaseException, *, live: bool) -> None:
         """Nothing was run."""
@@ -59,7 +71,12 @@ class RunNews:
             text = f"Ended early: {result.stopped}"
         else:
             text = f"{plural(len(failures), 'node')} failed" if failures else _summary(result)
-        self._said = self._workspace.results.current, text
+        current = self._workspace.results.current
+        if current is not None and current.result is not result:
+            self._stands(current)  # while the run went on, the model went back to where it has values
+            return
+        self._said = current, text
+        self._shown = current
         self._workspace.set_run_state(text)
         self._tell_failure(result, live=live)
 

@@ -481,17 +481,17 @@ class RunControl(QObject):
             self.state_changed.emit()
         if self.live and self._workspace.results.stale:
             self._live_timer.start(_LIVE_DELAY)
-        elif self.live:
-            self._live_timer.stop()
-        if not self.live:
-            self._tell.follow()
+            return  # which tells by itself
+        self._live_timer.stop()
+        self._tell.follow()
 
     def _on_inputs(self) -> None:
         is_known = self._workspace.results.recall(self.inputs.recipe().signature)
         if self.live and not is_known:
             self._live_timer.start(_LIVE_DELAY)
-        elif not self.live:
-            self._tell.follow(inputs_changed=not is_known)
+            return
+        self._live_timer.stop()
+        self._tell.follow(inputs_changed=not is_known)
 
     def _run_live(self) -> None:
         if self.live:

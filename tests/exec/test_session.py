@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -267,6 +268,18 @@ def test_a_failing_node_stops_only_what_needs_it_and_explains_itself() -> None:
     assert all(n.because is failure for n in skipped)
     with pytest.raises(ModelError, match="MatMul"):
         result.raise_for_failure()
+
+
+def test_nodes_that_were_only_skipped_are_no_success() -> None:
+    result = Session(parse(BRANCHES)).run({"x": X, "q": X[:2]})
+    skipped = [n for n in result.nodes if n.state is not State.FAILED]
+    partly = replace(result, build_nodes=lambda: skipped)
+    assert not partly.ok
+    with pytest.raises(ModelError, match="MatMul"):
+        partly.raise_for_failure()
+    silent = replace(result, build_nodes=lambda: [replace(n, because=None) for n in skipped])
+    with pytest.raises(ModelError, match="did not finish"):
+        silent.raise_for_failure()
 
 
 def test_a_repaired_model_runs_on_from_what_was_reached() -> None:

@@ -103,3 +103,40 @@ def test_the_status_says_whether_the_last_run_stands_for_the_model(qtbot, worksp
     assert workspace.run_state == "Nothing changed: 5 nodes kept"
     workspace.runs.inputs.set_source("x", Constant(2.0))
     assert workspace.run_state == "Inputs changed since the last run"
+
+
+def test_an_undo_in_live_says_that_the_values_of_before_are_back(qtbot, workspace):
+    run(qtbot, workspace)
+    workspace.runs.set_live(True)
+    live_run(qtbot, workspace, "relu", "alpha", 0.25)
+    ran = workspace.run_state
+    assert ran.startswith("Ran ")
+    workspace.document.undo()
+    assert workspace.run_state == "Values of an earlier run are back"
+    workspace.document.redo()
+    assert workspace.run_state == ran
+
+
+def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, workspace):
+    run(qtbot, workspace)
+    workspace.runs.set_live(True)
+    live_run(qtbot, workspace, "mean", "axes", [7])
+    failed = workspace.run_state
+    assert "failed" in failed
+    workspace.document.undo()
+    assert workspace.run_state == "Values of an earlier run are back"
+    assert bars(workspace) == []
+    workspace.document.redo()
+    assert workspace.run_state == failed
+    assert bars(workspace) == ["Failed: mean"]
+
+
+def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, workspace):
+    run(qtbot, workspace)
+    workspace.runs.set_live(True)
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+        workspace.runs.inputs.set_source("x", Constant(2.0))
+    idle(qtbot, workspace)
+    make_finite(workspace)
+    assert workspace.run_state == "Values of an earlier run are back"
+    assert not workspace.runs.is_running
