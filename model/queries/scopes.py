@@ -31,7 +31,8 @@ Path = tuple[str, ...]
 class Scope:
     """A group. `path` names it within its graph, `name` is what to call it inside its parent scope.
 
-    `nodes` are those directly in it; `count` includes those of inner scopes.
+    `nodes` are those directly in it; `count` includes those of inner scopes. Nodes and inner scopes are in the order
+    of the graph; a scope stands where its first node does.
     """
 
     path: Path
@@ -94,7 +95,7 @@ def tree_of(graph: Graph, path_of: Callable[[Node], Path], progress: Progress = 
         scope.nodes.append(node)
     _count(root)
     progress.check()
-    _fold(root, progress)
+    _sort(root, _fold(root, progress), graph, progress)
     of: dict[Node, Scope] = {}
     for count, scope in enumerate(root.walk()):
         if not count % _SLICE:
@@ -181,8 +182,12 @@ def _count(root: Scope) -> None:
         scope.count = len(scope.nodes) + sum(child.count for child in scope.children)
 
 
-def _fold(root: Scope, progress: Progress) -> None:
-    """Take away scopes that tell nothing: of one node, or around exactly one other scope."""
+def _fold(root: Scope, progress: Progress) -> set[Scope]:
+    """Take away scopes that tell nothing: of one node, or around exactly one other scope.
+
+    Returns the scopes that have more nodes of their own now, at the end.
+    """
+    longer: set[Scope] = set()
     for count, scope in enumerate(reversed(list(root.walk()))):
         if not count % _SLICE:
             progress.check()
@@ -190,6 +195,7 @@ def _fold(root: Scope, progress: Progress) -> None:
         for child in scope.children:
             if child.count < 2:
                 scope.nodes.extend(child.all_nodes())
+                longer.add(scope)
                 continue
             if len(child.children) == 1 and not child.nodes:
                 inner = child.children[0]
@@ -198,3 +204,26 @@ def _fold(root: Scope, progress: Progress) -> None:
             child.parent = scope
             kept.append(child)
         scope.children = kept
+    return longer
+
+
+def _sort(root: Scope, longer: set[Scope], graph: Graph, progress: Progress) -> None:
+    """Bring what folding put at the end of its list where it belongs, and scopes where their first nodes are."""
+    firsts: dict[Scope, int] = {}
+    for count, scope in enumerate(reversed(list(root.walk()))):  # inner scopes first
+        if not count % _SLICE:
+            progress.check()
+        if scope in longer:
+            scope.nodes = _in_order(scope.nodes, graph, progress)
+        scope.children.sort(key=firsts.__getitem__)
+        if scope is not root:
+            firsts[scope] = graph.nodes.place(scope.nodes[0]) if scope.nodes else firsts[scope.children[0]]
+
+
+def _in_order(nodes: list[Node], graph: Graph, progress: Progress) -> list[Node]:
+    places: list[int] = []
+    for count, node in enumerate(nodes):
+        if not count % _SLICE:
+            progress.check()
+        places.append(graph.nodes.place(node))
+    return [nodes[number] for number in sorted(range(len(nodes)), key=places.__getitem__)]

@@ -15,7 +15,7 @@ from model.graph import Node, Value
 from model.queries.search import parse, search
 from viewer.icons import dot, icon
 from viewer.panels import Panel
-from viewer.qt_models.outline import graph_title
+from viewer.qt_models.outline_rows import graph_title
 from viewer.text import count_text, display, type_text
 from viewer.theme import categories, operator_category, theme
 from viewer.tips import for_role

@@ -10,6 +10,7 @@ from model.graph import Graph, Node, Value
 from model.queries.scopes import Scope
 from viewer.panels import Panel
 from viewer.qt_models.outline import ObjectRole, OutlineModel
+from viewer.qt_models.outline_rows import Stretch
 from viewer.workspace import Workspace
 
 
@@ -106,7 +107,7 @@ class OutlinePanel(Panel):
         items: list[Node | Graph] = []
         for index in rows:
             subject = index.data(ObjectRole)
-            items.extend(subject.all_nodes() if isinstance(subject, Scope) else [subject])
+            items.extend(subject.all_nodes() if isinstance(subject, (Scope, Stretch)) else [subject])
         if items:
             self._following = True
             self.workspace.selection.set(items)
@@ -115,7 +116,7 @@ class OutlinePanel(Panel):
     def _on_opened(self, index: QModelIndex) -> None:
         subject = index.siblingAtColumn(0).data(ObjectRole)
         self._following = True
-        if isinstance(subject, Scope):
+        if isinstance(subject, (Scope, Stretch)):
             self.workspace.reveal_all(list(subject.all_nodes()))
         elif subject is not None:
             self.workspace.reveal(subject)
@@ -124,5 +125,5 @@ class OutlinePanel(Panel):
     def _on_menu(self, position: QPoint) -> None:
         subject = self.tree.indexAt(position).siblingAtColumn(0).data(ObjectRole)
         if subject is not None:
-            kind = "node" if isinstance(subject, (Node, Scope)) else "graph"
+            kind = "node" if isinstance(subject, (Node, Scope, Stretch)) else "graph"
             self.workspace.open_menu(self.tree.viewport().mapToGlobal(position), kind)

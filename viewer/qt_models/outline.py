@@ -4,58 +4,34 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from shiboken6 import isValid
 
-from model.graph import Function, Graph, Model, Node
+from model.graph import Graph, Model, Node
 from model.lookup import comes_before
-from model.queries.scopes import Path, Scope, ScopeTree, scope_path
+from model.queries.scopes import Path, Scope, scope_path
 from viewer.grouping import Grouping
 from viewer.icons import dot, icon
+from viewer.qt_models.outline_rows import Row, Stretch
 from viewer.qt_models.tree import Index, TreeModel
-from viewer.text import count_text, display, plural
 from viewer.theme import categories, operator_category, theme
 from viewer.tips import for_role
 
-#: What a row stands for: a Graph, Scope or Node.
+#: What a row stands for: a Graph, Scope, Stretch or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)
 
 #: More nodes than this at once: their graphs' branches are made anew.
 _MOST_SINGLY = 200
 
 
-@dataclass(slots=True, eq=False)
-class Row:
-    """One line of the tree; `children` is None until someone opens it.
-
-    `place` is where it stood among its siblings when someone last asked; see `OutlineModel._place`.
-    """
-
-    subject: Model | Graph | Scope | Node
-    parent: Row | None
-    place: int = 0
-    children: list[Row] | None = None
-    scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
-    rows: dict[object, Row] | None = field(default=None, repr=False)  # the children by what they stand for
-    told: tuple[str, ...] | None = field(default=None, repr=False)  # what a view was told last
-
-    def child(self, subject: object) -> Row | None:
-        """The child that stands for an object, if it is built; the first call looks through all."""
-        if self.children is None:
-            return None
-        if self.rows is None:
-            self.rows = {row.subject: row for row in self.children}
-        return self.rows.get(subject)
-
-
 class OutlineModel(TreeModel):
     """Columns: name and operator. GUI thread.
 
     Rows are built branch by branch, and that of a large graph when its groups are known, which takes no turn of the
-    event loop longer than a few milliseconds; `filled` follows. The groups are those of the canvas.
+    event loop longer than a few milliseconds; `filled` follows. The groups are those of the canvas. Very many rows
+    next to each other come in stretches, so that nothing costs the number of all nodes but `*`, which opens them all.
     """
 
     filled = Signal()  # the branch of a large graph is there
@@ -71,7 +47,8 @@ class OutlineModel(TreeModel):
 
     def _children(self, row: Row) -> list[Row]:
         if row.children is None:
-            row.children = [Row(subject, row, place) for place, subject in enumerate(self._subjects(row))]
+            row.take(row.branch(self._subjects(row)))
+            assert row.children is not None
         return row.children
 
     def _subjects(self, row: Row) -> list[Any]:
@@ -88,6 +65,8 @@ class OutlineModel(TreeModel):
                 return _inside(row.scopes.root)
             case Scope() as scope:
                 return _inside(scope)
+            case Stretch() as stretch:
+                return stretch.subjects
             case Node() as node:
                 return list(node.bodies)
 
@@ -112,7 +91,7 @@ class OutlineModel(TreeModel):
             pending.extend(one.children or ())
             if isinstance(one.subject, Graph):
                 self._graphs.pop(one.subject, None)
-            one.children = one.rows = None
+            one.forget()
 
     # -- following edits -------------------------------------------------------------------------------------------
 
@@ -127,12 +106,16 @@ class OutlineModel(TreeModel):
                 if any(n.graph is row.subject or self._holder(row, n) for n in nodes):
                     self._set_children(row, self._subjects(row))
             return
+        for row in self._built():
+            self._take_out_gone(row, nodes)
         while sum(self._take_out_moved(row, node) for row in self._built() for node in nodes):
             pass  # a neighbour that stays may be in the wrong place once another is gone
         for row in self._built():  # after all that went: places are compared among nodes that are there
             for node in nodes:
                 self._follow_in(row, node)
             self._tell(row)  # how many nodes
+            for stretch in row.children or () if row.stretches is not None else ():
+                self._tell(stretch)
 
     def _open_first(self, nodes: set[Node]) -> None:
         """A view shows a graph without nodes as a row that cannot be opened: tell it of the first ones."""
@@ -149,11 +132,24 @@ class OutlineModel(TreeModel):
             if self._graphs.get(graph) is row:
                 yield row
 
+    def _take_out_gone(self, row: Row, nodes: set[Node]) -> None:
+        """Take the nodes that are not in its graph any more out of the branch of a graph."""
+        gone: dict[Scope, set[Node]] = {}
+        for node in nodes:
+            scope = self._holder(row, node) if node.graph is not row.subject else None
+            if scope is not None:
+                gone.setdefault(scope, set()).add(node)
+        for scope, those in gone.items():
+            scope.nodes[:] = [node for node in scope.nodes if node not in those]
+            for node in those:
+                self._take_out(row, scope, node)
+
     def _take_out_moved(self, row: Row, node: Node) -> bool:
-        """Take a node that is gone or stands elsewhere now out of the branch of a graph; whether it was there."""
+        """Take a node that stands elsewhere now out of the branch of a graph; whether it was there."""
         scope = self._holder(row, node)
-        if scope is None or (node.graph is row.subject and _is_in_order(scope, node)):
+        if scope is None or _is_in_order(scope, node):
             return False
+        scope.nodes.remove(node)
         self._take_out(row, scope, node)
         return True
 
@@ -179,28 +175,29 @@ class OutlineModel(TreeModel):
             self.beginRemoveRows(index, 0, len(before) - 1)
             for child in before:
                 self._forget(child)
-            row.children, row.rows = [], None
+            row.take([])
             self.endRemoveRows()
         if subjects:
-            row.children = row.children or []
-            self.beginInsertRows(index, 0, len(subjects) - 1)
-            row.children, row.rows = [Row(subject, row, place) for place, subject in enumerate(subjects)], None
+            branch = row.branch(subjects)
+            self.beginInsertRows(index, 0, len(branch) - 1)
+            row.take(branch)
             self.endInsertRows()
 
     def _holder(self, row: Row, node: Node) -> Scope | None:
         """The scope whose row shows a node, in the branch of a graph; None when the branch does not show it."""
         if row.children is None or row.scopes is None:
             return None
-        return row.scopes.of.get(node) or (row.scopes.root if row.child(node) is not None else None)
+        return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
 
     def _take_out(self, row: Row, scope: Scope, node: Node) -> None:
-        """Remove a node from its scope, and scopes that are empty then."""
+        """Take the row of a node that left its scope away, and scopes that are empty then."""
         assert row.scopes is not None
         row.scopes.of.pop(node, None)
-        self._remove(self._row_of_scope(row, scope), node, scope.nodes)
+        self._remove(self._row_of_scope(row, scope), node)
         _count(scope, -1)
         while scope.parent is not None and not scope.count:
-            self._remove(self._row_of_scope(row, scope.parent), scope, scope.parent.children)
+            scope.parent.children.remove(scope)
+            self._remove(self._row_of_scope(row, scope.parent), scope)
             scope = scope.parent
 
     def _put_in(self, row: Row, node: Node) -> None:
@@ -213,6 +210,7 @@ class OutlineModel(TreeModel):
             inner = Scope(shared, "/".join(shared[len(scope.path) :]), scope, nodes=[other])
             _count(inner, 1)
             self._insert(row, scope, inner, scope.children)
+            scope.nodes.remove(other)
             self._take_out(row, scope, other)
             row.scopes.of[other] = inner
             scope = inner
@@ -221,18 +219,30 @@ class OutlineModel(TreeModel):
         if scope.parent is not None:
             row.scopes.of[node] = scope
 
-    def _remove(self, row: Row | None, subject: Node | Scope, siblings: list[Any]) -> None:
-        siblings.remove(subject)
-        gone = row.child(subject) if row is not None else None
-        if row is None or gone is None:
+    def _remove(self, row: Row | None, subject: Node | Scope) -> None:
+        """Take the row of an object away, and its stretch when nothing else is in it."""
+        above = row.above(subject) if row is not None else None
+        if row is None or above is None:
             return
-        place = self._place(gone)
+        gone = above.child(subject)
+        if isinstance(above.subject, Stretch) and row.stretches is not None:
+            del row.stretches[subject]
+            row.stretches = row.stretches or None
+            if above.subject.subjects == [subject]:
+                gone = above
+            above.subject.subjects.remove(subject)
+        if gone is not None:
+            self._remove_row(gone)
+
+    def _remove_row(self, gone: Row) -> None:
+        row, place = gone.parent, self._place(gone)
+        assert row is not None
+        assert row.children is not None
         self.beginRemoveRows(self._index(row), place, place)
         self._forget(gone)
-        assert row.children is not None
-        assert row.rows is not None
         del row.children[place]
-        del row.rows[subject]
+        if row.rows is not None:
+            del row.rows[gone.subject]
         self.endRemoveRows()
 
     def _insert(self, graph_row: Row, scope: Scope, subject: Node | Scope, siblings: list[Any]) -> None:
@@ -242,6 +252,10 @@ class OutlineModel(TreeModel):
         if row is None or row.children is None:
             return
         place = number + (len(scope.children) if isinstance(subject, Node) else 0)
+        if row.stretches is not None:
+            row, place = _enter_stretch(row, scope, subject, place)
+        if row.children is None:
+            return
         self.beginInsertRows(self._index(row), place, place)
         made = Row(subject, row, place)
         row.children.insert(place, made)
@@ -253,7 +267,8 @@ class OutlineModel(TreeModel):
         """The row of a scope in the branch of a graph, if it is built."""
         found: Row | None = row
         for step in _steps_to(scope):
-            found = None if found is None else found.child(step)
+            above = None if found is None else found.above(step)
+            found = None if above is None else above.child(step)
         return found
 
     def rename(self, nodes: Iterable[Node]) -> None:
@@ -265,7 +280,7 @@ class OutlineModel(TreeModel):
 
     def _tell(self, row: Row) -> None:
         """Have a row drawn anew where a view shows something else: it measures its columns for that."""
-        if row.told in (None, _identity(row.subject)):
+        if row.told in (None, row.identity()):
             return
         row.told = None
         for column in (0, 1):  # each by itself: a range makes a tree view paint everything
@@ -308,7 +323,12 @@ class OutlineModel(TreeModel):
     def _child(self, row: Row, subject: object, build: bool) -> Row | None:
         if build or row is self._root:
             self._children(row)
-        return row.child(subject)
+        above = row.above(subject)
+        if above is None:
+            return None
+        if build:
+            self._children(above)
+        return above.child(subject)
 
     def _index(self, row: Row, column: int = 0) -> QModelIndex:
         return QModelIndex() if row is self._root else self.createIndex(self._place(row), column, row)
@@ -369,15 +389,12 @@ class OutlineModel(TreeModel):
         if role == ObjectRole:
             return row.subject
         if role == Qt.ItemDataRole.DisplayRole:
-            row.told = _identity(row.subject)
-            if index.column() == 0 and isinstance(row.subject, Node) and row.parent is not None:
-                return _name_within(row.subject, row.parent.subject)
-            return _texts(row.subject)[index.column()]
+            row.told = row.identity()
+            return row.title() if index.column() == 0 else row.texts()[1]
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return for_role(
-                ", ".join(part for part in (_no_name(row.subject), *_texts(row.subject, 2000)) if part), role
-            )
-        if role == Qt.ItemDataRole.ForegroundRole and index.column() == 0 and _no_name(row.subject):
+            remark = "without a name, gives" if row.lacks_name() else ""
+            return for_role(", ".join(part for part in (remark, *row.texts(2000)) if part), role)
+        if role == Qt.ItemDataRole.ForegroundRole and index.column() == 0 and row.lacks_name():
             return theme().muted
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
             return icon("outline" if isinstance(row.subject, Graph) else "group")
@@ -397,8 +414,6 @@ class OutlineModel(TreeModel):
 
 def _inside(scope: Scope) -> list[Any]:
     """Inner groups, then nodes, each in the order of the graph."""
-    scope.nodes.sort(key=_position)  # folding may have put some at the end
-    scope.children.sort(key=_position)
     return [*scope.children, *scope.nodes]
 
 
@@ -418,8 +433,10 @@ def _count(scope: Scope | None, by: int) -> None:
 
 def _is_in_order(scope: Scope, node: Node) -> bool:
     """Whether a node stands between its neighbours of the same scope."""
-    place = scope.nodes.index(node)
-    near = [n for n in scope.nodes[max(place - 1, 0) : place + 2] if n.graph is node.graph]
+    place = bisect_left(scope.nodes, _position(node), key=_position)
+    if scope.nodes[place : place + 1] != [node]:
+        return False  # or so it looks, where others moved too: then it is put in again
+    near = scope.nodes[max(place - 1, 0) : place + 2]
     return all(map(comes_before, near, near[1:]))
 
 
@@ -457,52 +474,18 @@ def _steps_to(scope: Scope | None) -> list[Scope]:
     return steps[::-1]
 
 
-def graph_title(graph: Graph) -> str:
-    """What to call a graph in a list: its function, its attribute, or its own name."""
-    owner = graph.owner
-    if isinstance(owner, Function):
-        return f"ƒ {owner.name}"
-    if isinstance(owner, Node):
-        return next((a.name for a in owner.attributes.values() if graph in a.graphs), "body")
-    if owner is not None and not isinstance(owner, Model):
-        return f"training: {'initialization' if owner.initialization is graph else 'algorithm'}"
-    return graph.name or "graph"
+def _enter_stretch(row: Row, scope: Scope, subject: Node | Scope, place: int) -> tuple[Row, int]:
+    """Have the stretch of a neighbour hold an object of a scope too; its row and the place within."""
+    assert row.stretches is not None
+    inner = len(scope.children)
 
+    def sibling(number: int) -> Node | Scope:
+        return scope.children[number] if number < inner else scope.nodes[number - inner]
 
-def _identity(subject: object) -> tuple[str, ...]:
-    """All that a row depends on."""
-    return (*_texts(subject), subject.domain, subject.overload) if isinstance(subject, Node) else _texts(subject)
-
-
-def _name_within(node: Node, around: object) -> str:
-    """A node's name without what the scope above it says already."""
-    name = node.name.removeprefix("/")
-    path = around.path if isinstance(around, Scope) else ()
-    for separator in "/." if path else "":
-        prefix = separator.join(path) + separator
-        if name.startswith(prefix) and name != prefix:
-            return display(name.removeprefix(prefix), 200)
-    return _texts(node)[0]
-
-
-def _texts(subject: object, limit: int = 200) -> tuple[str, str]:
-    match subject:
-        case Graph():
-            return display(graph_title(subject), limit), plural(len(subject.nodes), "node")
-        case Scope():
-            return display(subject.name, limit), count_text(subject.count)
-        case Node():
-            return display(subject.name or _first_output(subject) or "(unnamed)", limit), display(
-                subject.op_type, limit
-            )
-    return "", ""
-
-
-def _first_output(node: Node) -> str:
-    """What tells a node without a name from others: the name of what it gives first."""
-    return next((value.name for value in node.outputs if value is not None and value.name), "")
-
-
-def _no_name(subject: object) -> str:
-    """Says of a node that it is called after what it gives."""
-    return "without a name, gives" if isinstance(subject, Node) and not subject.name and _first_output(subject) else ""
+    neighbour = sibling(place - 1 if place else 1)
+    above = row.stretches[neighbour]
+    assert isinstance(above.subject, Stretch)
+    within = above.subject.subjects.index(neighbour) + 1 if place else 0
+    above.subject.subjects.insert(within, subject)
+    row.stretches[subject] = above
+    return above, within

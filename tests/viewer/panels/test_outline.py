@@ -17,7 +17,8 @@ from viewer import grouping
 from viewer.canvas.drawing import Options
 from viewer.canvas.view import GraphView
 from viewer.panels.outline import OutlinePanel
-from viewer.qt_models.outline import ObjectRole
+from viewer.qt_models import outline_rows
+from viewer.qt_models.outline import ObjectRole, OutlineModel
 from viewer.theme import theme
 from viewer.workspace import Workspace
 
@@ -149,6 +150,88 @@ def test_a_body_shows_as_soon_as_a_node_has_one(blocks):
     assert blocks.model.rowCount(index) == 1
     document.undo()
     assert blocks.model.rowCount(blocks.model.index_of(node)) == 0
+
+
+@pytest.fixture
+def stretched(monkeypatch, request):
+    """The same with so many rows in a branch that they come in stretches."""
+    monkeypatch.setattr(outline_rows, "MOST_IN_A_BRANCH", 6)
+    monkeypatch.setattr(outline_rows, "IN_A_STRETCH", 5)
+    return request.getfixturevalue("blocks")
+
+
+def titles(model, parent):
+    return [model.index(row, 0, parent).data() for row in range(model.rowCount(parent))]
+
+
+def test_very_many_rows_come_in_stretches(stretched):
+    model, tree = stretched.model, stretched.tree
+    top = model.index(0, 0)
+    assert titles(model, top) == ["net … free1", "free2 … free5", "free6 … free9"]
+    assert [model.index(row, 1, top).data() for row in range(3)] == ["1 – 3", "4 – 7", "8 – 11"]
+    group = model.index(0, 0, model.index(0, 0, top))
+    assert titles(model, group) == ["b0 … b4", "b5 … b9"]
+    assert_right(stretched)
+    second = model.index(1, 0, top)
+    tree.setCurrentIndex(second)
+    assert [node.name for node in stretched.workspace.selection.items] == ["free2", "free3", "free4", "free5"]
+    assert "free2" in second.data(Qt.ItemDataRole.AccessibleTextRole)
+
+
+def test_a_node_in_a_stretch_that_nobody_opened_is_shown_when_it_is_selected(stretched):
+    node = next(n for n in stretched.workspace.model.graph.nodes if n.name == "free7")
+    stretched.workspace.selection.set([node])
+    assert stretched.tree.currentIndex().data(ObjectRole) is node
+    assert stretched.tree.isExpanded(stretched.tree.currentIndex().parent())
+
+
+def test_stretches_follow_edits(stretched, heard):
+    document, model = stretched.workspace.document, stretched.model
+    top = model.index(0, 0)
+    told = heard(model.dataChanged)
+    last = model.index(2, 1, top)
+    assert last.data() == "8 – 11"
+    loose = [node for node in document.model.graph.nodes if node.name.startswith("free")]
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, loose[2:4])
+    assert_right(stretched)
+    assert last in told
+    assert last.data() == "6 – 9"
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, loose[4:6])
+    assert titles(model, top) == ["net … free1", "free6 … free9"]
+    assert_right(stretched)
+    with document.edit("Delete all") as edit:
+        nodes.delete(edit, list(document.model.graph.nodes))
+    assert titles(model, top) == []
+    document.go_to(document.root)
+    assert_right(stretched)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_edits_leave_stretches_right(stretched, seed):
+    test_any_edits_leave_the_outline_right(stretched, seed)
+
+
+def test_only_what_is_opened_is_built_of_very_many_rows(qtbot, monkeypatch):
+    graph = Graph("net")
+    value = Value("x", None, graph)
+    for number in range(5000):
+        node = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
+        InsertNode(graph, node).apply()
+        value = node.outputs[0]
+    workspace = Workspace(Document(Model(graph, opset=21)), title="flat")
+    panel = OutlinePanel(workspace)
+    qtbot.addWidget(panel)
+    asked = []
+    monkeypatch.setattr(OutlineModel, "hasChildren", lambda model, parent=QModelIndex(): asked.append(parent) or True)
+    panel.show()
+    qtbot.waitUntil(lambda: panel.model.rowCount(panel.model.index(0, 0)) == 5)
+    workspace.selection.set([graph.nodes.last])
+    assert panel.tree.currentIndex().data() == "n4999"
+    panel.tree.viewport().repaint()
+    assert len(asked) < 4000
+    workspace.close()
 
 
 @pytest.mark.parametrize("seed", range(6))
