@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -44,14 +44,19 @@ class Cloner:
         self.values[value] = copy
         return copy
 
-    def nodes(self, nodes: Iterable[Node]) -> list[Node]:
-        """Copies of nodes, wired among themselves as the originals are; in no graph yet."""
+    def nodes(
+        self, nodes: Iterable[Node], bodies: Mapping[Node, Mapping[Value, Value | None]] | None = None
+    ) -> list[Node]:
+        """Copies of nodes, wired among themselves as the originals are; in no graph yet.
+
+        `bodies` says of some nodes what their bodies use in place of values from outside, before `values` does.
+        """
         nodes = list(nodes)
         for node in nodes:
             for output in node.outputs:
                 if output is not None and output not in self.values:
                     self.value(output)
-        return [self._node(node) for node in nodes]
+        return [self._knowing(bodies.get(node) if bodies else None)._node(node) for node in nodes]
 
     def graph(self, graph: Graph) -> Graph:
         """A copy of a whole graph with everything in it."""
@@ -125,6 +130,17 @@ class Cloner:
             if kept is not None:
                 copies[name] = kept
         return copies
+
+    def _knowing(self, more: Mapping[Value, Value | None] | None) -> Cloner:
+        if not more:
+            return self
+        return Cloner(
+            {**self.values, **more},
+            rename=self._rename,
+            rename_node=self._rename_node,
+            substitute=self._substitute,
+            progress=self._progress,
+        )
 
     def _for_one_place(self) -> Cloner:
         """Copies a body that comes from elsewhere and may take several places, so none shares values with another."""

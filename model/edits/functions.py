@@ -13,6 +13,7 @@ from model.edits.nodes import fresh_names
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
+from model.queries.topology import outer_values
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
 
 
@@ -26,9 +27,14 @@ def boundary(nodes: Collection[Node]) -> tuple[list[Value], list[Value]]:
             if value.producer not in inside:
                 inputs[value] = None
         for made in node.outputs:
-            if made is not None and any(not _is_inside(user, inside) for user, _ in made.uses):
+            if made is not None and is_used_outside(made, inside):
                 outputs[made] = None
     return list(inputs), list(outputs)
+
+
+def is_used_outside(value: Value, nodes: set[Node]) -> bool:
+    """Whether anything but these nodes and their bodies uses a value."""
+    return any(not _is_inside(user, nodes) for user, _ in value.uses)
 
 
 def _is_inside(user: Node | Graph, nodes: set[Node]) -> bool:
@@ -119,11 +125,13 @@ def function_of(
     """A new function, in no model yet, that does what nodes of a graph do; `key` is its domain and name.
 
     Attributes of a function around the nodes that they refer to are its own attributes under the same names.
-    `wires` says which formal input an input of a node takes, where one value stands for several formal inputs.
+    `wires` says which formal input an input of a node takes, where one value stands for several formal inputs;
+    what its bodies take from outside follows its inputs, as `outer_values` has it.
     """
     domain, name = key
     cloner = Cloner()
     taken: set[str] = {v.name for n in nodes for v in n.outputs if v is not None}
+    taken |= {v.name for n in nodes for body in n.bodies for g in body.walk() for v in g.values()}
     formal = []
     for value in inputs:
         own = cloner.value(value)
@@ -135,10 +143,14 @@ def function_of(
     body.inputs = tuple(formal)
     for value in formal:
         value.graph = body
-    for node, copy in zip(nodes, cloner.nodes(nodes), strict=True):
-        if wires is not None:
-            found = (wires.get((node, index)) for index in range(len(node.inputs)))
-            copy.inputs = tuple(v if at is None else formal[at] for v, at in zip(copy.inputs, found, strict=True))
+    wires = wires or {}
+    in_bodies: dict[Node, dict[Value, Value | None]] = {}
+    for node in nodes:
+        outer = enumerate(outer_values(node), len(node.inputs))
+        in_bodies[node] = {value: formal[wires[node, index]] for index, value in outer if (node, index) in wires}
+    for node, copy in zip(nodes, cloner.nodes(nodes, in_bodies), strict=True):
+        found = (wires.get((node, index)) for index in range(len(node.inputs)))
+        copy.inputs = tuple(v if at is None else formal[at] for v, at in zip(copy.inputs, found, strict=True))
         InsertNode(body, copy).apply()
     results = tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)
     SetGraphOutputs(body, results).apply()

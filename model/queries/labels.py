@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from model.attributes import Attribute
-from model.graph import Node, Value
+from model.graph import Graph, Node, Value
+from model.queries.topology import outer_values
 from model.tensors import SparseTensor, Tensor
 
 _INLINE = 64  # elements of a tensor attribute that tell nodes apart
+_UNDEFINED = 1 << 62  # in place of the number of a value that nothing makes
 
 
 def node_label(node: Node, operator: Hashable = None) -> Hashable:
@@ -21,10 +23,48 @@ def node_label(node: Node, operator: Hashable = None) -> Hashable:
 
 
 def exact_label(node: Node) -> Hashable | None:
-    """The label with which inputs and outputs are present; None where a label alone would not prove nodes alike."""
+    """The label, which inputs and outputs are present, and what is in bodies, whatever the names there.
+
+    What bodies take from outside counts by its place among `outer_values`. None where a label alone would not prove
+    nodes alike.
+    """
+    own = _own_label(node)
+    if own is None or not node.bodies:
+        return own
+    outer = outer_values(node)
+    numbers = {value: -1 - number for number, value in enumerate(outer)}
+    graphs = [graph for body in node.bodies for graph in body.walk()]
+    for graph in graphs:
+        made = (value for inner in graph.nodes for value in inner.outputs)
+        for value in (*graph.inputs, *graph.initializers, *made):
+            if value is not None:
+                numbers.setdefault(value, len(numbers))
+    told = [_graph_label(graph, numbers) for graph in graphs]
+    return None if None in told else (own, len(outer), tuple(told))
+
+
+def _graph_label(graph: Graph, numbers: Mapping[Value, int]) -> Hashable | None:
+    """What a graph computes from its inputs, its bodies left out."""
+    constants = [c for value in graph.initializers if isinstance(c := value.initializer, Tensor) and _is_told(c)]
+    if graph.quantization_annotations or len(constants) < len(graph.initializers):
+        return None
+    nodes = []
+    for node in graph.nodes:
+        label = _own_label(node)
+        inputs = tuple(None if value is None else numbers.get(value, _UNDEFINED) for value in node.inputs)
+        if label is None or _UNDEFINED in inputs:
+            return None
+        nodes.append((label, inputs))
+    results = tuple(numbers.get(value, _UNDEFINED) for value in graph.outputs)
+    if _UNDEFINED in results:
+        return None
+    return len(graph.inputs), tuple(map(_content, constants)), tuple(nodes), results
+
+
+def _own_label(node: Node) -> Hashable | None:
     for attribute in node.attributes.values():
         value = attribute.value
-        if attribute.graphs or isinstance(value, SparseTensor):
+        if isinstance(value, SparseTensor):
             return None
         if isinstance(value, Tensor) and not _is_told(value):
             return None
@@ -44,12 +84,16 @@ def _is_told(tensor: Tensor) -> bool:
     return tensor.size <= _INLINE and not tensor.problem
 
 
+def _content(tensor: Tensor) -> Hashable:
+    return tensor.element_type, tensor.shape, str(tensor.numpy().tolist()) if _is_told(tensor) else ""
+
+
 def _attribute_label(attribute: Attribute) -> Hashable:
     value = attribute.value
     if attribute.graphs:
         content: Hashable = tuple(len(graph.nodes) for graph in attribute.graphs)
     elif isinstance(value, Tensor):
-        content = (value.element_type, value.shape, str(value.numpy().tolist()) if _is_told(value) else "")
+        content = _content(value)
     elif isinstance(value, SparseTensor):
         content = (value.element_type, value.shape)
     else:

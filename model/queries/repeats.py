@@ -56,7 +56,7 @@ def repeated_blocks(
 ) -> list[Repeat]:
     """The blocks that occur twice or more in a graph, in graph order; disjoint, and the same on every call.
 
-    Nodes with bodies or with long tensors in attributes are in none. `among` looks at some nodes alone. Any thread,
+    Nodes with long tensors in attributes or bodies are in none. `among` looks at some nodes alone. Any thread,
     while nobody changes the model. Some 10 µs a node, as much for each node of a block, and 0.1 ms for each that one
     occurrence has.
     """
@@ -308,8 +308,7 @@ def _knotted(wiring: Wiring, place: dict[Node, int], blocks: list[Repeat]) -> di
         unit[numbers] = numbers[:, :1]
     users = np.repeat(np.arange(len(unit)), np.diff(wiring.starts))
     inner = wiring.makers >= 0
-    wires = np.concatenate([np.stack([wiring.makers[inner], users[inner]], 1), wiring.hidden])
-    ends = unit[wires]
+    ends = unit[np.stack([wiring.makers[inner], users[inner]], 1)]
     keys = np.unique(ends[:, 0] * len(unit) + ends[:, 1])
     pairs = np.stack(np.divmod(keys, max(len(unit), 1)), 1)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -371,7 +370,7 @@ def _trim(block: Repeat, knot: set[Node]) -> Repeat:
     first = block.occurrences[0]
     place = {node: index for index, node in enumerate(first)}
     follows = {
-        index: {place[n] for v in node.outputs if v is not None for n in v.consumers if n in place}
+        index: {place[follower] for follower in _followers(node) if follower in place}
         for index, node in enumerate(first)
     }
     pending = list(late)

@@ -82,17 +82,18 @@ def unique_name(wanted: str, taken: Container[str]) -> str:
 
 
 def captured(node: Node) -> Iterator[Value]:
-    """Values from outside that the bodies of a node use; the same one possibly several times."""
+    """Values from outside that the bodies of a node use, in the order of use; the same one possibly several times."""
     for body in node.bodies:
-        inside = set(body.walk())
-        for graph in inside:
-            for value in graph.outputs:
-                if value.graph not in inside:
-                    yield value
+        graphs = list(body.walk())
+        inside = set(graphs)
+        for graph in graphs:
             for inner in graph.nodes:
                 for used in inner.inputs:
                     if used is not None and used.graph not in inside:
                         yield used
+            for value in graph.outputs:
+                if value.graph not in inside:
+                    yield value
 
 
 def dependencies(node: Node) -> Iterator[Value]:

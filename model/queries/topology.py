@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
+from model.queries.scope import captured
 
 Thing = Node | Value
 
@@ -80,14 +81,4 @@ def _user(user: Node | Graph) -> Node | None:
 
 def outer_values(node: Node) -> list[Value]:
     """Values of outer graphs that a node's bodies use, each once, in the order of use; empty without bodies."""
-    if not node.bodies:
-        return []
-    graphs = [graph for body in node.bodies for graph in body.walk()]
-    inside = set(graphs)
-    found: dict[Value, None] = {}
-    for graph in graphs:
-        used = [value for inner in graph.nodes for value in inner.inputs]
-        for value in (*used, *graph.outputs):
-            if value is not None and value.graph is not None and value.graph not in inside:
-                found[value] = None
-    return list(found)
+    return list(dict.fromkeys(value for value in captured(node) if value.graph is not None))

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from model.graph import Graph, Node
 from model.progress import SILENT, Progress
-from model.queries.scope import captured, run_order
+from model.queries.scope import run_order
+from model.queries.topology import outer_values
 
 Index = NDArray[np.int64]
 
@@ -23,6 +24,7 @@ _SLICE = 256
 class Wiring:
     """N nodes in an order in which they may run. Inputs of node n are `starts[n]:starts[n + 1]` of M.
 
+    What the bodies of a node take from outside follows its inputs, each value once, as `outer_values` has them.
     Uses of its outputs are `use_starts[n]:use_starts[n + 1]` of U: the output, who takes it and as which input.
     """
 
@@ -34,7 +36,6 @@ class Wiring:
     use_outputs: Index  # [U]
     users: Index  # [U]
     use_inputs: Index  # [U]
-    hidden: Index  # [K, 2] node, and another whose bodies use an output of it
 
     def of(self, starts: Index, nodes: Index) -> tuple[Index, Index]:
         """All places of some nodes in the arrays that `starts` cuts up, and which of the nodes each is of."""
@@ -50,7 +51,6 @@ class Wiring:
         of_input, inputs = self.of(self.starts, nodes)
         of_use, uses = self.of(self.use_starts, nodes)
         makers, users = self.makers[inputs], self.users[uses]
-        both = self.hidden[(number[self.hidden] >= 0).all(1)]
         return Wiring(
             [self.nodes[n] for n in nodes.tolist()],
             _starts(of_input, len(nodes)),
@@ -60,7 +60,6 @@ class Wiring:
             self.use_outputs[uses],
             np.where(users >= 0, number[users], users),
             self.use_inputs[uses],
-            number[both],
         )
 
 
@@ -70,19 +69,15 @@ def wiring_of(graph: Graph, progress: Progress = SILENT) -> Wiring:
     number = {node: index for index, node in enumerate(nodes)}
     counts: list[int] = []
     made: list[int] = []  # maker, output, maker, output …
-    extra: list[tuple[int, int, int, int]] = []  # uses by graphs and by nodes in bodies
-    hidden: set[tuple[int, int]] = set()
+    extra: list[tuple[int, int, int, int]] = []  # uses by the graph
     for index, node in enumerate(nodes):
         if not index % _SLICE:
             progress.check()
-        counts.append(len(node.inputs))
-        for value in node.inputs:
+        taken = (*node.inputs, *outer_values(node)) if node.bodies else node.inputs
+        counts.append(len(taken))
+        for value in taken:
             maker = value.producer if value is not None else None
             made += (NOBODY, 0) if value is None or maker is None else (number.get(maker, OUTSIDE), value.index)
-        for value in captured(node) if node.bodies else ():
-            if value.producer in number:
-                hidden.add((number[value.producer], index))
-                extra.append((number[value.producer], value.index, OUTSIDE, 0))
     for index, value in enumerate(graph.outputs):
         if value.producer in number:
             extra.append((number[value.producer], value.index, RESULT, index))
@@ -96,7 +91,6 @@ def wiring_of(graph: Graph, progress: Progress = SILENT) -> Wiring:
     uses = uses[np.lexsort((uses[:, 3], uses[:, 2], uses[:, 1], uses[:, 0]))]
     return Wiring(
         nodes, starts, makers, outputs, _starts(uses[:, 0], len(nodes)), uses[:, 1], uses[:, 2], uses[:, 3],
-        np.array(sorted(hidden), np.int64).reshape(-1, 2),
     )  # fmt: skip
 
 

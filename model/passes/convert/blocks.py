@@ -6,12 +6,13 @@ import re
 
 from model.checks.graphs import sort_nodes
 from model.document import Transaction
-from model.edits.functions import call_instead, function_of
+from model.edits.functions import call_instead, function_of, is_used_outside
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert.report import Report
 from model.progress import SILENT, Progress
 from model.queries.repeats import Repeat, repeated_blocks
 from model.queries.scope import run_order, unique_name
+from model.queries.topology import outer_values
 from model.steps import SetField
 
 DOMAIN = "local"
@@ -51,7 +52,7 @@ def _extract(edit: Transaction, graph: Graph, block: Repeat, report: Report) -> 
     for index, occurrence in enumerate(block.occurrences):
         inside = set(occurrence)
         given = (values[index] for values in outputs)
-        needed = tuple(value if _is_needed(value, inside) else None for value in given)
+        needed = tuple(value if is_used_outside(value, inside) else None for value in given)
         call_instead(edit, graph, list(occurrence), function, tuple(values[index] for values in inputs), needed)
     times = len(block.occurrences)
     report.changed(f"{block.size} nodes that occur {times:,} times became the function {name}", function)
@@ -60,16 +61,17 @@ def _extract(edit: Transaction, graph: Graph, block: Repeat, report: Report) -> 
 def _inputs(block: Repeat) -> tuple[list[tuple[Value, ...]], dict[tuple[Node, int], int]]:
     """What comes in, by occurrence the value there, and which of these each input of the first occurrence's nodes is.
 
-    Inputs that are one value in every occurrence are one.
+    What bodies take from outside follows the inputs of their node. What is one value in every occurrence is one input.
     """
     found: dict[tuple[Value, ...], int] = {}
     wires = {}
     inside = [set(occurrence) for occurrence in block.occurrences]
     for nodes in zip(*block.occurrences, strict=True):
-        for index, value in enumerate(nodes[0].inputs):
+        taken = [(*node.inputs, *outer_values(node)) for node in nodes]
+        for index, value in enumerate(taken[0]):
             if value is None or value.producer in inside[0]:
                 continue
-            values = tuple(v for v in (node.inputs[index] for node in nodes) if v is not None)
+            values = tuple(v for v in (own[index] for own in taken) if v is not None)
             wires[nodes[0], index] = found.setdefault(values, len(found))
     return list(found), wires
 
@@ -81,13 +83,9 @@ def _outputs(block: Repeat) -> list[tuple[Value, ...]]:
     for nodes in zip(*block.occurrences, strict=True):
         for index, output in enumerate(nodes[0].outputs):
             values = tuple(v for v in (node.outputs[index] for node in nodes) if v is not None)
-            if output is not None and any(map(_is_needed, values, inside)):
+            if output is not None and any(map(is_used_outside, values, inside)):
                 found.append(values)
     return found
-
-
-def _is_needed(value: Value, inside: set[Node]) -> bool:
-    return any(user not in inside for user, _ in value.uses)
 
 
 def _forget_other_types(function: Function, block: Repeat) -> None:
@@ -97,8 +95,19 @@ def _forget_other_types(function: Function, block: Repeat) -> None:
             outputs = (node.outputs[index] for node in nodes)
             if own is not None and any(v is not None and v.type != own.type for v in outputs):
                 own._type = None
+        bodies = [[body for outer in node.bodies for body in outer.walk()] for node in (copy, *nodes)]
+        for graphs in zip(*bodies, strict=True):
+            for own, *others in zip(*map(_defined, graphs), strict=True):
+                if any(other.type != own.type for other in others):
+                    own._type = None
     for own in function.body.inputs:
         own._type = None
+
+
+def _defined(graph: Graph) -> list[Value]:
+    """The values of a graph, in an order that is the same for graphs which compute the same."""
+    made = (value for node in graph.nodes for value in node.outputs if value is not None)
+    return [*graph.inputs, *graph.initializers, *made]
 
 
 def _name(model: Model, block: Repeat) -> str:

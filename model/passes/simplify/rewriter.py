@@ -10,7 +10,7 @@ from model.clone import Cloner
 from model.document import Transaction
 from model.graph import Function, Graph, Node, Value
 from model.passes.simplify.context import Context
-from model.queries.scope import unique_name
+from model.queries.scope import dependencies, unique_name
 from model.steps import (
     InsertNode,
     RemoveNode,
@@ -243,10 +243,9 @@ class Rewriter:
 
     def remove(self, node: Node) -> None:
         """Remove a node nobody needs, and what only it needed."""
-        inputs = [v for v in node.inputs if v is not None]
-        inputs += [v for body in node.bodies for v in _captured(body)]
+        needed = list(dependencies(node))
         self._remove(node)
-        self.collect_values(inputs)
+        self.collect_values(needed)
 
     def _remove(self, node: Node) -> None:
         for inner in (n for body in node.bodies for g in body.walk() for n in g.nodes):
@@ -266,8 +265,7 @@ class Rewriter:
                 continue
             if any(v is not None and (v.uses or self.context.is_protected(v)) for v in node.outputs):
                 continue
-            needed = [v for v in node.inputs if v is not None]
-            needed += [v for body in node.bodies for v in _captured(body)]
+            needed = list(dependencies(node))
             self._remove(node)
             pending.extend(self._orphans(needed))
 
@@ -306,11 +304,3 @@ class Rewriter:
             if gone and any(v in gone for v in graph.declared):
                 self._edit.do(SetField(graph, "declared", tuple(v for v in graph.declared if v not in gone)))
         self._dropped.clear()
-
-
-def _captured(body: Graph) -> Iterable[Value]:
-    inside = set(body.walk())
-    for graph in inside:
-        for node in graph.nodes:
-            yield from (v for v in node.inputs if v is not None and v.graph not in inside)
-        yield from (v for v in graph.outputs if v.graph not in inside)

@@ -14,7 +14,7 @@ from model.passes.simplify.context import Context
 from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import plain
 from model.passes.simplify.rewriter import Rewriter
-from model.queries.scope import run_order
+from model.queries.scope import dependencies, run_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -239,7 +239,7 @@ def _take_turn(
     graph = node.graph
     assert graph is not None
     nodes = [n for n in turn.nodes if not any(v in given for v in n.outputs if v is not None)]
-    needed = [v for n in nodes for v in (*n.inputs, *_captured(n)) if v is not None]
+    needed = [v for n in nodes for v in dependencies(n)]
     for value in (*needed, *trial.body.outputs[1:]):
         if value in turn.known and value not in given:
             given[value] = rewriter.constant(graph, turn.known[value], value.name, node)
@@ -253,14 +253,6 @@ def _take_turn(
         return given.get(value) or value
 
     return find
-
-
-def _captured(node: Node) -> Iterator[Value | None]:
-    for body in node.bodies:
-        for graph in body.walk():
-            for inner in graph.nodes:
-                yield from inner.inputs
-            yield from graph.outputs
 
 
 def _stack(node: Node, target: Value, parts: Sequence[Value], rewriter: Rewriter) -> None:

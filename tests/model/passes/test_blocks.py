@@ -112,6 +112,53 @@ def test_types_that_differ_between_occurrences_are_not_told():
     assert [v.type for v in function.body.values()] == [None] * 4
 
 
+BRANCHES = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x, float[2] z, bool f) => (float[2] y)
+    {
+        [a0] a = Sin (x)
+        [b0] b = If (f) < then_branch = t () => (float[2] p) { k = Exp (a) p = Sub (k, x) },
+            else_branch = e () => (q) { q = Loop (, f, a) <body = l (i, go, v) => (more, w)
+                { more = Not (f) u = Mul (v, x) w = Add (u, a) }> } >
+        [c0] c = Sub (b, x)
+        [a1] a_1 = Sin (c)
+        [b1] b_1 = If (f) < then_branch = t () => (float[2] p_1) { k_1 = Exp (a_1) p_1 = Sub (k_1, z) },
+            else_branch = e () => (q_1) { q_1 = Loop (, f, a_1) <body = l (i_1, go_1, v_1) => (more_1, w_1)
+                { more_1 = Not (f) u_1 = Mul (v_1, z) w_1 = Add (u_1, a_1) }> } >
+        [c1] y = Sub (b_1, c)
+    }
+"""
+
+
+def test_what_bodies_take_from_outside_becomes_inputs_of_the_function():
+    """The first block takes x twice, and the second two values in the same places."""
+    document, _ = extracted(BRANCHES)
+    (function,) = document.model.functions
+    assert [n.op_type for n in function.body.nodes] == ["Sin", "If", "Sub"]
+    assert [[v.name for v in n.inputs] for n in document.model.graph.nodes] == [["x", "f", "x"], ["c", "f", "z"]]
+    x, z = np.array([0.3, -1], np.float32), np.array([2, 3], np.float32)
+    for yes in (True, False):
+        feeds = {"x": x, "z": z, "f": np.array(yes)}
+        assert np.array_equal(run(builders.model(BRANCHES), feeds)["y"], run(document.model, feeds)["y"])
+    with document.edit("Inline") as edit:
+        inline_all(edit)
+    assert_linked(document.model)
+    kinds = {(d.kind, d.subject) for d in compare(builders.model(BRANCHES), document.model).differences}
+    assert kinds <= {("renamed", "node"), ("renamed", "value"), ("added", "model")}
+    document.undo()
+    document.undo()
+    assert snapshot(document.model) == snapshot(builders.model(BRANCHES))
+
+
+def test_types_inside_bodies_that_differ_are_not_told():
+    text = BRANCHES.replace("float[2] p_1", "float[N] p_1")
+    kinds = []
+    for written in (BRANCHES, text):
+        document, _ = extracted(written)
+        kinds += [v.type for g in document.model.functions[0].body.walk() for v in g.values() if v.name == "p"]
+    assert [kind is None for kind in kinds] == [False, True]
+
+
 def test_nothing_to_extract_changes_nothing():
     document, report = extracted(builders.CHAIN)
     assert document.current.parent is None

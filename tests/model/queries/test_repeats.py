@@ -70,25 +70,48 @@ def test_other_attributes_or_wires_are_another_block():
     assert not any(["n0", "p"] in titles(b) for b in repeated_blocks(graph))
 
 
-def test_nodes_with_bodies_and_nodes_outside_the_choice_are_left_out():
-    graph = model("""
-        <ir_version: 10, opset_import: ["" : 21]>
-        g (float[4] x, bool f) => (float[4] y)
-        {
-            [e0] a = Exp (x)
-            [i0] b = If (f) < then_branch = t0 () => (tb) { tb = Neg (a) },
-                else_branch = e0 () => (eb) { eb = Abs (a) } >
-            [e1] c = Exp (b)
-            [i1] d = If (f) < then_branch = t1 () => (tc) { tc = Abs (c) },
-                else_branch = e1 () => (ec) { ec = Abs (c) } >
-            [l0] g0 = Log (d)
-            [s0] h = Sin (g0)
-            [l1] i = Log (h)
-            [s1] y = Sin (i)
-        }
-    """).graph
-    (block,) = repeated_blocks(graph)
+BRANCHES = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[4] x, bool f) => (float[4] y)
+    {{
+        [e0] a = Exp (x)
+        [i0] b = If (f) < then_branch = t0 () => (tb) {{ k = Neg (a) tb = Sub (k, x) }},
+            else_branch = e0 () => (eb) {{ eb = Abs (a) }} >
+        [e1] c = Exp (b)
+        [i1] d = If (f) < then_branch = t1 () => (tc) {{ {inside} }},
+            else_branch = e1 () => (ec) {{ ec = Abs (c) }} >
+        [l0] g0 = Log (d)
+        [s0] h = Sin (g0)
+        [l1] i = Log (h)
+        [s1] y = Sin (i)
+    }}
+"""
+
+
+def test_nodes_whose_bodies_compute_the_same_are_alike():
+    alike = model(BRANCHES.format(inside="m = Neg (c) tc = Sub (m, b)")).graph
+    assert [titles(b) for b in repeated_blocks(alike)] == [
+        [["e0", "i0"], ["e1", "i1"]],
+        [["l0", "s0"], ["l1", "s1"]],
+    ]
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "m = Abs (c) tc = Sub (m, b)",  # another operator
+        "m = Neg (c) tc = Sub (b, m)",  # wired otherwise
+        "m = Neg (c) tc = Sub (m, c)",  # one value less from outside
+        "m = Neg (b) tc = Sub (m, c)",  # the two from outside in each other's place
+    ],
+)
+def test_nodes_whose_bodies_differ_are_not_alike(inside):
+    (block,) = repeated_blocks(model(BRANCHES.format(inside=inside)).graph)
     assert titles(block) == [["l0", "s0"], ["l1", "s1"]]
+
+
+def test_nodes_outside_the_choice_are_left_out():
+    graph = model(BRANCHES.format(inside="tc = Abs (c)")).graph
     assert repeated_blocks(graph, among=[n for n in graph.nodes if n.name != "s1"]) == []
 
 
