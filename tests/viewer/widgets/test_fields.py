@@ -16,13 +16,17 @@ keys = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
 trees = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), keys, st.integers(0, 5))), max_size=6)
 
 
+def lazy(number):
+    return Row(str(number), f"number {number}", children=[Row("under", "under")] if number % 3 == 1 else None)
+
+
 def rows(tree):
     """A list of rows; children are none, rows of these keys, or so many lazy ones."""
     found = {}
     for key, inner in tree:
         children = None
         if isinstance(inner, int):
-            children = LazyRows(inner, lambda i: Row(str(i), f"number {i}"))
+            children = LazyRows(inner, lazy, opens=lambda i: i % 3 == 1)
         elif inner is not None:
             children = [Row(k, k) for k in inner]
         found[key] = Row(key, key, children=children)
@@ -76,6 +80,26 @@ def test_many_rows_are_made_only_when_looked_at(qapp):
     assert made == []
     assert model.index(7, 0, parent).data() == "7"
     assert made == [7]
+
+
+def test_rows_under_one_of_many_follow_it(qapp):
+    def many(count, note):
+        return [Row("list", "list", children=LazyRows(count, lambda i: inner(i, note), opens=lambda i: i != 2))]
+
+    def inner(number, note):
+        return Row(str(number), str(number), children=[Row("type", note)] if number != 2 else None)
+
+    model = RowModel()
+    model.set_rows(many(1000, "before"))
+    parent = model.index(0, 0)
+    third, fourth = model.index(2, 0, parent), model.index(3, 0, parent)
+    assert not model.hasChildren(third)
+    assert model.hasChildren(fourth)
+    under = QPersistentModelIndex(model.index(0, 0, fourth))
+    model.set_rows(many(999, "after"))
+    assert under.data() == "after"
+    model.set_rows(many(3, ""))
+    assert not under.isValid()
 
 
 @given(st.text(alphabet="a\\x8é\udc80\udcff", max_size=8))

@@ -156,11 +156,20 @@ def add_row(label: str, field: Field) -> Row:
     return Row("+", label, field.hint, style="muted", field=field, common=False)
 
 
-def many(count: int, make: Callable[[int], Row], *last: Row) -> Sequence[Row]:
-    """The rows of a list: made at once when they are few, when looked at when they are many."""
+def many(
+    count: int, make: Callable[[int], Row], *last: Row, opens: Callable[[int], bool] | None = None
+) -> Sequence[Row]:
+    """The rows of a list: made at once when they are few, when looked at when they are many.
+
+    `opens` tells which have rows under them, without making them; without it none has.
+    """
     if count <= _MANY * 4:
         return [*(make(i) for i in range(count)), *last]
-    return LazyRows(count + len(last), lambda i: make(i) if i < count else last[i - count])
+    return LazyRows(
+        count + len(last),
+        lambda i: make(i) if i < count else last[i - count],
+        None if opens is None else lambda i: i < count and opens(i),
+    )
 
 
 def moved(items: Sequence[T], index: int, to: int) -> tuple[T, ...]:

@@ -186,7 +186,12 @@ def _quantization(workspace: Workspace, graph: Graph) -> list[Row]:
 
     def rows() -> Sequence[Row]:
         last = add_row("Add annotation", adding)
-        return many(len(annotations), lambda index: _annotation_row(workspace, graph, index), last)
+        return many(
+            len(annotations),
+            lambda index: _annotation_row(workspace, graph, index),
+            last,
+            opens=lambda index: bool(annotations[index].parameters),
+        )
 
     return [section("quantization", "Quantisation annotations", len(annotations), rows, common=False)]
 

@@ -16,10 +16,12 @@ from viewer.panels.inspector.attributes import OpenList, attributes_section
 from viewer.panels.inspector.common import (
     VisibleValues,
     act,
+    add_row,
     description_row,
     find_value,
     go,
     inferred_row,
+    many,
     metadata_section,
     name_of,
     section,
@@ -33,6 +35,8 @@ from viewer.panels.inspector.types import value_type_field
 from viewer.text import display, plural, type_text
 from viewer.widgets.fields.rows import Field, Help, Row, RowAction, Suggestion
 from viewer.workspace import Workspace
+
+_MOST_WITH_RUNS = 240  # outputs; of more, what a run gave is seen at the value
 
 
 def node_rows(workspace: Workspace, node: Node, numbers: Numbers, open_list: OpenList) -> list[Row]:
@@ -216,14 +220,16 @@ def _inputs(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
     count = len(node.inputs)
 
     def rows() -> Sequence[Row]:
-        found = [_input_row(workspace, node, i, schema) for i in range(count)]
         formal = len(schema.inputs) if schema is not None else 0
-        found += [_input_row(workspace, node, i, schema) for i in range(count, formal)]
-        if (schema is None or not schema.is_signature_known or schema.max_inputs > max(count, formal)) and (
-            not found or count >= formal
-        ):
-            found.append(_more_inputs(workspace, node, schema))
-        return found
+        shown = max(count, formal)
+        has_more = schema is None or not schema.is_signature_known or schema.max_inputs > shown
+        adding = [_more_inputs(workspace, node, schema)] if has_more and (count >= formal or not shown) else []
+        return many(
+            shown,
+            lambda i: _input_row(workspace, node, i, schema),
+            *adding,
+            opens=lambda i: i < count and node.inputs[i] is not None,
+        )
 
     return section("inputs", "Inputs", count, rows, expanded=count <= 60, common=False)
 
@@ -379,17 +385,26 @@ def _outputs(workspace: Workspace, node: Node, schema: Schema | None) -> Row:
     count = len(node.outputs)
 
     def rows() -> Sequence[Row]:
+        shown = max(count, formal)
+        adding = []
+        if (schema is None or schema.max_outputs > shown) and count >= formal:
+            field = Field(
+                f"Add output to {name_of(node)}", str, _output_setter(node, count), hint="name of a new value"
+            )
+            adding = [add_row("Add output", field)]
+        if shown > _MOST_WITH_RUNS:
+            return many(
+                shown,
+                lambda i: _output_row(workspace, node, i, schema),
+                *adding,
+                opens=lambda i: i < count and node.outputs[i] is not None,
+            )
         found = []
-        for index in range(max(count, formal)):
+        for index in range(shown):
             found.append(_output_row(workspace, node, index, schema))
             value = node.outputs[index] if index < count else None
             found += run_rows(workspace, value, f"output {index} computed") if value is not None else []
-        if (schema is None or schema.max_outputs > max(count, formal)) and count >= formal:
-            adding = Field(
-                f"Add output to {name_of(node)}", str, _output_setter(node, count), hint="name of a new value"
-            )
-            found.append(Row("+", "Add output", adding.hint, style="muted", field=adding, common=False))
-        return found
+        return [*found, *adding]
 
     return section("outputs", "Outputs", count, rows, expanded=count <= 60, common=False)
 

@@ -21,13 +21,12 @@ class _Item:
 
     __slots__ = ("items", "parent", "position", "row", "source")
 
-    def __init__(self, parent: _Item | None, position: int, row: Row | None, source: Sequence[Row] | None) -> None:
+    def __init__(self, parent: _Item | None, position: int, row: Row | None, source: LazyRows | None) -> None:
         self.parent = parent
         self.position = position
         self.row = row  # None: to be made from `source`, the parent's lazy rows
         self.source = source
         self.items: list[_Item] | None = None
-        # what rows() gave, for children that are made one by one
 
 
 class RowModel(TreeModel):
@@ -48,9 +47,11 @@ class RowModel(TreeModel):
     def _update(self, item: _Item, index: QModelIndex, rows: Sequence[Row]) -> None:
         if item.items is None:
             return
-        if isinstance(rows, LazyRows) or any(child.source is not None for child in item.items):
+        if isinstance(rows, LazyRows):
             self._update_lazily(item, index, rows)
             return
+        if item.items and item.items[0].source is not None:  # few enough now to be told by their keys
+            self._remove(item, index, 0, len(item.items) - 1)
         keys = {row.key for row in rows}
         for position in range(len(item.items) - 1, -1, -1):
             if self.row_of(item.items[position]).key not in keys:
@@ -85,7 +86,7 @@ class RowModel(TreeModel):
             else:
                 self._update(child, self.index(position, 0, index), row.rows())
 
-    def _update_lazily(self, item: _Item, index: QModelIndex, rows: Sequence[Row]) -> None:
+    def _update_lazily(self, item: _Item, index: QModelIndex, rows: LazyRows) -> None:
         assert item.items is not None
         have, wanted = len(item.items), len(rows)
         if wanted < have:
@@ -96,8 +97,12 @@ class RowModel(TreeModel):
             self.endInsertRows()
         for position, child in enumerate(item.items):
             child.row, child.source = None, rows
-            if child.items is not None:
+            if child.items is None:
+                continue
+            if rows.opens(position):
                 self._update(child, self.index(position, 0, index), self.row_of(child).rows())
+            else:
+                self._clear(child, self.index(position, 0, index))
         # No dataChanged: a tree looks for both ends of the range among all its rows. It repaints what is seen.
 
     def _remove(self, item: _Item, index: QModelIndex, first: int, last: int) -> None:
@@ -193,7 +198,7 @@ class RowModel(TreeModel):
         if item.items is not None:
             return bool(item.items)
         if item.source is not None:
-            return False
+            return item.source.opens(item.position)
         children = self.row_of(item).children
         return children is not None and (callable(children) or len(children) > 0)
 

@@ -118,11 +118,16 @@ class Row:
 
 
 class LazyRows(Sequence[Row]):
-    """Many rows without rows under them, each made when it is looked at."""
+    """Many rows, each made when it is looked at; `opens` says, without making it, which have rows under them."""
 
-    def __init__(self, count: int, make: Callable[[int], Row]) -> None:
+    def __init__(self, count: int, make: Callable[[int], Row], opens: Callable[[int], bool] | None = None) -> None:
         self._count = count
         self._make = make
+        self._opens = opens
+
+    def opens(self, index: int) -> bool:
+        """Whether there are rows under one."""
+        return self._opens is not None and self._opens(index)
 
     def __len__(self) -> int:
         return self._count

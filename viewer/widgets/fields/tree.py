@@ -51,9 +51,9 @@ _KEY_TEXTS = {"remove": "Del", "up": "Alt+Up", "down": "Alt+Down", "add": "Ins",
 class RowTree(QTreeView):
     """Shows rows and edits their fields in the document given.
 
-    F2 or Enter edits the value, Shift+F2 the label; Del, Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action
-    of that kind; the menu key lists all. Rows of an ordered list are also dragged to another place. `report` gets
-    what an action was refused with.
+    F2, Enter or a double-click edits the value, Shift+F2 the label; what has no text, a tensor say, opens. Del,
+    Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action of that kind; the menu key lists all. Rows of an ordered
+    list are also dragged to another place. `report` gets what an action was refused with.
     """
 
     current_row_changed = Signal(object)  # Row | None
@@ -104,7 +104,8 @@ class RowTree(QTreeView):
         self._updating = False
         self.viewport().update()
         if not before or self.rows.path(self.currentIndex()) != before:
-            same = self.rows.find(*before)
+            among = self.rows.find(*before[:-1]).siblingAtColumn(0)
+            same = QModelIndex() if self.rows.is_lazy(among) else self.rows.find(*before)
             self._set_current(same.siblingAtColumn(column) if same.isValid() else self._near(before, position, column))
         self._on_current()
 
@@ -293,7 +294,9 @@ class RowTree(QTreeView):
         plain = modifiers == Qt.KeyboardModifier.NoModifier
         if event.key() == Qt.Key.Key_F2 and modifiers == Qt.KeyboardModifier.ShiftModifier:
             self.begin_edit(index.siblingAtColumn(0))
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2) and plain:
+        elif event.key() == Qt.Key.Key_F2 and plain:
+            self._edit_row(index)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and plain:
             self._open_row(index)
         elif event.key() == Qt.Key.Key_C and modifiers == Qt.KeyboardModifier.ControlModifier:
             self._copy(index)
@@ -301,12 +304,17 @@ class RowTree(QTreeView):
             super().keyPressEvent(event)
 
     def _open_row(self, index: QModelIndex) -> None:
-        """Edit the value, else the label; else follow the row; else open or close what is under it."""
-        if self.begin_edit(index.siblingAtColumn(1)) or self.begin_edit(index.siblingAtColumn(0)):
+        """Edit the value, else follow the row, else edit the label, else open or close what is under it."""
+        if self.begin_edit(index.siblingAtColumn(1)) or self._run_of(index, "go"):
             return
         first = index.siblingAtColumn(0)
-        if not self._run_of(index, "go") and self.rows.hasChildren(first):
+        if not self.begin_edit(first) and self.rows.hasChildren(first):
             self.setExpanded(first, not self.isExpanded(first))
+
+    def _edit_row(self, index: QModelIndex) -> None:
+        """Edit the value, else the label; never follow the row."""
+        if not self.begin_edit(index.siblingAtColumn(1)):
+            self.begin_edit(index.siblingAtColumn(0))
 
     def _copy(self, index: QModelIndex) -> None:
         row = self.rows.row(index)

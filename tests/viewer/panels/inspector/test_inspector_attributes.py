@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication, QLineEdit
 
@@ -166,6 +166,21 @@ def test_a_tensor_shows_its_first_values(qtbot, workspace):
     panel.tree.expand(panel.tree.rows.find("attributes", "value").siblingAtColumn(0))
     row(panel, "attributes", "value", "values")
     qtbot.waitUntil(lambda: row(panel, "attributes", "value", "values").text == "1, 2, 3")
+
+
+def test_a_double_click_on_a_tensor_opens_its_values_and_f2_the_name(qtbot, workspace, heard):
+    node = relu(workspace)
+    node._attributes["own"] = make_attribute("own", ArrayTensor(np.array([1, 2, 3], np.int64)))
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    asked = heard(workspace.action_requested)
+    position = panel.tree.visualRect(index(panel, "attributes", "own")).topLeft() + QPoint(20, 5)
+    qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    qtbot.mouseDClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    assert asked == ["panel.tensor"]
+    assert panel.tree.editor is None
+    qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    assert panel.tree.editor.text_now() == "own"
 
 
 def test_a_body_is_gone_into(qtbot, panel, workspace):

@@ -8,8 +8,9 @@ from model.document import Document
 from model.edits import attributes
 from model.graph import Graph, Model, Node, Value
 from model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
-from model.types import ElementType
+from model.types import ElementType, TensorType
 from tests.viewer.panels.inspector.hands import begin, drag, index, press, relu, row, shown, write
+from viewer.panels.inspector import nodes as inspector_nodes
 from viewer.text import type_text
 from viewer.workspace import Workspace
 
@@ -106,6 +107,34 @@ def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
     panel.tree.scrollTo(middle, QAbstractItemView.ScrollHint.PositionAtCenter)
     drag(qtbot, panel, ("inputs", "input 52 i52"), ("inputs", "input 50 i50"))
     assert [v.name for v in graph.inputs[49:53]] == ["i49", "i52", "i50", "i51"]
+    workspace.close()
+
+
+def test_of_ten_thousand_inputs_of_a_node_only_those_in_view_are_made_anew(qtbot, monkeypatch):
+    graph = Graph("wide")
+    values = tuple(Value(f"i{n}", TensorType(ElementType.FLOAT)) for n in range(10_000))
+    SetGraphInputs(graph, values).apply()
+    node = Node("Sum", values, (Value("s"),), name="sum")
+    InsertNode(graph, node).apply()
+    workspace = Workspace(Document(Model(graph, opset=18)), title="wide")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    panel.tree.expand(panel.tree.rows.find("inputs").siblingAtColumn(0))
+    panel.grab()
+    made = []
+    counted = inspector_nodes._input_row
+    monkeypatch.setattr(inspector_nodes, "_input_row", lambda *a: made.append(a[2]) or counted(*a))
+    write(qtbot, panel, "name", text="total")
+    panel.grab()
+    assert node.name == "total"
+    assert 0 < len(made) < 200
+    third = index(panel, "inputs", "input 2").siblingAtColumn(0)
+    panel.tree.expand(third)
+    write(qtbot, panel, "inputs", "input 2", "type", text="int8")
+    assert type_text(values[2].type) == "int8"
+    press(qtbot, panel, "inputs", "input 9999", title="Disconnect")
+    assert len(node.inputs) == 9999
+    assert panel.tree.isExpanded(panel.tree.rows.find("inputs", "input 2").siblingAtColumn(0))
     workspace.close()
 
 
