@@ -241,6 +241,11 @@ class Document:
         return self.current.id != self._saved
 
     @property
+    def is_as_opened(self) -> bool:
+        """Whether nothing was ever done to it, so that the model is what its file holds."""
+        return self._saved == 0 and not self.root.children
+
+    @property
     def saved_entry(self) -> Entry | None:
         """The state that the file holds; None when it is in no file."""
         return None if self._saved is None else self._entries.get(self._saved)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+_Thing = TypeVar("_Thing")
 
 Report = Callable[[float, float, str], None]
+
+
+_BETWEEN_CHECKS = 256
 
 
 class Cancelled(Exception):
@@ -37,6 +43,13 @@ class Progress:
         """Raise `Cancelled` if someone called `cancel`."""
         if self._cancelled:
             raise Cancelled
+
+    def paced(self, things: Iterable[_Thing]) -> Iterator[_Thing]:
+        """The things one after the other, with a `check` before the first and after every few hundred."""
+        for number, thing in enumerate(things):
+            if number % _BETWEEN_CHECKS == 0:
+                self.check()
+            yield thing
 
     def cancel(self) -> None:
         """Ask the work to stop at its next `check`."""

@@ -65,7 +65,7 @@ class Files(QObject):
             if path.is_dir():
                 self._open_folder(path)
                 continue
-            tabs = self._tabs_of(path)
+            tabs = self.tabs_of(path)
             if tabs:
                 self._window.activate(tabs[0])
             else:
@@ -190,7 +190,7 @@ class Files(QObject):
     def _check_touched(self) -> None:
         touched, self._touched_paths = sorted(self._touched_paths), set()
         for path in map(Path, touched):
-            for tab in self._tabs_of(path):
+            for tab in self.tabs_of(path):
                 self._check(tab, path)
 
     def _check(self, tab: DocumentTab, path: Path) -> None:
@@ -206,7 +206,7 @@ class Files(QObject):
 
     def _look_for_gone(self, folder: str) -> None:
         """Something happened in a folder from which a file was removed; it is watched for no longer than needed."""
-        missed = {path for path in self._gone if path.parent == Path(folder) and self._tabs_of(path)}
+        missed = {path for path in self._gone if path.parent == Path(folder) and self.tabs_of(path)}
         back = {path for path in missed if path.exists()}
         self._gone = {path for path in self._gone if path.parent != Path(folder)} | (missed - back)
         for path in back:
@@ -452,10 +452,11 @@ class Files(QObject):
 
     def _unwatch(self, path: Path | None) -> None:
         """A document no longer belongs to a file; another one may still do."""
-        if path is not None and not self._tabs_of(path):
+        if path is not None and not self.tabs_of(path):
             self._watcher.removePath(str(path))
 
-    def _tabs_of(self, path: Path) -> list[DocumentTab]:
+    def tabs_of(self, path: Path) -> list[DocumentTab]:
+        """The tabs in which a file is open."""
         wanted = path.absolute()
         return [tab for tab in self._window.tabs() if tab.path == wanted]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.errors import ModelError
 from viewer.folders import state_folder
@@ -33,55 +34,91 @@ def journal_folder() -> Path:
 class Keeper(QObject):
     """Writes the journal of one document for as long as its workspace lives; `close` forgets it."""
 
+    _failed = Signal()  # from the thread that writes
+
     def __init__(self, workspace: Workspace) -> None:
         from model.recording.journal import Journal
 
         super().__init__(workspace)
         self._workspace = workspace
-        self._told = False
+        self._told = ""
         self.journal: Journal | None = None
         self._preparing: Slices[None] | None = None
         self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
         self._idle.timeout.connect(self._prepare)
+        self._failed.connect(self._look)
+        document = workspace.document
         try:
-            self.journal = Journal(workspace.document, journal_folder())
+            self.journal = Journal(document, journal_folder(), later=self._prepare_now, failed=self._failed.emit)
         except OSError:
             return  # the file is gone already; saving will say so
         self._idle.start()
         workspace.changes.changed.connect(self._on_change)
-        workspace.changes.state_changed.connect(self._idle.start)
+        self._ending = document.on_saved(self._on_saved)
 
     def _prepare(self) -> None:
-        """Let the journal look at the model now, bit by bit, so that the next edit does not have to wait for it."""
+        """Let the journal look at the model now, bit by bit, so that no edit has to wait for it."""
         journal = self.journal
         if journal is not None and self._preparing is None and not journal.is_prepared:
-            self._preparing = Slices(journal.prepare, self._on_prepared, self._on_prepared, self)
+            self._preparing = Slices(journal.prepare, self._on_prepared, self._on_failed, self, journal.as_it_began)
+
+    def _prepare_now(self) -> None:
+        """An edit waits: of a model that is not large it is written at once."""
+        self._prepare()
+        if self._preparing is not None:
+            self._preparing.go_on()
 
     def _on_prepared(self, _outcome: object) -> None:
-        if self._preparing is not None:
-            self._preparing.deleteLater()
-            self._preparing = None
+        self._stop()
+        self._tell()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._stop()
+        if self.journal is not None:
+            self.journal.give_up(str(error))
         self._tell()
 
     def _on_change(self, _change: object) -> None:
-        if self._preparing is not None:  # it looked at a model that is no longer the same
-            self._preparing.cancel()
-            self._preparing = None
+        if not self.journal_waits:
+            self._idle.start()
+        self._tell()
+
+    @property
+    def journal_waits(self) -> bool:
+        """Whether edits are announced but not in the journal yet."""
+        return self.journal is not None and self.journal.is_waited_for
+
+    def _on_saved(self) -> None:
+        """What was being looked at is not what the journal begins with any more."""
+        self._stop()
+        if self.journal_waits:
+            self._prepare()
+        else:
+            self._idle.start()
+
+    def _look(self) -> None:
+        if self.journal is not None:
+            self.journal.look()
         self._tell()
 
     def _tell(self) -> None:
-        journal = self.journal
-        if journal is not None and journal.problem and not self._told:
-            self._told = True
-            self._workspace.message("warning", "A crash would lose edits", journal.problem)
+        problem = "" if self.journal is None else self.journal.problem
+        if problem and problem != self._told:
+            self._workspace.message("warning", "A crash would lose edits", problem)
+        self._told = problem
+
+    def _stop(self) -> None:
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing.deleteLater()
+            self._preparing = None
 
     def close(self) -> None:
         """The document was saved or given up."""
         self._idle.stop()
-        if self._preparing is not None:
-            self._preparing.cancel()
-            self._preparing = None
+        self._stop()
         if self.journal is not None:
+            self._ending()
             self.journal.close()
 
 
@@ -101,32 +138,54 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
 
     name = display(Path(leftover.base.path).name, 80) if leftover.base.path else "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
+    throw_away = ("Discard", partial(discard, leftover))
+    if not leftover.titles and leftover.missing:
+        return Message("warning", f"Edits of {name} are lost", f"{when}: {_missing(leftover)}", None, (throw_away,))
     choices = (
         ("Recover", partial(_recover, window, leftover)),
         ("Show changes", partial(_show, window, leftover)),
-        ("Discard", partial(discard, leftover)),
+        throw_away,
     )
     were = "was" if len(leftover.titles) == 1 else "were"
     detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
+    if leftover.missing:
+        detail += f" What came after is lost. {_missing(leftover)}"
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
     return Message("warning", f"Unsaved edits of {name}", detail, None, choices)
 
 
+def _missing(leftover: Leftover) -> str:
+    """What the program died too early to keep."""
+    return f"It ended before this could be written: {_last(leftover.missing)}."
+
+
+def _last(titles: Sequence[str]) -> str:
+    shown = " · ".join(display(title, 100) for title in titles[-_SHOWN_TITLES:])
+    return f"… {shown}" if len(titles) > _SHOWN_TITLES else shown
+
+
 def _show(window: MainWindow, leftover: Leftover) -> None:
-    titles = [display(title, 100) for title in leftover.titles[-_SHOWN_TITLES:]]
-    more = len(leftover.titles) - len(titles)
-    text = ("… " if more else "") + " · ".join(titles)
     question = _question(window, leftover)
-    window.show_message(Message("info", question.title, text, None, (question.choices[0], question.choices[2])))
+    choices = (question.choices[0], question.choices[2])
+    window.show_message(Message("info", question.title, _last(leftover.titles), None, choices))
 
 
 def _recover(window: MainWindow, leftover: Leftover) -> None:
-    """Open the file anew and do the edits again."""
+    """Do the edits again on the file as it is opened, or on a copy where it is open with edits already."""
+    files, path = window.files, Path(leftover.base.path)
     if leftover.base.path:
-        window.files.open_then(Path(leftover.base.path), lambda tab: _replay(tab, leftover))
+        tabs = files.tabs_of(path)
+        untouched = next((tab for tab in tabs if tab.workspace.document.is_as_opened), None)
+        if untouched is not None:
+            window.activate(untouched)
+            _replay(untouched, leftover)
+        elif tabs:
+            files.open_copy_then(path, f"{path.stem} recovered", lambda tab: _replay(tab, leftover))
+        else:
+            files.open_then(path, lambda tab: _replay(tab, leftover))
     elif leftover.beginning is not None:
-        window.files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(tab, leftover))
+        files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(tab, leftover))
     else:
         window.report(ModelError("The model cannot be recovered", "What it began with was not kept."))
 

@@ -2,7 +2,8 @@
 
 The model belongs to the GUI thread, so a job must not read it. Here the work has a thread of its own that runs only
 while the GUI thread waits for it: whenever it calls `progress.check` after its time is up, it pauses, the window goes
-on, and the next turn of the event loop lets it continue. An edit in between must `cancel`.
+on, and the next turn of the event loop lets it continue. An edit in between must `cancel`, or be taken back while the
+work goes on: see `around`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject, QTimer
@@ -29,6 +31,7 @@ _PAUSE_MS = 4  # between slices, for what the person does
 class Slices(QObject, Generic[T]):
     """Runs `work(progress)` in slices, then calls `done` with its result, or `failed` with what it raised.
 
+    `around()` is entered before each slice and left after it, on the GUI thread.
     Meanwhile cyclic garbage is not collected: where much is made, going through all of it takes longer than a slice.
     """
 
@@ -38,9 +41,11 @@ class Slices(QObject, Generic[T]):
         done: Callable[[T], object],
         failed: Callable[[Exception], object],
         parent: QObject | None = None,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         super().__init__(parent)
         self._work = work
+        self._around = around
         self._done = done
         self._failed = failed
         self._resume = threading.Semaphore(0)
@@ -50,7 +55,7 @@ class Slices(QObject, Generic[T]):
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="slices", daemon=True)
         self._timer = QTimer(self, interval=_PAUSE_MS)
-        self._timer.timeout.connect(self._go_on)
+        self._timer.timeout.connect(self.go_on)
         garbage.pause()
         self._thread.start()
         self._timer.start()
@@ -68,11 +73,12 @@ class Slices(QObject, Generic[T]):
             self._resume.release()
             self._thread.join(0.05)
 
-    def _go_on(self) -> None:
-        """One slice; the GUI thread waits, so the work has the model for itself."""
-        self._progress.start_slice()
-        self._resume.release()
-        self._paused.acquire()
+    def go_on(self) -> None:
+        """One slice, as in every turn of the event loop: the GUI thread waits, so the work has the model for itself."""
+        with self._around():
+            self._progress.start_slice()
+            self._resume.release()
+            self._paused.acquire()
         if not self._result and self._error is None:
             return
         self._timer.stop()

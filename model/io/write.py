@@ -105,9 +105,7 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progres
         return messages
     progress.check()
     del messages[:]  # ClearField would cut this list off from the message
-    for number, source in enumerate(sources):
-        if number % _BETWEEN_CHECKS == 0:
-            progress.check()
+    for source in progress.paced(sources):
         message = messages.add()
         if source is not None:
             message.CopyFrom(source)
@@ -212,13 +210,14 @@ class _Writer:
     def _initializers(self, graph: Graph, out: GraphProto, original: GraphProto | None) -> None:
         dense: list[tuple[str, Tensor]] = []
         sparse: list[tuple[str, SparseTensor]] = []
-        for value in graph.initializers:
+        for value in self._progress.paced(graph.initializers):
             if isinstance(value.initializer, SparseTensor):
                 sparse.append((value.name, value.initializer))
             elif value.initializer is not None:
                 dense.append((value.name, value.initializer))
-        messages = _listed(out, "initializer", original, [_message(t.source, TensorProto) for _, t in dense])
-        for (name, tensor), message in zip(dense, messages, strict=True):
+        protos = [_message(t.source, TensorProto) for _, t in dense]
+        messages = _listed(out, "initializer", original, protos, self._progress)
+        for (name, tensor), message in self._progress.paced(zip(dense, messages, strict=True)):
             self.tensor(tensor, message, tensor.source, name)
         sources = [_message(t.source, SparseTensorProto) for _, t in sparse]
         messages = _listed(out, "sparse_initializer", original, sources)
@@ -252,8 +251,8 @@ class _Writer:
             listed.update(graph.inputs, graph.outputs)
         kept = kept_declarations(graph)
         own = (*graph.inputs, *graph.outputs) if of_function else ()
-        made = dict.fromkeys(chain(own, *(node.outputs for node in graph.nodes)))
-        for value in made:
+        outputs = (value for node in graph.nodes for value in node.outputs)
+        for value in self._progress.paced(dict.fromkeys(self._progress.paced(chain(own, outputs)))):
             if value is None or (value._type is None and value._decoder is None) or value in listed:
                 continue
             if value.type is not None:
@@ -269,7 +268,7 @@ class _Writer:
             by_name = {text(info.name): info for info in reversed(infos)}
             sources = [by_name.get(_read_name(value), value._source) for value in values]
             messages = _listed(out, field, original, sources)
-        for value, message in zip(values, messages, strict=True):
+        for value, message in self._progress.paced(zip(values, messages, strict=True)):
             self._value(value, message, graph)
 
     def _value(self, value: Value, out: ValueInfoProto, graph: Graph) -> None:

@@ -2,27 +2,27 @@
 
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
 left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
-file it belongs to, then edits (numbered steps), undo and redo.
+file it belongs to, a line that tells what the model holds, then edits (numbered steps), undo and redo. What cannot be
+written at once is announced by its title, so that it is known to be missing if the program dies before.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from model.document import Change, Document, Entry
+from model.document import Change, Document
 from model.errors import ModelError
 from model.progress import SILENT, Progress
 from model.recording.references import Numbers
 from model.recording.steps import encode
-from model.recording.store import Parts, Store, base_path
+from model.recording.store import Parts, Store
 from model.steps import (
     InsertNode,
     SetAttribute,
@@ -34,7 +34,7 @@ from model.steps import (
 )
 
 FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 1
+VERSION: Final = 2
 SUFFIX: Final = ".journal"
 _LARGEST_BASE = 64 << 20
 _STEP = 1 << 20
@@ -78,25 +78,51 @@ class _State:
         return child
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """A change that is not written yet, and its line, which lacks the steps of an edit."""
+
+    line: dict[str, Any]
+    steps: Sequence[Step]
+    inverses: Sequence[Step]
+    is_announced: bool = False
+
+
 class Journal:
     """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
 
-    A disk that cannot be written to stops the journal, not the work: `problem` says so. Replaying begins with what
-    the base file holds, so what was done before the last save is no undo there: such an undo is written as an edit.
+    Before the first edit can be written the model must have been looked at as it was, which costs a walk over it. Who
+    can do so bit by bit gives `later`, called when an edit waits for that: then `prepare` within `as_it_began`, as
+    often as it takes. `failed` is called, on any thread, when something could not be written in the background: then
+    `look`. A disk that cannot be written to stops the journal, not the work: `problem` says so.
+
+    Replaying begins with what the base file holds, so what was done before the last save is no undo there: such an
+    undo is written as an edit.
     """
 
-    def __init__(self, document: Document, folder: Path, base: BaseFile | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        folder: Path,
+        base: BaseFile | None = None,
+        *,
+        later: Callable[[], object] | None = None,
+        failed: Callable[[], object] = lambda: None,
+    ) -> None:
         self._document = document
         self._folder = folder
         self._base = BaseFile.of(document.path) if base is None else base
+        self._later = later
+        self._failed = failed
         self._numbers: Numbers | None = None
         self._beginning: bytes | None = None  # of a document that is in no file
         self._store: Store | None = None
+        self._is_begun = False  # the journal's file says what the model holds
+        self._waiting: list[_Waiting] = []
         self._source = document.model.source.data if document.model.source is not None else None
         self._entry = document.current
         self._at = _State()
         self._states = {document.current: self._at}
-        self._synced = 0.0
         self.problem = ""
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
 
@@ -110,13 +136,43 @@ class Journal:
         """Whether the next edit will cost no more than itself."""
         return self._numbers is not None or bool(self.problem)
 
-    def prepare(self, progress: Progress = SILENT) -> None:
-        """Look at the model before it is edited, so that the first edit does not have to. Costs a walk over it.
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether edits wait for `prepare` to be written."""
+        return bool(self._waiting)
 
-        The model must not change meanwhile; `progress` is checked all the time.
+    def prepare(self, progress: Progress = SILENT) -> None:
+        """Look at the model as it began, so that edits can be written. Costs a walk over it.
+
+        `progress` is checked all the time; whenever it is not, the model may be edited, outside `as_it_began`.
         """
         if not self.is_prepared:
-            self._begin(progress)
+            with self._trouble_told():
+                self._begin(progress)
+
+    @contextlib.contextmanager
+    def as_it_began(self) -> Iterator[None]:
+        """Within it the model is as the journal began; then what waits is done again, and written if it can be now."""
+        waiting = self._waiting
+        for change in reversed(waiting):
+            for inverse in reversed(change.inverses):
+                inverse.apply()
+        try:
+            yield
+        finally:
+            self._do_again(waiting)
+
+    def look(self) -> None:
+        """Take notice of what writing in the background ran into."""
+        with self._trouble_told():
+            if self._store is not None and self._store.problem is not None:
+                raise self._store.problem
+
+    def give_up(self, reason: str) -> None:
+        """Write no more; `problem` says why."""
+        self.problem = f"Edits are not being kept for recovery: {reason}."
+        self._waiting = []
+        self._remove()
 
     def _begin(self, progress: Progress = SILENT) -> None:
         """Take down what the edits will be made on, while the model is in that state."""
@@ -124,8 +180,7 @@ class Journal:
             self._source = None  # the beginning may be written anew, with values in other places
             self._beginning = _content(self._document, progress)
             if self._beginning is None:
-                self.problem = "Edits are not being kept for recovery: the model is large and in no file yet."
-                return
+                raise ModelError("the model is large and in no file yet", "")
         self._numbers = Numbers(self._document.model, progress, self._source, self._keep)
 
     def close(self) -> None:
@@ -145,13 +200,48 @@ class Journal:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def _on_change(self, change: Change) -> None:
-        if self.problem:
-            return
-        with self._trouble_told():
-            line = self._line(change)
-            if not self.problem:
-                self._write(line)
+        if not self.problem:
+            self._take_up(_Waiting(self._line(change), change.steps, change.inverses))
         self._entry = self._document.current
+
+    def _take_up(self, *changes: _Waiting) -> None:
+        """Write changes, now or when what comes before them is written."""
+        self._waiting += changes
+        with self._trouble_told():
+            if self._numbers is not None and not _brings_something(changes):
+                self._write_waiting()
+            elif self.is_prepared or self._later is None:
+                with self.as_it_began():
+                    self.prepare()
+            else:
+                for change in changes:
+                    self._opened().announce(change.line)
+                    change.is_announced = True
+                self._later()
+
+    def _write_waiting(self) -> None:
+        """Write what waits, whose steps bring nothing that later steps of the same edit could have changed."""
+        numbers = self._numbers
+        assert numbers is not None
+        while self._waiting:
+            change = self._waiting.pop(0)
+            if "edit" in change.line:
+                change.line["steps"] = [encode(step, numbers) for step in change.steps if _is_known(step, numbers)]
+            self._write(change)
+
+    def _do_again(self, waiting: Sequence[_Waiting]) -> None:
+        """Apply what waits. Each step is written, if it can be, while the model is in the state it applies to."""
+        if self.is_prepared:
+            self._waiting = []
+        for change in waiting:
+            steps = iter(change.steps)
+            if self._numbers is not None and not self.problem:
+                with self._trouble_told():
+                    if "edit" in change.line:
+                        change.line["steps"] = list(_encoded_and_applied(steps, self._numbers))
+                    self._write(change)
+            for step in steps:
+                step.apply()
 
     @contextlib.contextmanager
     def _trouble_told(self) -> Iterator[None]:
@@ -159,9 +249,7 @@ class Journal:
         try:
             yield
         except (OSError, ModelError) as error:
-            reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            self.problem = f"Edits are not being kept for recovery: {reason}."
-            self._remove()
+            self.give_up(error.strerror or str(error) if isinstance(error, OSError) else str(error))
 
     def _line(self, change: Change) -> dict[str, Any]:
         entry = self._document.current
@@ -173,7 +261,7 @@ class Journal:
             index = self._at.children.index(known)
             self._at = known
             return {"redo": index}
-        line: dict[str, Any] = {"edit": change.title, "steps": self._steps(change)}
+        line: dict[str, Any] = {"edit": change.title}
         joined = change.kind == "edit" and (entry is self._entry or entry is self._entry.parent)
         if change.kind == "edit" and (entry.merge or joined):
             line["merge"] = entry.merge or self._entry.merge
@@ -188,27 +276,14 @@ class Journal:
             self._at = outer
         return line
 
-    def _steps(self, change: Change) -> list[dict[str, Any]]:
-        numbers = self._numbers
-        if numbers is None:
-            # Numbers must be those of the model as opened: look at it as it was before this first edit.
-            _take_back(change)
-            try:
-                self._begin()
-            finally:
-                for step in change.steps:
-                    step.apply()
-            numbers = self._numbers
-            if numbers is None:
-                return []
-        if len(change.steps) == 1 or not any(map(_brings_something, change.steps)):
-            return [encode(step, numbers) for step in change.steps if _is_known(step, numbers)]
-        # What a step brings in is written as it was then, not as later steps of the same edit left it.
-        _take_back(change)
-        return _encode_and_apply(change.steps, numbers)
-
-    def _write(self, line: dict[str, Any]) -> None:
-        self._opened().line(json.dumps(line, separators=(",", ":")) + "\n")
+    def _write(self, change: _Waiting) -> None:
+        store = self._opened()
+        if not self._is_begun and self._numbers is not None:
+            self._is_begun = True
+            if self._beginning is not None:
+                store.begin_with(self._beginning)
+            store.line({"objects": self._numbers.fingerprint}, announced=True)
+        store.line(change.line, announced=change.is_announced)
 
     def _keep(self, length: int, parts: Parts) -> tuple[int, int]:
         """Take up the bytes of a large tensor; they are written in the background."""
@@ -219,10 +294,8 @@ class Journal:
         if self._store is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{SUFFIX}"
-            self._store = Store(path)
-            if self._beginning is not None:
-                base_path(path).write_bytes(self._beginning)
-            self._store.line(json.dumps(self._header()) + "\n")
+            self._store = Store(path, self._failed)
+            self._store.line(self._header(), announced=True)
         elif self._store.problem is not None:
             raise self._store.problem
         return self._store
@@ -236,7 +309,6 @@ class Journal:
             "size": self._base.size,
             "mtime_ns": self._base.mtime_ns,
             "time": time.time(),
-            "objects": self._numbers.fingerprint if self._numbers is not None else 0,
         }
 
     # -- saving --------------------------------------------------------------------------------------------------
@@ -248,37 +320,24 @@ class Journal:
             return
         self._remove()
         self._numbers = self._beginning = self._source = None
+        self._waiting = []
         self._at = _State()
         self._states = {saved: self._at}
         self._entry = self._document.current
         self.problem = ""
         with self._trouble_told():
             self._base = BaseFile.of(self._document.path)
-            if saved is not self._document.current:
-                self._write_since(saved)
-
-    def _write_since(self, saved: Entry) -> None:
-        """Write what was done while the file was being saved: from the state it holds to the one now."""
-        way = self._document.way(saved)
-        for _, _, inverses in reversed(way):
-            for inverse in reversed(inverses):
-                inverse.apply()
-        waiting = list(way)
-        try:
-            self._begin()
-            while waiting and self._numbers is not None:
-                entry, steps, _ = waiting.pop(0)
+            since = self._document.way(saved)
+            for entry, _, _ in since:
                 self._at = self._states[entry] = self._at.next()
-                self._write({"edit": entry.title, "steps": _encode_and_apply(steps, self._numbers)})
-        finally:  # whatever happens, the model comes back to where it is
-            for _, steps, _ in waiting:
-                for step in steps:
-                    step.apply()
+            if since:
+                self._take_up(*(_Waiting({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since))
 
     def _remove(self) -> None:
         if self._store is not None:
             self._store.close(remove=True)
             self._store = None
+        self._is_begun = False
 
 
 def _content(document: Document, progress: Progress) -> bytes | None:
@@ -304,24 +363,14 @@ def _content(document: Document, progress: Progress) -> bytes | None:
     return to_bytes(document.model, progress=progress)
 
 
-def _take_back(change: Change) -> None:
-    for inverse in reversed(change.inverses):
-        inverse.apply()
-
-
-def _encode_and_apply(steps: Iterable[Step], numbers: Numbers) -> list[dict[str, Any]]:
-    """Write each step while the model is in the state it applies to."""
-    encoded = []
-    waiting = list(steps)
-    try:
-        while waiting:
-            if _is_known(waiting[0], numbers):
-                encoded.append(encode(waiting[0], numbers))
-            waiting.pop(0).apply()
-    finally:
-        for step in waiting:
+def _encoded_and_applied(steps: Iterable[Step], numbers: Numbers) -> Iterator[dict[str, Any]]:
+    """Each step written, then applied. One that cannot be written is applied all the same."""
+    for step in steps:
+        try:
+            if _is_known(step, numbers):
+                yield encode(step, numbers)
+        finally:
             step.apply()
-    return encoded
 
 
 def _is_known(step: Step, numbers: Numbers) -> bool:
@@ -339,7 +388,13 @@ def _is_known(step: Step, numbers: Numbers) -> bool:
             return numbers.of(step.node) is not None
 
 
-def _brings_something(step: Step) -> bool:
+def _brings_something(changes: Sequence[_Waiting]) -> bool:
+    """Whether objects come in with steps that others follow: these are written as they were then, not as they are."""
+    steps = [step for change in changes for step in change.steps]
+    return len(steps) > 1 and any(map(_brings_objects, steps))
+
+
+def _brings_objects(step: Step) -> bool:
     if isinstance(step, SetAttribute):
         return step.attribute is not None and bool(step.attribute.graphs)
     return isinstance(step, InsertNode) or (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from model.document import Document
 from model.errors import ModelError
@@ -19,6 +21,7 @@ from model.recording.steps import decode
 from model.recording.store import base_path, data_path, lone_files, remove_files
 
 _TRIED = ".tried"  # replayed once already: not offered a second time
+_TRIED_DAYS: Final = 30  # for which it stays for whoever wants to look at it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Leftover:
     base: BaseFile
     time: float
     titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
+    missing: tuple[str, ...] = ()  # what was done after these but is not in the journal: it was announced only
 
     @property
     def fits(self) -> bool:
@@ -45,10 +49,11 @@ class Leftover:
 def leftovers(folder: Path) -> Iterator[Leftover]:
     """Journals in a folder whose program is not running any more, newest first.
 
-    Unreadable ones are set aside, and what lies beside no journal is removed.
+    Unreadable ones are set aside for some weeks, and what lies beside no journal is removed.
     """
     if not folder.is_dir():
         return
+    _remove_old(folder)
     for path in lone_files(folder):
         if not _is_in_use(path):
             with contextlib.suppress(OSError):
@@ -81,7 +86,14 @@ def _read_header(path: Path) -> Leftover | None:
         return None
     titles: list[str] = []
     undone: list[str] = []
+    announced: list[str] = []
     for line in lines[1:]:
+        if "waiting" in line:
+            announced.append(_title(line["waiting"]))
+            continue
+        if "objects" in line:
+            continue
+        del announced[:1]
         if "edit" in line:
             if not line.get("joined"):
                 titles.append(str(line["edit"]))
@@ -91,8 +103,11 @@ def _read_header(path: Path) -> Leftover | None:
         elif "redo" in line and undone:
             titles.append(undone.pop())
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
-    int(header["objects"])
-    return Leftover(path, base, float(header["time"]), tuple(titles))
+    return Leftover(path, base, float(header["time"]), tuple(titles), tuple(announced))
+
+
+def _title(line: dict[str, Any]) -> str:
+    return str(line["edit"]) if "edit" in line else "Undo" if "undo" in line else "Redo"
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -119,6 +134,7 @@ def recover(document: Document, leftover: Leftover) -> int:
     tried = leftover.path.with_suffix(SUFFIX + _TRIED)
     try:
         leftover.path.replace(tried)
+        os.utime(tried)  # it was tried now
     except OSError as error:
         raise ModelError("The journal is not there any more", f"{leftover.path}: {error.strerror}.") from error
     data, source = data_path(tried), document.model.source
@@ -137,10 +153,14 @@ def recover(document: Document, leftover: Leftover) -> int:
 
 def _redo(document: Document, numbers: Numbers, tried: Path) -> int:
     count = 0
-    lines = _lines(tried)
-    if next(lines)["objects"] != numbers.fingerprint:
-        raise ModelError("The journal does not fit the model", f"It was begun on other contents; kept as {tried}.")
-    for number, line in enumerate(lines, 2):
+    for number, line in enumerate(_lines(tried), 1):
+        if "format" in line or "waiting" in line:
+            continue
+        if "objects" in line:
+            if line["objects"] != numbers.fingerprint:
+                said = f"It was begun on other contents; kept as {tried}."
+                raise ModelError("The journal does not fit the model", said)
+            continue
         try:
             _redo_line(document, numbers, line)
         except (ModelError, KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
@@ -176,4 +196,15 @@ def _set_aside(path: Path) -> None:
         if not path.stat().st_size:  # its program died before it wrote anything
             remove_files(path)
             return
-        path.rename(path.with_suffix(SUFFIX + _TRIED))
+        tried = path.with_suffix(SUFFIX + _TRIED)
+        path.rename(tried)
+        os.utime(tried)
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove journals that were tried long ago."""
+    oldest = time.time() - _TRIED_DAYS * 24 * 3600
+    for path in folder.glob(f"*{SUFFIX}{_TRIED}"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                remove_files(path)

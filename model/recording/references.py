@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from model.errors import ModelError
@@ -42,23 +43,31 @@ class Numbers:
         self._objects: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._tensors: dict[int, list[int]] = {}
-        read = _AsRead(model)
-        for target, graph in _everything(model):
-            progress.check()
+        self._kept: list[Tensor | SparseTensor | None] = []
+        #: Tells one order of objects from another, so that a journal is not replayed on the wrong ones.
+        self.fingerprint = 0
+        read = _AsRead(model, progress)
+        for target, graph in progress.paced(_everything(model)):
             if target in self._numbers:
                 continue
             held = read.value(target, graph) if graph is not None and isinstance(target, Value) else target
             number = self._numbers.get(held)
             if number is None:
                 number = self._enter(held)
+                self._take_down(held, number)
             self._numbers[target] = number
-        for value in [v for v in self._objects.values() if isinstance(v, Value)]:
-            if isinstance(value.initializer, Tensor):
-                self._tensors.setdefault(id(value.initializer), [self._numbers[value]])
-        #: Tells one order of objects from another, so that a journal is not replayed on the wrong ones.
-        self.fingerprint = _fingerprint(self._objects.values())
-        # Tensors are compared by identity: keep those of the file alive, so that no new one gets the same.
-        self._kept = [v.initializer for v in self._objects.values() if isinstance(v, Value)]
+
+    def _take_down(self, target: Any, number: int) -> None:
+        """Note what an object is called, and the constant it holds: so that its tensor can be spoken of by its number.
+
+        Tensors are compared by identity, so they are kept alive, or a new one could get the same.
+        """
+        name = getattr(target, "name", "").encode("utf-8", "surrogatepass")
+        self.fingerprint = zlib.crc32(name + b"\0", self.fingerprint)
+        if isinstance(target, Value) and target.initializer is not None:
+            self._kept.append(target.initializer)
+            if isinstance(target.initializer, Tensor):
+                self._tensors.setdefault(id(target.initializer), [number])
 
     def _enter(self, target: Any) -> int:
         number = len(self._objects)
@@ -135,14 +144,6 @@ def _parts(piece: Piece) -> tuple[int, Parts]:
     return piece
 
 
-def _fingerprint(objects: Iterable[Any]) -> int:
-    """A checksum of what the objects are called, in order."""
-    total = 0
-    for target in objects:
-        total = zlib.crc32(getattr(target, "name", "").encode("utf-8", "surrogatepass") + b"\0", total)
-    return total
-
-
 def _everything(model: Model) -> Iterator[tuple[Any, Graph | None]]:
     """Every object and the graph that mentions it, some several times, in an order that saving and reading keeps.
 
@@ -150,9 +151,16 @@ def _everything(model: Model) -> Iterator[tuple[Any, Graph | None]]:
     """
     for target in (model, *model.functions, *model.training_info):
         yield target, None
-    for graph in model.graphs():
+    pending = list(model.root_graphs())[::-1]
+    while pending:  # as `Model.graphs` goes, but never long at one graph
+        graph = pending.pop()
         yield graph, None
-        for mentioned in (graph.nodes, graph.inputs, graph.initializers):
+        bodies: list[Graph] = []
+        for node in graph.nodes:
+            yield node, graph
+            bodies += node.bodies
+        pending += reversed(bodies)
+        for mentioned in (graph.inputs, graph.initializers):
             for target in mentioned:
                 yield target, graph
         for node in graph.nodes:
@@ -170,8 +178,10 @@ def _everything(model: Model) -> Iterator[tuple[Any, Graph | None]]:
 class _AsRead:
     """Which value a name will mean when the file is read: of undefined ones there is one for each name."""
 
-    def __init__(self, model: Model) -> None:
-        self._state = {value.name: value for value in model.graph.initializers}  # which training graphs see
+    def __init__(self, model: Model, progress: Progress) -> None:
+        self._progress = progress
+        initializers = progress.paced(model.graph.initializers)
+        self._state = {value.name: value for value in initializers}  # which training graphs see
         self._defined: dict[Graph, dict[str, Value]] = {}
         self._undefined: dict[tuple[object, str], Value] = {}
 
@@ -193,7 +203,7 @@ class _AsRead:
         if found is None:
             found = self._defined[graph] = {}
             made = (value for node in graph.nodes for value in node.outputs if value is not None)
-            for value in (*graph.inputs, *graph.initializers, *made):
+            for value in self._progress.paced(chain(graph.inputs, graph.initializers, made)):
                 found.setdefault(value.name, value)
         return found
 

@@ -1,11 +1,13 @@
 """The files of a journal: its lines, and beside them the bytes of large tensors that lie in no other file.
 
-Bytes are written by a thread of its own, and so are lines that wait behind them; a line alone is written at once.
+Bytes are written by a thread of its own, and so are lines that wait behind them; a line alone is written at once, and
+so is the announcement of one that waits.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import threading
@@ -13,11 +15,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from model.errors import ModelError
 
 _SYNC_SECONDS: Final = 2.0
+_AT_ONCE: Final = 1 << 20  # bytes that the thread which owns the model writes itself
 _DATA = ".data"
 _BASE = ".onnx"
 _BESIDE = re.compile(r"[0-9]+-[0-9a-f]+\.(onnx|data)")
@@ -54,36 +57,54 @@ def lone_files(folder: Path) -> Iterator[Path]:
 
 
 class Store:
-    """An open journal. On the thread that owns the model; `problem` tells what a write in between ran into."""
+    """An open journal. On the thread that owns the model; `problem` tells what a write in between ran into.
 
-    def __init__(self, path: Path) -> None:
+    `failed` is then called, on the thread that writes.
+    """
+
+    def __init__(self, path: Path, failed: Callable[[], object] = lambda: None) -> None:
         self.path = path
         self.problem: OSError | ModelError | None = None
+        self._failed = failed
         self._lines: IO[str] = open(path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # for long
         self._data: IO[bytes] | None = None
         self._size = 0
-        self._waiting: SimpleQueue[str | Parts | None] = SimpleQueue()
+        self._waiting: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._idle = threading.Event()
         self._idle.set()
         self._unwritten = 0
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._synced = 0.0
+
+    def begin_with(self, data: bytes) -> None:
+        """Write the model as it began: at once, or when there is time for one that is large."""
+        if len(data) <= _AT_ONCE:
+            base_path(self.path).write_bytes(data)
+        else:
+            self._put(lambda: base_path(self.path).write_bytes(data))
 
     def keep(self, length: int, parts: Parts) -> tuple[int, int]:
         """Write so many bytes when there is time; returns their offset and length in the data file."""
         offset, self._size = self._size, self._size + length
-        self._put(parts)
+        self._put(lambda: self._append(parts))
         return offset, length
 
-    def line(self, text: str) -> None:
-        """Write a line, after the bytes it speaks of."""
+    def announce(self, line: dict[str, Any]) -> None:
+        """Say now which line comes later, in the order in which they will come."""
+        self._write_line({"waiting": line})
+
+    def line(self, line: dict[str, Any], *, announced: bool) -> None:
+        """Write a line, after the bytes it speaks of; announce it when it has to wait for them."""
         with self._lock:
             free = not self._unwritten
         if not free:
-            self._put(text)
+            if not announced:
+                self.announce({key: line[key] for key in line if key != "steps"})
+            self._put(lambda: self._write_line(line))
             return
-        self._write_line(text)
+        self._write_line(line)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._synced = time.monotonic()
             descriptor = os.dup(self._lines.fileno())
@@ -109,7 +130,7 @@ class Store:
 
     # -- writing, on either thread -----------------------------------------------------------------------------
 
-    def _put(self, job: str | Parts) -> None:
+    def _put(self, job: Callable[[], object]) -> None:
         with self._lock:
             self._unwritten += 1
             self._idle.clear()
@@ -120,33 +141,30 @@ class Store:
 
     def _work(self) -> None:
         while (job := self._waiting.get()) is not None:
-            try:
-                if self.problem is None:
-                    self._write(job)
-            except (OSError, ModelError) as error:
-                self.problem = error
-            except (ValueError, MemoryError) as error:
-                self.problem = OSError(0, str(error))
+            if self.problem is None:
+                try:
+                    job()
+                except (OSError, ModelError, ValueError, MemoryError) as error:
+                    self.problem = error if isinstance(error, (OSError, ModelError)) else OSError(0, str(error))
+                    self._failed()
             with self._lock:
                 self._unwritten -= 1
                 if not self._unwritten:
                     self._idle.set()
 
-    def _write(self, job: str | Parts) -> None:
-        if isinstance(job, str):
-            self._write_line(job)
-            return
+    def _append(self, parts: Parts) -> None:
         if self._data is None:
             self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
-        for part in job():
+        for part in parts():
             if self.problem is not None:
                 return
             self._data.write(part)
         self._data.flush()
 
-    def _write_line(self, text: str) -> None:
-        self._lines.write(text)
-        self._lines.flush()
+    def _write_line(self, line: dict[str, Any]) -> None:
+        with self._writing:
+            self._lines.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self._lines.flush()
 
 
 def _sync(descriptor: int) -> None:

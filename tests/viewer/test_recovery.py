@@ -1,10 +1,14 @@
 """What a crash leaves behind comes back through the real window."""
 
+import numpy as np
 import onnx.parser
 import pytest
-from PySide6.QtWidgets import QAbstractButton
+from PySide6.QtWidgets import QAbstractButton, QLabel
 
 from model.edits import nodes
+from model.graph import Value
+from model.steps import SetInitializer
+from model.tensors import ArrayTensor
 from tests.model import builders
 from viewer import recovery
 
@@ -98,3 +102,48 @@ def test_types_are_inferred_in_the_background(qtbot, window, model_file):
         node = nodes.insert_on_edge(edit, r, "Transpose")
     qtbot.waitUntil(lambda: str(types.type_of(node.outputs[0])) == "float[4,N]", timeout=20_000)
     assert str(tab.view.type_of(node.outputs[0])) == "float[4,N]"
+
+
+def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    tab = opened(qtbot, window, model_file)
+    recovery.offer(window)
+    press(qtbot, window, "Recover")
+    qtbot.waitUntil(lambda: tab.workspace.document.undo_title == "Rename first")
+    assert window.tabs() == [tab]
+    assert tab.modified
+
+
+def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    tab = opened(qtbot, window, model_file)
+    with tab.workspace.document.edit("Another") as edit:
+        nodes.rename_node(edit, builders.node(tab.workspace.document, "second"), "other")
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    copy = window.tab
+    qtbot.waitUntil(lambda: copy.workspace.document.undo_title == "Rename first")
+    assert copy.path is None
+    assert copy.workspace.title == "chain recovered"
+    assert tab.workspace.document.undo_title == "Another"
+
+
+def test_an_edit_that_could_not_be_written_any_more_is_told(qtbot, window, model_file, monkeypatch):
+    monkeypatch.setattr(recovery.Keeper, "_prepare_now", lambda keeper: None)
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window)
+    texts = [label.text() for label in window.findChildren(QLabel)]
+    assert any("ended before this could be written: Rename first" in text for text in texts)
+    press(qtbot, window, "Discard")
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
+    monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
+    tab = opened(qtbot, window, model_file)
+    with tab.workspace.document.edit("Weights") as edit:
+        tensor = ArrayTensor(np.ones((1 << 15,), np.int64))
+        edit.do(SetInitializer(tab.workspace.graph, Value("new"), tensor))
+    qtbot.waitUntil(lambda: "not being kept" in tab.keeper.journal.problem)
+    assert list(recovery.journal_folder().iterdir()) == []

@@ -7,6 +7,7 @@ from model.document import Document
 from model.edits import attributes, functions, initializers, nodes, values
 from model.io.read import load
 from model.recording.leftovers import leftovers, recover
+from model.steps import SetField
 from model.tensors import ArrayTensor
 from tests.model import builders
 
@@ -23,6 +24,12 @@ def work(document):
         initializers.set_tensor(edit, builders.value(document, "w"), ArrayTensor(np.full((4,), 0.1, np.float32)))
     with document.edit("Function") as edit:
         functions.extract_function(edit, [builders.node(document, "third")], "block")
+
+
+def rename(document, name="renamed"):
+    """One small edit."""
+    with document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", name))
 
 
 def saved_file(tmp_path, text=builders.CHAIN):

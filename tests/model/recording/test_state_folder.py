@@ -2,7 +2,10 @@
 
 import builtins
 import os
+import threading
+import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,14 +17,10 @@ from model.io.read import load
 from model.recording.journal import Journal
 from model.recording.leftovers import discard, leftovers, recover
 from model.recording.store import Store, base_path, data_path
-from model.steps import SetField, SetInitializer
+from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
-
-
-def rename(document, name):
-    with document.edit("Rename") as edit:
-        edit.do(SetField(document.model.graph, "name", name))
+from tests.model.recording.recorded_work import rename
 
 
 def add_weights(document, name="new"):
@@ -167,4 +166,31 @@ def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
     store.keep(1000, parts)
     store.close(remove=True)
     assert len(given) <= 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_beginning_that_cannot_be_written_is_told_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("model.recording.store._AT_ONCE", 0)
+    failed = threading.Event()
+    document = builders.document()
+    kept = Journal(document, tmp_path, failed=failed.set)
+    monkeypatch.setattr(Path, "write_bytes", mock.Mock(side_effect=OSError(28, "No space left on device")))
+    rename(document, "one")
+    assert failed.wait(30)
+    kept.look()
+    assert "No space left" in kept.problem
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_that_was_tried_is_kept_for_some_weeks(tmp_path, dead):
+    (tmp_path / "1-aa.journal").write_text("damaged\n")
+    beside = base_path(tmp_path / "1-aa.journal")
+    beside.write_bytes(b"x")
+    assert list(leftovers(tmp_path)) == []
+    (tried,) = tmp_path.glob("*.tried")
+    os.utime(tried, (time.time() - 29 * 86400,) * 2)
+    assert list(leftovers(tmp_path)) == []
+    assert tried.exists()
+    os.utime(tried, (time.time() - 31 * 86400,) * 2)
+    assert list(leftovers(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
