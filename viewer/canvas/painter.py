@@ -20,7 +20,7 @@ from viewer.canvas.labels import HEIGHT as LABEL_HEIGHT
 from viewer.canvas.labels import PADDING, Label, Labels
 from viewer.canvas.notes import Note
 from viewer.canvas.scene import Scene
-from viewer.canvas.strokes import Area, arrow_at, curve_path, draw_curves, draw_lines, draw_rects
+from viewer.canvas.strokes import Area, arrow_at, curve_path, draw_curves, draw_lines, draw_rects, ending_in
 from viewer.theme import Theme
 
 #: Below this scale boxes are only coloured blocks.
@@ -53,6 +53,8 @@ class ScenePainter:
         self._theme = theme
         self._labels = labels
         self._colouring = colouring or by_category(scene, theme)
+        # How what is less important is written on each colour.
+        self._muted = [_mixed(t, c, 0.22) for t, c in zip(self._colouring.text, self._colouring.palette, strict=True)]
         self._texts: dict[tuple[str, int], QStaticText] = {}
         self._arrows: dict[int, QPolygonF] = {}
         faint = _mixed(theme.edge, theme.canvas, 0.55)
@@ -181,7 +183,7 @@ class ScenePainter:
             return
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.edge)
-        for index in pieces[scene.is_last[pieces]].tolist():
+        for index in ending_in(area, scene.pieces, pieces[scene.is_last[pieces]]).tolist():
             arrow = self._arrows.get(index)
             if arrow is None:
                 arrow = self._arrows[index] = arrow_at(scene.pieces[index])
@@ -200,7 +202,7 @@ class ScenePainter:
                 color, text = self._colouring.palette[number], self._colouring.text[number]
                 self._paint_card(painter, box, (left, top, width, height), color)
                 if scale >= TITLES_FROM:
-                    self._paint_title(painter, box, left, top, width, text, _mixed(text, color, 0.22))
+                    self._paint_title(painter, box, left, top, width, text, self._muted[number])
                 if scale >= ROWS_FROM:
                     self._paint_rows(painter, box, left, top)
 

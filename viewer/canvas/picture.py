@@ -16,8 +16,11 @@ from viewer.canvas.viewport import Viewport
 Paint = Callable[[QPainter, Area, float], object]
 
 _STRIP_SECONDS = 0.0035
-_LEAST_ROWS = 32  # a strip costs what it touches, so thin ones only paint the same boxes again
-_FIRST_ROWS = 64
+#: Scene px around a strip whose boxes and labels it paints too, to show a part of them: thin ones pay for little else.
+_AROUND = 96.0
+_REST = 1.25  # a strip may touch this much more than planned, if it is the last
+_LEAST_ROWS = 32
+_FIRST_ROWS = 64  # of strips as wide as the picture; narrow ones have as many more as cost the same
 _MOST_ROWS = 160  # what is empty here may be dense below
 _OVERLAP = 1  # device px; an area reaches this far beyond the strip it is for
 
@@ -35,7 +38,7 @@ class Picture:
         self._pixmap.fill(background)
         self._rect = QRect(0, 0, width, height)
         self.done = QRegion()
-        self._rows = _FIRST_ROWS
+        self._strip = self._touched(width, _FIRST_ROWS)  # the next one may touch so many device px
 
     @property
     def is_complete(self) -> bool:
@@ -90,7 +93,7 @@ class Picture:
             if pending.isEmpty():
                 return
             rect = _rects(pending)[0]
-            strip = QRect(rect.left(), rect.top(), rect.width(), min(rect.height(), self._rows))
+            strip = QRect(rect.left(), rect.top(), rect.width(), self._rows_of(rect))
             began = time.perf_counter()
             self._paint(strip, paint)
             now = time.perf_counter()
@@ -99,11 +102,22 @@ class Picture:
                 return
 
     def _adapt(self, strip: QRect, spent: float) -> None:
-        """Choose the height of the next strip by what this one cost."""
-        share = strip.width() / max(self._rect.width(), 1)
-        per_row = spent / max(strip.height() * max(share, 0.1), 1)
-        wanted = int(_STRIP_SECONDS / max(per_row, 1e-7))
-        self._rows = max(_LEAST_ROWS, min(wanted, 2 * self._rows, _MOST_ROWS))
+        """Choose how much the next strip may touch by what this one cost."""
+        wide, touched = self._rect.width(), self._touched(strip.width(), strip.height())
+        wanted = _STRIP_SECONDS / max(spent, 1e-7) * touched
+        most = min(2 * self._strip, self._touched(wide, _MOST_ROWS))
+        self._strip = max(self._touched(wide, _LEAST_ROWS), min(wanted, most))
+
+    def _touched(self, width: int, rows: int) -> float:
+        """How much of the scene, in device px, painting a strip goes through."""
+        around = _AROUND * self.scale
+        return (width + around) * (rows + around)
+
+    def _rows_of(self, rect: QRect) -> int:
+        """How many rows of what is pending the next strip takes; all, where a thin rest would cost another strip."""
+        around = _AROUND * self.scale
+        rows = max(int(self._strip / (rect.width() + around) - around + 1e-6), 1)
+        return rect.height() if self._touched(rect.width(), rect.height()) <= _REST * self._strip else rows
 
     def _paint(self, strip: QRect, paint: Paint) -> None:
         painter = QPainter(self._pixmap)

@@ -68,7 +68,7 @@ def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
             chosen, number = chosen[_touching(chosen, area)], number // _PARTS
         found.append(_lines(chosen, number))
     lines = np.concatenate(found)
-    lines = lines[_touching(lines.reshape(-1, 2, 2), area)]
+    lines = lines[_reaching(np.minimum(lines[:, :2], lines[:, 2:]), np.maximum(lines[:, :2], lines[:, 2:]), area)]
     along = lines[:, 2:] - lines[:, :2]
     along *= (_OVERLAP / scale) / np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-9)[:, None]
     lines[:, :2] -= along
@@ -78,8 +78,16 @@ def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
 
 def _touching(points: Real, area: Area) -> NDArray[np.bool_]:
     """[N] which of N groups of points [N, K, 2] reach into an area."""
-    low, high = points.min(1), points.max(1)
-    return np.asarray(((low <= area[2:]) & (high >= area[:2])).all(1))
+    low, high = points[:, 0], points[:, 0]
+    for number in range(1, points.shape[1]):  # many times as fast as a minimum along so short an axis
+        low, high = np.minimum(low, points[:, number]), np.maximum(high, points[:, number])
+    return _reaching(low, high, area)
+
+
+def _reaching(low: Real, high: Real, area: Area) -> NDArray[np.bool_]:
+    """[N] which of N rectangles, by their corners [N, 2], reach into an area."""
+    left, top, right, bottom = area
+    return np.asarray((low[:, 0] <= right) & (low[:, 1] <= bottom) & (high[:, 0] >= left) & (high[:, 1] >= top))
 
 
 def _lines(pieces: Real, steps: int) -> Real:
@@ -120,6 +128,12 @@ def curve_path(pieces: Real) -> QPainterPath:
         path.cubicTo(x1, y1, x2, y2, x3, y3)
         end = (x3, y3)
     return path
+
+
+def ending_in(area: Area, pieces: Real, ids: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Those of some of all pieces [P, 4, 2] whose arrowheads may reach into an area; where many meet, few do."""
+    tips = pieces[ids, 3]
+    return ids[_reaching(tips - _ARROW, tips + _ARROW, area)]
 
 
 def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:

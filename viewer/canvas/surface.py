@@ -63,7 +63,6 @@ class Surface(QWidget):
         self._picture: Picture | None = None
         self._stale: Picture | None = None
         self._zoomed_at = 0.0
-        self._is_behind = False  # strips were painted in a frame that showed only a part of them
         self._focus_by_key = False
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
@@ -305,27 +304,34 @@ class Surface(QWidget):
         painter = QPainter(self)
         colors = theme()
         picture = self._current_picture()
-        is_whole = event.rect().contains(self.rect())
-        if picture is not None and self._painter is not None and not picture.is_complete:
-            if self._may_fill():
-                picture.fill(self._painter.paint, FILL_SECONDS)
-                self._is_behind = True
-                self._refresh.start(0)
-            else:
-                self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
-        if is_whole:
-            self._is_behind = False
+        if picture is not None and not picture.is_complete:
+            self._fill(picture, event)
         if picture is None or not picture.is_complete:
             painter.fillRect(self.rect(), colors.canvas)
             if self._stale is not None:
                 self._stale.draw(painter, self.viewport)
-        elif not self._is_behind:
-            self._refresh.stop()
         if picture is not None:
             picture.draw(painter, self.viewport)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self.paint_over(painter)
         painter.end()
+
+    def _fill(self, picture: Picture, event: QPaintEvent) -> None:
+        """Paint what may be painted now; the rest comes in the frames that follow.
+
+        Not in a part of a frame, as something above the canvas asks for: others would not show what was painted, and
+        a frame that is shown in two parts would take twice as long.
+        """
+        if not self._may_fill():
+            self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
+            return
+        seen = self.visibleRegion().boundingRect() if self.isVisible() else self.rect()
+        if self._painter is not None and event.rect().contains(seen):
+            picture.fill(self._painter.paint, FILL_SECONDS)
+        if picture.is_complete:
+            self._refresh.stop()
+        else:
+            self._refresh.start(0)
 
     def paint_over(self, painter: QPainter) -> None:
         """Marks, names from afar, legend, focus."""

@@ -47,15 +47,14 @@ def image(view) -> QImage:
     return view.grab().toImage()
 
 
-def difference(a: QImage, b: QImage) -> int:
-    """How many pixels differ."""
-    import numpy as np
+def difference(a: QImage, b: QImage, least: int = 1) -> int:
+    """How many pixels differ, in a channel by at least so much."""
 
     def array(i: QImage):
         i = i.convertToFormat(QImage.Format.Format_RGB32)
-        return np.frombuffer(i.constBits(), np.uint32).reshape(i.height(), i.width())
+        return np.frombuffer(i.constBits(), np.uint8).reshape(i.height(), i.width(), 4).astype(np.int16)
 
-    return int((array(a) != array(b)).sum())
+    return int((np.abs(array(a) - array(b)).max(2) >= least).sum())
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.15, 0.27, 0.45, 1.0])
@@ -101,21 +100,113 @@ class Frames(QObject):
         return False
 
 
-def test_a_picture_completed_in_a_part_of_a_frame_is_shown_whole_afterwards(show, qtbot, monkeypatch):
+def test_a_part_of_a_frame_paints_nothing_new_but_asks_for_all_of_one(show, qtbot, monkeypatch):
+    """What it painted, the rest of the widget would not show; nor may a frame shown in two parts take twice as long."""
     view = show(long_chain(40).model())
     settle(view)
     qtbot.waitUntil(lambda: view.is_painted)
-    qtbot.wait(50)  # what is asked for until now is painted
     with monkeypatch.context() as patch:
         patch.setattr(view, "update", lambda: None)  # the frame that comes first is one of a part
         view.repaint_scene()
-    assert not view.is_painted
     frames = Frames(view)
-    for _ in range(100):
-        view.grab(QRect(0, 0, 20, 20))  # a part of a frame, as when something small above it is painted
-    assert view.is_painted
+    for _ in range(20):
+        view.grab(QRect(0, 0, 20, 20))  # as when something small above it is painted
+    assert not view.is_painted
     assert view.rect() not in frames.areas
-    qtbot.waitUntil(lambda: view.rect() in frames.areas)
+    qtbot.waitUntil(lambda: view.is_painted)
+    assert view.rect() in frames.areas
+
+
+def test_a_panned_frame_is_painted_once_though_the_map_is_painted_too(show, qtbot, monkeypatch):
+    view = show(long_chain(2500).model(), 900, 700)
+    view.minimap.set_wanted(True)
+    view.zoom_to(1.0)
+    view.centre_on(view.scene.width / 2, view.scene.height / 2)
+    view.finish_painting()
+    view.repaint()
+    fills = []
+    monkeypatch.setattr(Picture, "fill", lambda *_: fills.append(1))
+    view.pan_by(10, 20)
+    view.repaint()
+    assert view.minimap.isVisible()
+    assert len(fills) == 1
+
+
+class Counting:
+    """Paints nothing; keeps the areas it was asked for, in device px."""
+
+    def __init__(self):
+        self.sizes = []
+
+    def __call__(self, _painter, area, scale):
+        self.sizes.append((round((area[2] - area[0]) * scale) - 2, round((area[3] - area[1]) * scale) - 2))
+
+
+def test_what_comes_into_view_beside_is_painted_in_one_strip():
+    """Each strip paints all boxes that it cuts through, so a narrow one may be long."""
+    viewport = Viewport(width=1600, height=1000)
+    paint = Counting()
+    picture = Picture(viewport, theme().canvas)
+    while not picture.is_complete:
+        picture.fill(paint, 1.0)
+    assert len(paint.sizes) > 4
+    assert max(height for _, height in paint.sizes) <= 200  # nobody knows how dense it is below
+    paint.sizes.clear()
+    viewport.x += 23
+    viewport.y += 37
+    picture.move_to(viewport)
+    while not picture.is_complete:
+        picture.fill(paint, 1.0)
+    assert sorted(paint.sizes) == [(23, 963), (1600, 37)]
+
+
+def test_strips_are_thinner_where_they_take_long(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("viewer.canvas.picture.time.perf_counter", lambda: now[0])
+    heights = []
+
+    def paint(_painter, area, scale):
+        heights.append(round((area[3] - area[1]) * scale) - 2)
+        now[0] += heights[-1] * 0.0005  # 64 rows: 32 ms
+
+    picture = Picture(Viewport(width=800, height=1000), theme().canvas)
+    picture.fill(paint, 0.005)
+    assert len(heights) == 1  # more would make the frame even longer
+    while not picture.is_complete:
+        picture.fill(paint, 0.005)
+    assert heights[0] == 64
+    assert set(heights[1:-1]) == {32}
+    assert 32 < heights[-1] < 64  # a thin rest is not worth a strip of its own
+    assert sum(heights) == 1000
+
+
+@pytest.mark.parametrize("step", [(23, 37), (-23, -37), (400, 3), (-3, 300)])
+@pytest.mark.parametrize("scale", [0.15, 0.35, 0.6, 1.0])
+def test_panning_along_a_fan_shows_what_jumping_there_does(show, scale, step):
+    """Many edges end in one box: their arrowheads and labels are painted from whichever strip they reach into."""
+    g = Graphs()
+    g.input("x", 4)
+    for index in range(60):
+        g.node("Relu", ["x"], [f"a{index}"])
+        g.node("Neg", [f"a{index}"], [f"b{index}"])
+    g.node("Sum", [f"b{index}" for index in range(60)], ["y"])
+    g.outputs("y")
+    view = show(g.model(), 700, 500)
+    view.minimap.set_wanted(False)
+    total = next(index for index, box in enumerate(view.scene.boxes) if box.title == "Sum")
+    left, top, width, _ = view.scene.rect(total)
+    view.zoom_to(scale)
+    view.centre_on(left + width / 2, top)
+    settle(view)
+    for _ in range(6):
+        view.pan_by(*step)
+        view.repaint()
+    settle(view)
+    moved = image(view)
+    view.repaint_scene()
+    settle(view)
+    assert difference(moved, image(view), 16) <= 20  # less than that is how antialiasing rounds at a strip's border
+    assert difference(moved, QImage(moved).copy(0, 0, 1, 1).scaled(moved.size()), 16) > 500
 
 
 def test_a_resize_keeps_the_middle(show):
