@@ -31,7 +31,9 @@ _AREAS = {
     "right": Qt.DockWidgetArea.RightDockWidgetArea,
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
-_SIZES = {"left": QSize(280, 400), "right": QSize(340, 400), "bottom": QSize(600, 260)}
+_WIDTHS = {"left": 280, "right": 340, "bottom": 600}
+_LINES = 20  # of text: how high a dock is at first, so that a table or a picture has room under its controls,
+_SHARE = 0.42  # unless that were more than this of the window: the graph stays in sight
 _LEAST_WIDTHS = {"left": 190, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
 
 
@@ -44,7 +46,7 @@ class PanelDock(QDockWidget):
         super().__init__(info.title, window)
         self.info = info
         self.setObjectName(f"panel.{info.id}")
-        self._stack = _Stack(_SIZES[info.area])
+        self._stack = _Stack(_WIDTHS[info.area])
         self._stack.setMinimumWidth(_LEAST_WIDTHS[info.area])
         self._panels: dict[DocumentTab, Panel] = {}
         self._tab: DocumentTab | None = None
@@ -119,13 +121,14 @@ class _TitleBar(QWidget):
 class _Stack(QStackedWidget):
     """A stack whose wish for space does not depend on what happens to be in it."""
 
-    def __init__(self, size: QSize) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self._size = size
+        self._width = width
 
     def sizeHint(self) -> QSize:
         """The size a dock of its area starts with."""
-        return self._size
+        high = min(_LINES * self.fontMetrics().height(), int(_SHARE * self.window().height()))
+        return QSize(self._width, high)
 
 
 class Docks(QObject):

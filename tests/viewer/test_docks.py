@@ -1,5 +1,6 @@
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QDockWidget, QScrollArea
 
 from model.document import Document
@@ -152,3 +153,21 @@ def test_a_narrow_run_panel_can_be_scrolled_to_all_of_its_rows(qtbot):
     panel.setFont(font)
     qtbot.waitUntil(lambda: area.widget().width() > area.viewport().width())
     assert area.horizontalScrollBar().isVisible()
+
+
+@pytest.mark.parametrize("points", [10, 15])
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 700)])
+def test_a_panel_below_the_graph_opens_high_enough_to_work_in(make_window, qtbot, tmp_path, qapp, size, points):
+    font = qapp.font()
+    qapp.setFont(QFont(font.family(), points))
+    try:
+        window = make_window(size=size)
+        open_copies(window, qtbot, tmp_path, "a.onnx")
+        window.docks.offer("tensor")
+        panel = window.docks.panel("tensor")
+        least = min(19 * panel.fontMetrics().height(), 0.4 * size[1])
+        qtbot.waitUntil(lambda: panel.height() >= least)
+        assert window.tabs()[0].view.height() >= 0.2 * size[1]
+        assert (window.width(), window.height()) == size
+    finally:
+        qapp.setFont(font)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
+    QFrame,
     QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -58,12 +60,23 @@ class StartPage(QWidget):
         self._waiting.hide()
         self._column = column
         layout.addStretch(1)
+        middle = QWidget()
+        row = QHBoxLayout(middle)
+        row.setContentsMargins(24, 72, 24, 48)
+        row.addStretch(1)
+        row.addWidget(column)
+        row.addWidget(self._waiting)
+        row.addStretch(1)
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidgetResizable(True)
+        area.setWidget(middle)
         outer = QHBoxLayout(self)
-        outer.setContentsMargins(24, 72, 24, 48)
-        outer.addStretch(1)
-        outer.addWidget(column)
-        outer.addWidget(self._waiting)
-        outer.addStretch(1)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(area)
+        # It is behind the graph later on, and must not keep that from giving room to docks.
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         settings.changed.connect(self._on_setting)
         themes().themeChanged.connect(self._color)
         self.refresh()
