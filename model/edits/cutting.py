@@ -88,9 +88,16 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     ends += [v for n in behind for v in n.outputs if v is not None and not v.uses]
     if not behind:
         raise ModelError("Nothing comes after", "Everything is needed to compute the chosen values.")
-    first = _cut(graph, before, boundary(before)[0], [*crossing, *results])
+    first = _cut(graph, before, _inputs_in_order(graph, boundary(before)[0]), [*crossing, *results])
     used = set(taken)
-    return first, _cut(graph, behind, [*(v for v in crossing if v in used), *taken], ends)
+    rest = _inputs_in_order(graph, taken)
+    return first, _cut(graph, behind, [*(v for v in crossing if v in used), *rest], ends)
+
+
+def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:
+    """Values that go into a part, the graph's own inputs last and in its order."""
+    place = {value: index for index, value in enumerate(graph.inputs)}
+    return sorted(taken, key=lambda value: place.get(value, -1))
 
 
 def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: Iterable[Value]) -> Cut:
@@ -108,14 +115,16 @@ def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: I
 def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) -> Model:
     """The new model. Weights stay in the file until someone looks; the model it came from is not changed.
 
-    `type_of` should know inferred types, as inputs and outputs must have one. What the caller of a function would
-    give is taken from the function's defaults, or refused by name.
+    What the model and the graph say of themselves, the new ones say too. `type_of` should know inferred types, as
+    inputs and outputs must have one. What the caller of a function would give is taken from the function's defaults,
+    or refused by name.
     """
     graph = cut.graph
     part = part_of(cut.nodes, [*cut.inputs, *cut.constants], cut.outputs, substitute=_defaults(graph))
-    part.name = f"{graph.name}_part" if graph.name else "part"
+    part.name, part.doc_string, part.metadata = graph.name or "part", graph.doc_string, graph.metadata
     result = Model(part, ir_version=model.ir_version)
-    result.producer_name = "onnx-workbench"
+    for field in _TOLD:
+        setattr(result, field, getattr(model, field))
     result.functions = tuple(Cloner().function(f) for f in functions_used(model, cut.nodes))
     for function in result.functions:
         function.model = result
@@ -128,6 +137,10 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) 
             inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
     result.source = model.source
     return result
+
+
+#: What a model tells of itself, apart from what it computes.
+_TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "metadata", "configurations")
 
 
 def _defaults(graph: Graph) -> Callable[[Attribute], Attribute | None] | None:

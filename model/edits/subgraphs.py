@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from model import schemas
@@ -14,7 +14,7 @@ from model.edits.initializers import put_constant
 from model.edits.nodes import fresh_names, replace_uses
 from model.edits.values import ensure_order, why_not_connect
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
 from model.queries.scope import names_taken, visible_values
 from model.steps import (
     InsertNode,
@@ -73,10 +73,20 @@ def part_of(
     for node in cloner.nodes(nodes):
         InsertNode(part, node).apply()
     SetGraphOutputs(part, tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)).apply()
-    part.declared = tuple(
-        v for n in part.nodes for v in n.outputs if v is not None and v.type is not None and v not in part.outputs
-    )
+    sources = dict.fromkeys(value.graph for value in cloner.values if value.graph is not None)
+    part.declared = tuple(c for g in sources for v in g.declared if (c := cloner.values.get(v)) and c.graph is part)
+    part.quantization_annotations = tuple(a for g in sources for a in _annotations(g, cloner))
     return part
+
+
+def _annotations(graph: Graph, cloner: Cloner) -> Iterator[QuantizationAnnotation]:
+    """Copies of the annotations all of whose values were copied."""
+    for annotation in graph.quantization_annotations:
+        value = cloner.values.get(annotation.value)
+        parameters = [(key, cloner.values.get(own)) for key, own in annotation.parameters]
+        known = [(key, copy) for key, copy in parameters if copy is not None]
+        if value is not None and len(known) == len(parameters):
+            yield QuantizationAnnotation(value, tuple(known), annotation.source)
 
 
 def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
@@ -173,6 +183,7 @@ def merge(
     copies = cloner.nodes(part.nodes)
     for node in copies:
         edit.do(InsertNode(graph, node))
+    _bring_declarations(edit, graph, part, cloner)
     made = {output.name: cloner.values.get(output) for output in part.outputs}
     results = [value for value in made.values() if value is not None and value not in graph.outputs]
     edit.do(SetGraphOutputs(graph, (*graph.outputs, *results)))
@@ -212,6 +223,18 @@ def _bring_constants(edit: Transaction, graph: Graph, part: Graph, cloner: Clone
             tensor, constant.initializer = constant.initializer, None
             assert tensor is not None
             put_constant(edit, graph, constant, tensor)
+
+
+def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:
+    """Declare what the other model declares of what came in, its annotations included."""
+    here = set(graph.declared)
+    new = [copy for value in part.declared if (copy := cloner.values.get(value)) and copy not in here]
+    if new:
+        edit.do(SetField(graph, "declared", (*graph.declared, *new)))
+    annotated = {annotation.value for annotation in graph.quantization_annotations}
+    annotations = [a for a in _annotations(part, cloner) if a.value not in annotated]
+    if annotations:
+        edit.do(SetField(graph, "quantization_annotations", (*graph.quantization_annotations, *annotations)))
 
 
 def _holds_the_same(present: Value, value: Value) -> bool:

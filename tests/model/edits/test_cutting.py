@@ -20,7 +20,7 @@ from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
 SKIPS = """
-<ir_version: 10, opset_import: ["" : 21]>
+<ir_version: 10, opset_import: ["" : 21], producer_name: "exporter", producer_version: "3", doc_string: "skipping">
 skips (float[2] x, float[2] z) => (float[2] y, float[2] early)
 <float[2] w = {3, 4}>
 {
@@ -72,6 +72,23 @@ def test_cuts_with_nothing_on_one_side_are_refused(name, reason):
         cutting.cut_in_two(model.graph, [builders.value(model, name)])
 
 
+def test_what_the_file_says_beside_what_is_computed_comes_back_too():
+    proto = onnx.parser.parse_model(SKIPS)
+    proto.domain, proto.model_version, proto.graph.doc_string = "org.example", 7, "skips nodes"
+    onnx.helper.set_model_props(proto, {"author": "somebody"})
+    proto.graph.value_info.extend(onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in "wa")
+    proto.graph.value_info[0].metadata_props.add(key="from", value="a training run")
+    annotation = proto.graph.quantization_annotation.add(tensor_name="a")
+    annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
+    model = load(proto.SerializeToString())
+    first, second = (load(to_bytes(part)) for part in parts(model, "a"))
+    document = Document(first)
+    with document.edit("Merge") as edit:
+        subgraphs.merge(edit, first.graph, second, keep_outputs=False)
+    assert_linked(first)
+    assert compare(model, load(to_bytes(first))).differences == []
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.sets(st.sampled_from("abcde"), min_size=1, max_size=3))
 def test_cut_anywhere_and_merged_again_it_is_the_same_model(names):
@@ -83,7 +100,9 @@ def test_cut_anywhere_and_merged_again_it_is_the_same_model(names):
         subgraphs.merge(edit, first.graph, second, keep_outputs=False)
     assert_linked(first)
     told = compare(model, first).differences
-    assert all(d.kind == "moved" or d.subject in ("model", "graph", "value") for d in told), told
+    left_over = {f"output {v.name}" for v in first.graph.outputs} - {"output y", "output early"}  # of the cut itself
+    moved = [d for d in told if d.aspect not in left_over]
+    assert {d.kind for d in moved} <= {"moved"}, told  # the parts cannot know in which order both stood
     feeds = {"x": np.array([0.5, 2], np.float32), "z": np.array([1, -1], np.float32)}
     ours, theirs = (Session(m).run(feeds, values="outputs").outputs for m in (model, first))
     assert all(np.array_equal(theirs[name], ours[name]) for name in ours)
