@@ -6,7 +6,9 @@ tensors. `put` is the edit that sets the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -151,10 +153,22 @@ def paste(
 
 
 def read_block(text: str) -> list[list[str]]:
-    """A block of cells as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks."""
+    """A block of numbers as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
     mark = next((m for m in "\t;," if any(m in line for line in lines)), None)
     return [[cell.strip().strip('"') for cell in line.split(mark)] for line in lines]
+
+
+def read_texts(text: str) -> list[list[str]]:
+    """A block of texts as spreadsheets copy it: tabs between columns, in quotes what holds tabs, lines or quotes."""
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter="\t"))
+
+
+def block_source(rows: Iterable[Sequence[str]]) -> str:
+    """A block as `read_texts` and spreadsheets read it."""
+    written = io.StringIO(newline="")
+    csv.writer(written, delimiter="\t", lineterminator="\n").writerows(rows)
+    return written.getvalue().removesuffix("\n")
 
 
 def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[ArrayTensor, int]:

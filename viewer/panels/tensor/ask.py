@@ -122,7 +122,10 @@ class AskLine(QWidget):
                 self.error.show()
                 self.show()
 
-            answer(self.field.text() if self.choice.isHidden() else self.choice.currentData(), refuse)
+            try:
+                answer(self.field.text() if self.choice.isHidden() else self.choice.currentData(), refuse)
+            except ModelError as error:  # what is no number or shape is refused before any work begins
+                refuse(error)
             if not refused:
                 self.close_line()
 

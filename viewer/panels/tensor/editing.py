@@ -12,7 +12,7 @@ from model.edits.initializers import ConversionReport
 from model.edits.tensors import Place, Region
 from model.errors import ModelError
 from model.graph import Node, Value
-from model.io.arrays import read_tensor, write_array
+from model.io.arrays import is_stored_outside, read_tensor, write_array
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
 from viewer.panels.tensor.readers import Slice
@@ -58,7 +58,8 @@ class TensorEditing:
             except ModelError as error:
                 (refused or self._workspace.report)(error)
                 return
-            self._put(title, place, held, made)
+            if not _is_equal(held, made):
+                self._put(title, place, held, made)
             return
 
         def failed(error: BaseException) -> None:
@@ -130,7 +131,11 @@ class TensorEditing:
         """A block of texts from a cell on; into a vector, one after the other."""
         place, held = self._held()
         strings = held.element_type is ElementType.STRING
-        rows = [line.split("\t") for line in text.splitlines()] if strings else tensors.read_block(text)
+        rows = tensors.read_texts(text) if strings else tensors.read_block(text)
+        count = sum(map(len, rows))
+        if not count:
+            (refused or self._workspace.report)(ModelError("The clipboard holds no values", "Copy some cells first."))
+            return
         height, width = which.size(held.shape)
         if which.wrap:
             start = row * which.wrap + column
@@ -150,7 +155,6 @@ class TensorEditing:
                 held, lambda tensor: tensors.paste(tensor, rows, lambda r, c: which.index(row + r, column + c))
             )
 
-        count = sum(map(len, rows))
         self._apply(f"Paste {plural(count, 'value')} into {self.name()}", place, held, work, refused)
 
     # -- shape, type, storage --------------------------------------------------------------------------------
@@ -158,7 +162,7 @@ class TensorEditing:
     def reshape(self, text: str, refused: Refused | None = None) -> None:
         """Another shape, as typed: numbers with × x , or blanks between them; ``scalar`` for none."""
         place, held = self._held()
-        shape = parse_shape(text)
+        shape = parse_shape(text, prod(held.shape))
 
         def work() -> Held:
             return sparse.reshape(held, shape) if isinstance(held, SparseTensor) else tensors.reshape(held, shape)
@@ -264,6 +268,29 @@ def _changed(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
     return sparse.on_dense(held, change) if isinstance(held, SparseTensor) else change(held)
 
 
+def is_outside(tensor: Tensor) -> bool:
+    """Whether the values are in a data file beside the model, or will be from the next save on."""
+    return tensor.storage == "external" or is_stored_outside(tensor)
+
+
+def _is_equal(held: Held, made: Held) -> bool:
+    """Whether an edit left everything as it was, to the bit."""
+    if isinstance(held, SparseTensor) and isinstance(made, SparseTensor):
+        return (
+            tuple(held.shape) == tuple(made.shape)
+            and _is_equal(held.values, made.values)
+            and _is_equal(held.indices, made.indices)
+        )
+    if isinstance(held, SparseTensor) or isinstance(made, SparseTensor):
+        return False
+    if (held.element_type, tuple(held.shape)) != (made.element_type, tuple(made.shape)):
+        return False
+    if is_outside(held) != is_outside(made):
+        return False
+    old, new = held.numpy(), made.numpy()
+    return old.tolist() == new.tolist() if old.dtype.kind == "O" else old.tobytes() == new.tobytes()
+
+
 def _same_constant(place: Place, held: Held) -> bool:
     """Whether a Constant's value, which is made anew at each look, is still what was worked on."""
     now = tensors.tensor_at(place)
@@ -284,17 +311,20 @@ def _cast(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
         raise ModelError(f"The values cannot become {kind.text}", str(error)) from error
 
 
-def parse_shape(text: str) -> tuple[int, ...]:
-    """A shape as a person writes it."""
+def parse_shape(text: str, size: int) -> tuple[int, ...]:
+    """A shape as a person writes it, for so many elements: those tell what a -1 stands for, if they can."""
     words = text.strip().strip("[]()").replace("×", " ").replace("x", " ").replace(",", " ").replace("−", "-").split()
     if words in ([], ["scalar"]):
         return ()
     try:
-        return tuple(int(word) for word in words)
+        shape = tuple(int(word) for word in words)
     except ValueError:
         raise ModelError(
             "This is no shape", "Write whole numbers, such as 64×3×3; -1 stands for what is left."
         ) from None
+    known = prod(length for length in shape if length != -1)
+    left = size // known if known > 0 and size % known == 0 and shape.count(-1) == 1 else -1
+    return tuple(left if length == -1 else length for length in shape)
 
 
 def change_text(old: Held, new: Held) -> str:

@@ -12,10 +12,11 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from model.edits.expressions import HINT
 from model.errors import ModelError
-from model.io.arrays import is_stored_outside, npz_members
+from model.io.arrays import npz_members
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
 from viewer.dialogs.files import ask_save
+from viewer.panels.tensor.editing import is_outside
 from viewer.panels.tensor.trees import plane_text
 from viewer.settings import LAST_FOLDER
 from viewer.text import display, shape_text
@@ -87,7 +88,7 @@ class TensorMenu(QMenu):
     def _storage(self, tensor: Tensor) -> None:
         if tensor.element_type is ElementType.STRING:
             return
-        outside = tensor.storage == "external" or is_stored_outside(tensor)
+        outside = is_outside(tensor)
         title = "Store in the &Model" if outside else "Store in a &Data File"
         self._add(title, lambda: self._pane.editing.store(external=not outside), "From the next save on")
 

@@ -72,12 +72,13 @@ class Subject:
         """Type, shape and size in one line."""
         if self.kind == "none":
             return ""
+        size = f" · {bytes_text(self.nbytes)}" if self.nbytes else ""  # of strings nobody knows
         if self.kind == "tree":
-            return f"{describe(self.held)} · {bytes_text(self.nbytes)}"
+            return f"{describe(self.held)}{size}"
         kind = "" if self.element_type is None else element_text(self.element_type)
         count = prod(self.shape) if all(d >= 0 for d in self.shape) else 0
         text = f"{kind} {shape_text(self.shape)} · {number_text(count)} {'element' if count == 1 else 'elements'}"
-        return f"{'sparse ' if self.kind == 'sparse' else ''}{text} · {bytes_text(self.nbytes)}"
+        return f"{'sparse ' if self.kind == 'sparse' else ''}{text}{size}"
 
     def reader(self) -> Reader:
         """What reads the values; ModelError when they are not available. Makes no copy, reads nothing."""

@@ -14,7 +14,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPalette
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent, QKeySequence, QPalette
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -26,9 +26,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from model.edits.tensors import block_source
 from model.elements import parse_element
 from model.errors import ModelError
 from viewer.qt_models.tensor import TensorTableModel
+from viewer.text import display
 from viewer.theme import monospace, theme
 
 if TYPE_CHECKING:
@@ -37,11 +39,18 @@ if TYPE_CHECKING:
     from viewer.jobs import Jobs
 
 _COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
+_STAYS_HERE = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
 _MOST_COPIED = 1_000_000
 
 
 class CellDelegate(QStyledItemDelegate):
-    """Lets a cell be left only with a text that is an element; says why it is not."""
+    """Lets a cell be left only with a text that is an element; says why it is not.
+
+    Looking at another window leaves the field as it is. When the focus goes elsewhere in this one, the element keeps
+    its value, and `lost` says what was typed and why it was not taken.
+    """
+
+    lost = Signal(object)  # ModelError
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -61,12 +70,15 @@ class CellDelegate(QStyledItemDelegate):
         return editor
 
     def eventFilter(self, editor: QObject, event: QEvent) -> bool:
-        """Hold Enter and Tab back while the text is refused; losing the focus then gives the old value back."""
+        """Hold Enter and Tab back while the text is refused."""
         if isinstance(editor, QLineEdit):
             if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _COMMITS:
                 if not self._accepts(editor):
                     return True
-            elif event.type() == QEvent.Type.FocusOut and not self._accepts(editor):
+            elif isinstance(event, QFocusEvent) and event.lostFocus() and not self._accepts(editor):
+                if event.reason() in _STAYS_HERE:
+                    return False
+                self.lost.emit(ModelError(f"{display(editor.text(), 60)} was not taken", self.refusal))
                 self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.RevertModelCache)
                 return True
         return super().eventFilter(editor, event)
@@ -105,6 +117,7 @@ class TensorTable(QTableView):
         self.setModel(self.cells)
         self.delegate = CellDelegate(self)
         self.setItemDelegate(self.delegate)
+        self.delegate.lost.connect(lambda error: self.cells.refused(error))
         self.setAccessibleName("Values")
         self.setTabKeyNavigation(False)
         self.setAlternatingRowColors(False)
@@ -158,11 +171,8 @@ class TensorTable(QTableView):
             return ""
         chosen = self.selectionModel()
         role = Qt.ItemDataRole.EditRole
-        lines = []
-        for row in range(top, bottom + 1):
-            cells = (self.cells.index(row, column) for column in range(left, right + 1))
-            lines.append("\t".join(str(c.data(role) or "") if chosen.isSelected(c) else "" for c in cells))
-        return "\n".join(lines)
+        rows = ([self.cells.index(row, column) for column in range(left, right + 1)] for row in range(top, bottom + 1))
+        return block_source([str(c.data(role) or "") if chosen.isSelected(c) else "" for c in row] for row in rows)
 
     def paste(self) -> None:
         """Put what the clipboard holds where the selection begins."""

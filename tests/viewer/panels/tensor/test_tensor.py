@@ -3,9 +3,9 @@
 import numpy as np
 import onnx
 import pytest
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPointF, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLineEdit, QPushButton
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QPointF, Qt
+from PySide6.QtGui import QFocusEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
 
 from exec.session import Session
 from model.attributes import Attribute, AttributeKind, make_attribute
@@ -254,6 +254,68 @@ def test_a_wrong_text_is_refused_at_the_cell(qtbot, panel, chain):
     assert value.initializer is before
     qtbot.keyClick(editor, Qt.Key.Key_Escape)
     assert value.initializer is before
+
+
+def test_a_refused_text_is_told_of_when_the_person_goes_elsewhere(qtbot, panel, chain):
+    value = put(chain, np.array([1, 2], np.uint8))
+    select(qtbot, panel, value)
+    told = []
+    chain.messaged.connect(told.append)
+    editor = type_into(qtbot, panel, 0, 0, "300")
+    QApplication.sendEvent(editor, QFocusEvent(QEvent.Type.FocusOut, Qt.FocusReason.ActiveWindowFocusReason))
+    assert editor.isVisible()
+    assert editor.text() == "300"
+    panel.pane.view_box.setFocus()
+    assert "300 was not taken" in told[0].title
+    assert "0 to 255" in told[0].detail
+    assert value.initializer.numpy().tolist() == [1, 2]
+
+
+def test_a_wrong_shape_is_refused_in_the_line_that_asks(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.arange(6, dtype=np.int8)))
+    panel.pane.menu.ask_shape()
+    ask = panel.pane.ask
+    ask.field.clear()
+    qtbot.keyClicks(ask.field, "two by three")
+    qtbot.keyClick(ask.field, Qt.Key.Key_Return)
+    assert ask.isVisible()
+    assert "This is no shape" in ask.error.text()
+    ask.field.clear()
+    qtbot.keyClicks(ask.field, "2x-1")
+    qtbot.keyClick(ask.field, Qt.Key.Key_Return)
+    assert not ask.isVisible()
+    assert chain.document.undo_title == "Change the shape of t to 2×3"
+
+
+def test_what_changes_nothing_is_no_edit(qtbot, panel, chain):
+    value = put(chain, np.array([[1, np.nan], [-0.0, 4]], np.float32))
+    select(qtbot, panel, value)
+    before = chain.document.current
+    choose(panel, 0, 0, 1, 1)
+    qtbot.keyClick(panel.pane.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    panel.pane.editing.reshape("2×2")
+    panel.pane.editing.compute([], "x*1")
+    assert chain.document.current == before
+    told = []
+    chain.messaged.connect(told.append)
+    QGuiApplication.clipboard().setText("\n")
+    qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert [message.title for message in told] == ["The clipboard holds no values"]
+    panel.pane.editing.store(external=True)
+    assert chain.document.current != before
+
+
+def test_texts_with_tabs_and_lines_are_copied_and_pasted(qtbot, panel, chain):
+    texts = [["two\nlines", "a\tb"], ['say "so"', ""], ["plain", "x"]]
+    value = put(chain, np.array(texts, object), ElementType.STRING)
+    select(qtbot, panel, value)
+    choose(panel, 0, 0, 1, 1)
+    qtbot.keyClick(panel.pane.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == '"two\nlines"\t"a\tb"\n"say ""so"""\t'
+    choose(panel, 1, 0, 1, 0)
+    qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert value.initializer.numpy().tolist() == [texts[0], texts[0], texts[1]]
 
 
 def choose(panel, top, left, bottom, right):
