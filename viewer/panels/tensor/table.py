@@ -117,7 +117,7 @@ class TensorTable(QTableView):
         self.setModel(self.cells)
         self.delegate = CellDelegate(self)
         self.setItemDelegate(self.delegate)
-        self.delegate.lost.connect(lambda error: self.cells.refused(error))
+        self.delegate.lost.connect(self._tell)
         self.setAccessibleName("Values")
         self.setTabKeyNavigation(False)
         self.setAlternatingRowColors(False)
@@ -133,6 +133,9 @@ class TensorTable(QTableView):
             header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
             header.setHighlightSections(True)
         self.set_metrics()
+
+    def _tell(self, error: ModelError) -> None:
+        self.cells.refused(error)
 
     def set_metrics(self) -> None:
         """Cells as high as the font needs and wide enough for most numbers."""
