@@ -83,7 +83,7 @@ def attempt(rehearsal: Rehearsal, options: argparse.Namespace, progress: Progres
 
 def convert(document: Document, options: argparse.Namespace, converting: Progress) -> list[Report]:
     """Everything asked for, one edit each."""
-    from model.passes.convert import extract_blocks, freeze, strip
+    from model.passes.convert import claim_ir_version, extract_blocks, freeze, strip
 
     reports: list[Report] = []
     if options.strip:
@@ -105,7 +105,8 @@ def convert(document: Document, options: argparse.Namespace, converting: Progres
             reports.append(extract_blocks(edit, converting))
     reports += [_rename(document, what) for what in RENAMED if what in options.rename]
     if options.ir_version is not None:
-        reports.append(_claim(document, options.ir_version))
+        with document.edit("Set IR version") as edit:
+            reports.append(claim_ir_version(edit, options.ir_version))
     return reports
 
 
@@ -165,19 +166,6 @@ def _rename(document: Document, what: str) -> Report:
         count = RENAMED[what](edit, document.model)
     if count:
         report.changed(f"{count:,} {what} have new names", document.model)
-    return report
-
-
-def _claim(document: Document, version: int) -> Report:
-    from model.edits.properties import set_ir_version
-    from model.passes.convert import Report
-
-    report = Report()
-    before = document.model.ir_version
-    with document.edit("Set IR version") as edit:
-        set_ir_version(edit, version)
-    if before != version:
-        report.changed(f"the IR version is {version} instead of {before}", document.model)
     return report
 
 

@@ -16,7 +16,7 @@ from model.tensors import SparseTensor, Tensor
 from model.types import ElementType, Shape, TensorType
 
 #: The IR version that introduced an element type.
-_TYPE_SINCE = {
+TYPE_SINCE = {
     ElementType.BFLOAT16: 4, ElementType.FLOAT8E4M3FN: 9, ElementType.FLOAT8E4M3FNUZ: 9, ElementType.FLOAT8E5M2: 9,
     ElementType.FLOAT8E5M2FNUZ: 9, ElementType.UINT4: 10, ElementType.INT4: 10, ElementType.FLOAT4E2M1: 11,
     ElementType.FLOAT8E8M0: 12, ElementType.UINT2: 13, ElementType.INT2: 13,
@@ -249,7 +249,7 @@ def _agrees(declared: TensorType, tensor: Tensor) -> bool:
 
 def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Model) -> Iterator[Problem]:
     kind = tensor.element_type
-    since = _TYPE_SINCE.get(kind) if isinstance(kind, ElementType) else None
+    since = TYPE_SINCE.get(kind) if isinstance(kind, ElementType) else None
     if since is not None and model.ir_version < since:
         assert isinstance(kind, ElementType)
         yield warning(

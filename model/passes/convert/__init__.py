@@ -1,6 +1,7 @@
 """Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
 
 from model.passes.convert.blocks import extract_blocks
+from model.passes.convert.claim import claim_ir_version
 from model.passes.convert.dimensions import change_batch, freeze, symbols
 from model.passes.convert.freeing import batch_places, free_dimensions
 from model.passes.convert.opset import convert_opset
@@ -16,6 +17,7 @@ __all__ = [
     "Wish",
     "batch_places",
     "change_batch",
+    "claim_ir_version",
     "convert_opset",
     "convert_precision",
     "extract_blocks",
