@@ -90,3 +90,15 @@ def test_parameters_are_counted_before_and_after_a_run(window, qtbot, shared_mod
     assert len(rows(panel)[title]) == min(5, len(sizes))
     run(qtbot, workspace)
     assert title in rows(panel)
+
+
+def test_types_and_ranges_of_the_outcome_are_read_whole(window, qtbot, workspace):
+    panel = window.docks.open("run")
+    run(qtbot, workspace)
+    idle(qtbot, workspace)
+    tree = panel.outcome.tree
+    for width in (320, 500):
+        panel.resize(width, 700)
+        qtbot.waitUntil(lambda: tree.columnWidth(0) + tree.columnWidth(1) == tree.viewport().width())
+        assert tree.columnWidth(1) >= tree.sizeHintForColumn(1)
+        assert tree.columnWidth(0) >= min(tree.sizeHintForColumn(0), tree.viewport().width() // 3)

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
 from shiboken6 import isValid
 
@@ -121,6 +122,7 @@ class OutcomeSection(Section):
                 if note is not None and isValid(item):
                     item.setText(1, f"{self._about(keys[key])}   {note.alarm or note.text}")
                     item.setToolTip(1, item.text(1))
+            self.tree.share()
 
         self._workspace.jobs.start(
             "Look at outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
@@ -204,13 +206,26 @@ class _Tree(QTreeWidget):
         self.setIndentation(10)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        self.header().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.header().setStretchLastSection(False)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the width anew."""
+        super().resizeEvent(event)
+        self.share()
+
+    def share(self) -> None:
+        """Types and shapes are read whole where names, which elide in their middle, still have a third."""
+        width = self.viewport().width()
+        facts = min(self.sizeHintForColumn(1), width - min(self.sizeHintForColumn(0), width // 3))
+        self.setColumnWidth(0, width - facts)
+        self.setColumnWidth(1, facts)
 
     def fit(self) -> None:
         """Take the room that the rows need."""
         items = [self.topLevelItem(i) for i in range(self.topLevelItemCount())]
         rows = sum(1 + item.childCount() for item in items if item is not None)
         row = max(self.sizeHintForRow(0), 16)
+        self.share()
         self.setFixedHeight(min(rows, 14) * row + 2 * self.frameWidth() + 2)

@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from model.progress import Progress
     from viewer.workspace import Workspace
 
-_NARROW = 620  # px
+_NARROW = 420  # px: no room for every word about a tensor
 _AT_ONCE = 1 << 16  # bytes that are read without a job
-_PICTURES: tuple[View, ...] = ("Heat map", "Feature maps", "Attention", "Image")
+_MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
+_PICTURES: tuple[View, ...] = ("Heat map", "Image", *_MOSAICS)
 
 
 class TensorPane(QWidget):
@@ -112,10 +113,10 @@ class TensorPane(QWidget):
         self._lines = (QHBoxLayout(), QHBoxLayout())
         for line in self._lines:
             line.setSpacing(8)
-        texts = FlowLayout(10)
+        self._texts = FlowLayout(10)
         for widget in (self.title, self.type_line, self.storage, self.badge):
-            texts.addWidget(widget)
-        self._lines[0].addLayout(texts, 1)
+            self._texts.addWidget(widget)
+        self._lines[0].addLayout(self._texts, 1)
         self._controls = QWidget()
         controls = QHBoxLayout(self._controls)
         controls.setContentsMargins(0, 0, 0, 0)
@@ -135,18 +136,18 @@ class TensorPane(QWidget):
             self.menu.popup(event.globalPos())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A narrow pane has its choices in a line of their own, so that nothing is cut off."""
+        """What is told goes in fewer words in a narrow pane."""
         super().resizeEvent(event)
-        line = self._lines[int(self._is_narrow)]
+        self._show_header()
+
+    def _place_controls(self) -> None:
+        """Where they do not fit beside what is told, the choices have a line of their own: nothing is cut off."""
+        needed = self._texts.sizeHint().width() + self._controls.sizeHint().width() + 24
+        line = self._lines[int(needed > self.width())]
         if line.indexOf(self._controls) < 0:
             for other in self._lines:
                 other.removeWidget(self._controls)
             line.addWidget(self._controls)
-            self._show_header()
-
-    @property
-    def _is_narrow(self) -> bool:
-        return self.width() < _NARROW
 
     def _make_body(self) -> None:
         self.slices = SliceBar()
@@ -284,9 +285,10 @@ class TensorPane(QWidget):
         subject = self.subject
         self._header.setVisible(self.pinned or subject is not None)
         self.title.setText(display(subject.target.title, 48) if subject is not None else "")
+        self.title.setVisible(len(self._targets) < 2)  # else the choice among them has it
         self.title.setToolTip(plain_tip(display(subject.target.title, 500)) if subject is not None else "")
         line = subject.type_line if subject is not None else ""
-        self.type_line.setText(line.split(" · ")[0] if self._is_narrow else line)
+        self.type_line.setText(line.split(" · ")[0] if self.width() < _NARROW else line)
         self.type_line.setToolTip(plain_tip(line))
         self.storage.setText(subject.storage if subject is not None else "")
         self.storage.setToolTip(plain_tip(self.storage.text()))
@@ -299,6 +301,7 @@ class TensorPane(QWidget):
         self.badge.setToolTip(plain_tip(self.badge.text()))
         self.menu_button.setEnabled(subject is not None and subject.kind in ("tensor", "sparse"))
         self.pin_button.setEnabled(self.pinned or subject is not None)
+        self._place_controls()
 
     def _open(self, subject: Subject | None, mode: int) -> None:
         """Make a reader, have it prepared, then show."""
@@ -400,6 +403,7 @@ class TensorPane(QWidget):
             if wanted is not None:
                 self.view_box.setCurrentText(wanted)
         self.view_box.setVisible(len(offered) > 1)
+        self._place_controls()
 
     @property
     def view(self) -> View | None:
@@ -434,6 +438,7 @@ class TensorPane(QWidget):
         if reader is None or view is None:
             return
         self._show_options(view)
+        self.slices.show_whole(_seen_at_once(view, reader.shape, which))
         if view == "Table":
             self.table.cells.show(reader, which)
             self.stack.setCurrentWidget(self.table)
@@ -537,6 +542,13 @@ _PICTURE_WORK: dict[str, Any] = {
     "Attention": partial(mosaics.mosaic, attention=True),
     "Image": pictures.image,
 }
+
+
+def _seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | None:
+    """The axis beside rows and columns of which a view shows all positions."""
+    if view in _MOSAICS:
+        return mosaics.plane_axis(shape, which)
+    return pictures.channel_axis(shape) if view == "Image" else None
 
 
 def _counted(reader: Reader, progress: Progress) -> Distribution:

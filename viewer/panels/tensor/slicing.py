@@ -48,6 +48,11 @@ class SliceBar(QWidget):
         """Show another plane, without telling."""
         self.show_shape(self._shape, which)
 
+    def show_whole(self, axis: int | None) -> None:
+        """All positions along this axis are seen at once, so none is asked for."""
+        for other, spin in self._spins.items():
+            spin.setVisible(other != axis)
+
     def _rebuild(self) -> None:
         while (item := self._row.takeAt(0)) is not None:
             widget = item.widget()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from model.tensors import ArrayTensor
 from model.types import ElementType
@@ -185,3 +185,33 @@ def test_nothing_of_a_pane_is_cut_off(qtbot, panel, chain, width):
                 right = widget.mapTo(pane, QPoint(widget.width(), 0)).x()
                 assert right <= pane.width(), widget.accessibleName()
         assert pane.pin_button.mapTo(pane, QPoint(pane.pin_button.width(), 0)).x() <= pane.width()
+
+
+def visible_spins(panel):
+    return [s.accessibleName() for s in panel.pane.slices.findChildren(QSpinBox) if s.isVisible()]
+
+
+def test_a_position_is_asked_for_only_where_it_chooses_something(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.zeros((2, 3, 8, 9), np.float32)))
+    look(qtbot, panel, "Table", panel.pane.table)
+    assert visible_spins(panel) == ["Position along axis 0", "Position along axis 1"]
+    look(qtbot, panel, "Feature maps", panel.pane.picture)
+    assert visible_spins(panel) == ["Position along axis 0"]
+    look(qtbot, panel, "Image", panel.pane.picture)
+    assert visible_spins(panel) == ["Position along axis 0"]
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    assert visible_spins(panel) == ["Position along axis 0", "Position along axis 1"]
+
+
+def test_what_is_told_of_a_tensor_takes_one_line_where_there_is_room(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32), name="a_name_of_some_length"))
+    pane = panel.pane
+    heights = []
+    for width in (1100, 400):
+        panel.resize(width, 400)
+        qtbot.waitUntil(lambda width=width: pane.width() <= width)
+        qtbot.wait(20)
+        heights.append(pane.splitter.y())
+        beside = pane.menu_button.mapTo(pane, QPoint()).y() < pane.type_line.mapTo(pane, QPoint()).y() + 20
+        assert beside == (width == 1100)
+    assert heights[0] < heights[1]
