@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, what to convert, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     parser.add_argument("--opset", type=int, metavar="N", help="convert to this version of ai.onnx")
-    parser.add_argument("--ir-version", type=int, metavar="N", help="claim this IR version; what the model has that is newer is told")
+    parser.add_argument(
+        "--ir-version", type=int, metavar="N", help="claim this IR version; what the model has that is newer is told"
+    )
     parser.add_argument("--precision", choices=("float32", "float16", "bfloat16"), help="of weights and computing")
     parser.add_argument(
         "--keep", action="append", default=[], metavar="WHAT",
