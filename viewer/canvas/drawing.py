@@ -167,6 +167,11 @@ class Drawing:
     _by_subject: _Places | None = None
     _edges_of: _Places | None = None
 
+    def prepare(self) -> None:
+        """Find now what `boxes_of` and `edges_of` otherwise find at the first question."""
+        self._places()
+        self._wires()
+
     @property
     def kinds(self) -> NDArray[np.uint8]:
         """[N] the Kind of each box."""
@@ -205,10 +210,13 @@ class Drawing:
 
     def edges_of(self, value: Value) -> list[int]:
         """The edges that carry a value."""
+        return self._wires().of(value)
+
+    def _wires(self) -> _Places:
         if self._edges_of is None:
             numbered = zip(self.values, range(len(self.values)), strict=True)
             self._edges_of = _Places(chain(numbered, self.also))
-        return self._edges_of.of(value)
+        return self._edges_of
 
     def box_with(self, key: Hashable) -> int:
         """The box with a key, -1 for none. Looks through all: not for every mouse move."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from viewer.canvas.captions import short_type, split_text
 from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
-from viewer.canvas.grid import Grid, Ids
+from viewer.canvas.grid import Ids
 from viewer.canvas.notes import SPACE, Note, NoteOf, no_note, note_width
 from viewer.canvas.scene import Real, Scene
 
@@ -18,8 +18,6 @@ HEIGHT = 16.0
 PADDING = 3.0
 #: From where an edge starts to the middle of its label.
 _AWAY = 20.0
-#: Between the ends of an edge from which its label stands at both: who sees one may not see the other.
-_FAR = 400.0
 _WIDEST = 190.0
 #: Labels reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = 160.0
@@ -67,29 +65,7 @@ class Labels:
         self._has_notes = False
         self._is_spread = model is not None and bool(model.configurations)
         self._count = len(scene.drawing.edges)
-        first = self._labelled_edges()
-        starts, ends = self._ends()
-        far = np.flatnonzero(np.hypot(*(ends - starts).T) >= _FAR)
-        #: Spots: the number of an edge where it starts, by so many more where it ends.
-        self._spots: Ids = np.concatenate([first, far + self._count])
-        points = np.concatenate([starts[first], ends[far]])
-        self._grid = Grid(np.concatenate([points, points], 1))
-
-    def _labelled_edges(self) -> Ids:
-        """One edge for each value that leaves a box; a pill says its type itself."""
-        drawing = self._scene.drawing
-        sources = drawing.edges[:, 0]
-        values = np.fromiter(map(id, drawing.values), np.int64, len(drawing.values))
-        # Expanded functions have values in common: the same one leaves a box in each.
-        order = np.lexsort((sources, values))
-        again = (np.diff(values[order], prepend=-1) == 0) & (np.diff(sources[order], prepend=-1) == 0)
-        found = np.sort(order[~again])
-        return found[~np.isin(self._scene.kinds[sources[found]], (Kind.INPUT, Kind.OUTER))]
-
-    def _ends(self) -> tuple[Real, Real]:
-        """[E, 2] where edges start and end."""
-        points, starts = self._scene.layout.route_points.astype(np.float64), self._scene.layout.route_starts
-        return points[starts[:-1]], points[starts[1:] - 1]
+        self._spots, self._grid = scene.label_spots
 
     def forget(self, edges: Iterable[int] | None = None) -> None:
         """The types or notes of these edges' values changed (None: any): place their labels anew."""

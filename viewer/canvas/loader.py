@@ -23,7 +23,7 @@ from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Drawing, Kind, Options, TypeOf
 from viewer.canvas.fonts import Fonts
-from viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
+from viewer.canvas.layout import Layout, layout, relayout
 from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped
 from viewer.canvas.restructuring import restructured
 from viewer.canvas.scene import Scene, request
@@ -63,7 +63,7 @@ class Loader(QObject):
         self._cards: Cards | None = None
         self._steps: Iterator[None] | None = None
         self._builder: Builder | None = None
-        self._job: Job[Layout] | None = None
+        self._job: Job[Scene] | None = None
         self._layout: Layout | None = None  # the one a new layout may start from
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -200,31 +200,30 @@ class Loader(QObject):
         self._lay_out(builder.drawing)
 
     def _lay_out(self, drawing: Drawing) -> None:
-        wanted = request(drawing)
         previous = self._layout
-        if len(drawing.boxes) <= AT_ONCE or _is_small_step(previous, wanted):
-            self._finish(drawing, lay_out(wanted, previous))
+        if len(drawing.boxes) <= AT_ONCE or _is_small_step(previous, len(drawing.boxes)):
+            self._finish(place(drawing, previous))
             return
         self._set_state(f"Laying out {plural(len(drawing.boxes), 'node')} …")
         job = self._workspace.jobs.start(
             "Lay out graph",
-            lambda progress: lay_out(wanted, previous, progress),
-            done=lambda result: self._finish(drawing, result),
+            lambda progress: place(drawing, previous, progress),
+            done=self._finish,
             finished=lambda: self._on_finished(job),
         )
         self._job = job
 
-    def _on_finished(self, job: Job[Layout]) -> None:
+    def _on_finished(self, job: Job[Scene]) -> None:
         if self._job is job:
             self._job = None
             if job.cancelled:
                 self._set_state("The layout was stopped. Press L to lay the graph out again.")
 
-    def _finish(self, drawing: Drawing, result: Layout) -> None:
+    def _finish(self, scene: Scene) -> None:
         self._job = None
         self._set_state("")
-        self.scene_ready.emit(Scene(drawing, result))
-        if len(drawing.boxes) > _LARGE:
+        self.scene_ready.emit(scene)
+        if len(scene.boxes) > _LARGE:
             garbage.spare_new()
 
     def _set_state(self, state: str) -> None:
@@ -233,12 +232,17 @@ class Loader(QObject):
             self.state_changed.emit()
 
 
-def lay_out(wanted: LayoutRequest, previous: Layout | None = None, progress: Progress = SILENT) -> Layout:
-    """Lay out from scratch, or after a small change from the layout before. Any thread."""
-    result = layout(wanted, progress) if previous is None else relayout(previous, wanted, progress)
-    if len(wanted.sizes) > _LARGE:
+def place(drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT) -> Scene:
+    """Lay out from scratch, or after a small change from the layout before. Any thread, if nothing changes meanwhile.
+
+    A large scene comes with all that is looked up in it, so that whoever shows it need not wait for that.
+    """
+    wanted = request(drawing)
+    scene = Scene(drawing, layout(wanted, progress) if previous is None else relayout(previous, wanted, progress))
+    if len(scene.boxes) > _LARGE:
+        scene.prepare()
         _return_memory()
-    return result
+    return scene
 
 
 def _return_memory() -> None:
@@ -248,11 +252,9 @@ def _return_memory() -> None:
         trim(0)
 
 
-def _is_small_step(previous: Layout | None, wanted: LayoutRequest) -> bool:
+def _is_small_step(previous: Layout | None, boxes: int) -> bool:
     """Whether the layout before leaves so little to do that the edit may show at once."""
-    return (
-        previous is not None and abs(len(previous.positions) - len(wanted.sizes)) <= 3 and len(wanted.sizes) <= _LARGE
-    )
+    return previous is not None and abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
 
 
 def concerns(drawing: Drawing, touched: Touched) -> bool:

@@ -25,6 +25,7 @@ Part = Literal["header", "body", "row", "button", "input", "output"]
 #: How near the pointer must be to an edge or a port, in px on screen.
 REACH = 6.0
 
+_FAR = 400.0  # px between the ends of an edge from which it has a label at both: who sees one may not see the other
 _CURVE_STEPS = 8
 _T = np.linspace(0.0, 1.0, _CURVE_STEPS + 1)
 _BERNSTEIN = np.stack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])  # [4, steps + 1]
@@ -152,6 +153,21 @@ class Scene:
         return _are_curved(self.pieces)
 
     @cached_property
+    def label_spots(self) -> tuple[Ids, Grid]:
+        """Where labels stand: the number of an edge where it starts, by so many more as there are where it ends.
+
+        One for each value that leaves a box, pills aside, which say their type themselves; and one where a long edge
+        arrives. The grid finds them by place.
+        """
+        points, starts = self.layout.route_points.astype(np.float64), self.layout.route_starts
+        begin, end = points[starts[:-1]], points[starts[1:] - 1]
+        first = _first_of_values(self.drawing)
+        first = first[~np.isin(self.kinds[self.drawing.edges[first, 0]], (Kind.INPUT, Kind.OUTER))]
+        far = np.flatnonzero(np.hypot(*(end - begin).T) >= _FAR)
+        at = np.concatenate([begin[first], end[far]])
+        return np.concatenate([first, far + len(self.drawing.edges)]), Grid(np.concatenate([at, at], 1))
+
+    @cached_property
     def depths(self) -> NDArray[np.int32]:
         """[N] how many containers a box lies in."""
         depths = np.zeros(len(self.boxes), np.int32)
@@ -169,6 +185,12 @@ class Scene:
         number = {name: index for index, name in enumerate(names)}
         indices = np.fromiter((number[box.category] for box in self.boxes), np.uint8, len(self.boxes))
         return names, indices
+
+    def prepare(self) -> None:
+        """Find now, on whatever thread, what is otherwise found at the first look: tens of ms in a large scene."""
+        for name in ("corners", "box_grid", "piece_grid", "is_last", "curved", "categories", "label_spots"):
+            getattr(self, name)
+        self.drawing.prepare()
 
     def pieces_of(self, edge: int) -> slice:
         """Which pieces make up an edge."""
@@ -217,6 +239,7 @@ class Scene:
         if "curved" in self.__dict__:
             self.curved[pieces] = _are_curved(now)
         self._move("piece_grid", pieces, _extents(now))
+        self.__dict__.pop("label_spots", None)
         return Moved(before, pieces, edges.tolist())
 
     def _move(self, grid: str, ids: Ids, boxes: Real) -> None:
@@ -445,6 +468,15 @@ class Scene:
         if isinstance(subject, Node) and hit.part == "output":
             return subject.outputs[hit.port]
         return None
+
+
+def _first_of_values(drawing: Drawing) -> Ids:
+    """One edge for each value that leaves a box; expanded functions have values in common."""
+    sources = drawing.edges[:, 0]
+    values = np.fromiter(map(id, drawing.values), np.int64, len(drawing.values))
+    order = np.lexsort((sources, values))
+    again = (np.diff(values[order], prepend=-1) == 0) & (np.diff(sources[order], prepend=-1) == 0)
+    return np.sort(order[~again])
 
 
 def _corners(rects: Real) -> Real:

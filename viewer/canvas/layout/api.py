@@ -8,7 +8,7 @@ import numpy as np
 
 from model.progress import SILENT, Progress
 from viewer.canvas.layout import compound, routes
-from viewer.canvas.layout.arrays import Index, Mask, Real, dense, rank_within, spans
+from viewer.canvas.layout.arrays import Index, Mask, Real, extremes, rank_within, spans
 from viewer.canvas.layout.inplace import InPlace
 from viewer.canvas.layout.placed import Graph, Placed
 from viewer.canvas.layout.request import Floats, Ints, Layout, LayoutRequest
@@ -218,15 +218,13 @@ def _match_ends(old: Graph, a: Index, b: Index) -> Index:
     """Edges known by their ends; the first of several alike is the first, and so on."""
     known = np.flatnonzero((a >= 0) & (b >= 0))
     result = np.full(len(a), -1)
-    pair, _ = dense(np.concatenate([old.source, a[known]]), np.concatenate([old.target, b[known]]))
-    nth = np.empty(len(pair), np.int64)
-    for part in (slice(0, len(old.source)), slice(len(old.source), None)):
-        order = np.argsort(pair[part], kind="stable")
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = rank_within(pair[part][order])
-        nth[part] = ranks
-    key = pair * (len(pair) + 1) + nth
-    result[known] = _find(key[: len(old.source)], key[len(old.source) :])
+    n = len(old.width)
+    theirs, mine = old.source * n + old.target, a[known] * n + b[known]
+    by_theirs, by_mine = np.argsort(theirs, kind="stable"), np.argsort(mine, kind="stable")
+    theirs, mine = theirs[by_theirs], mine[by_mine]
+    at = np.searchsorted(theirs, mine) + rank_within(mine)
+    same = np.append(theirs, -1)[np.minimum(at, len(theirs))] == mine
+    result[known[by_mine[same]]] = by_theirs[at[same]]
     return result
 
 
@@ -253,9 +251,7 @@ def _finished(request: LayoutRequest, graph: Graph, placed: Placed, settle: bool
     points, starts = routes.splines(placed.lines)
     positions = np.stack([placed.x, placed.y], 1)
     sizes = np.stack([placed.width, placed.height], 1)
-    low, high = positions.min(0), (positions + sizes).max(0)
-    if len(points):
-        low, high = np.minimum(low, points.min(0)), np.maximum(high, points.max(0))
+    low, high = extremes(np.concatenate([positions, positions + sizes, points]))
     if settle:
         placed.x -= low[0]
         placed.y -= low[1]

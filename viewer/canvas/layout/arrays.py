@@ -69,3 +69,9 @@ def components(n: int, a: Index, b: Index) -> Index:
             if np.array_equal(jumped, label):
                 break
             label = jumped
+
+
+def extremes(points: Real) -> tuple[Real, Real]:
+    """The least and the greatest of each column: one after the other, which numpy does in a fraction of the time."""
+    columns = [points[:, column] for column in range(points.shape[1])]
+    return np.array([c.min() for c in columns]), np.array([c.max() for c in columns])

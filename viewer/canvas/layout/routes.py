@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewer.canvas.layout.arrays import Index, Real, offsets, spans
+from viewer.canvas.layout.arrays import Index, Mask, Real, offsets, spans
 
 STRAIGHT = 0.01  # px by which an upright run may waver
 _BOW = 24.0  # px between the ends of a turn and its control points; it reaches three quarters of that
@@ -29,6 +29,19 @@ class Polylines:
         starts = np.zeros(len(which) + 1, np.int64)
         np.cumsum(counts, out=starts[1:])
         return Polylines(self.points[spans(self.starts[which], counts)], starts)
+
+    def spliced(self, at: Index, known: Mask, others: Polylines) -> Polylines:
+        """These with a few others put in: instead of list `at[i]` where that is `known`, else before it."""
+        pieces, begin = [], 0
+        bounds = others.starts.tolist()
+        for place, replaces, first, end in zip(at.tolist(), known.tolist(), bounds, bounds[1:], strict=False):
+            pieces += [self.points[self.starts[begin] : self.starts[place]], others.points[first:end]]
+            begin = place + replaces
+        pieces.append(self.points[self.starts[begin] :])
+        counts, own = np.diff(self.starts), np.diff(others.starts)
+        counts[at[known]] = own[known]
+        counts = np.insert(counts, at[~known], own[~known])
+        return Polylines(np.concatenate(pieces), np.concatenate([[0], np.cumsum(counts)]))
 
 
 def from_parts(parts: list[tuple[Index, Index, Real]], lists: int) -> Polylines:
@@ -84,17 +97,17 @@ def splines(lines: Polylines) -> tuple[Real, Index]:
     np.cumsum(sizes, out=starts[1:])
     owner = lines.owners()
     at = starts[owner] + 3 * (np.arange(len(owner)) - lines.starts[owner])
-    result = np.empty((int(starts[-1]), 2))
-    result[at] = lines.points
+    x, y = np.empty(int(starts[-1])), np.empty(int(starts[-1]))
+    x[at], y[at] = lines.points[:, 0], lines.points[:, 1]
     going = np.flatnonzero(owner[:-1] == owner[1:]) if len(owner) else np.zeros(0, np.int64)
-    a, b = lines.points[going], lines.points[going + 1]
-    middle = (a[:, 1] + b[:, 1]) / 2
+    at = at[going]
+    begin_x, begin_y, end_x, end_y = x[at], y[at], x[at + 3], y[at + 3]
+    middle = (begin_y + end_y) / 2
     # A route that turns round does so in a bow, on the side it was going to.
-    turn = (a[:, 1] == b[:, 1]) & (a[:, 0] != b[:, 0])
-    upward = np.zeros(len(going), bool)
-    behind = going > lines.starts[owner[going]]
-    upward[behind] = lines.points[going[behind] - 1, 1] > a[behind, 1]
-    middle += np.where(turn, np.where(upward, -_BOW, _BOW), 0)
-    result[at[going] + 1] = np.stack([a[:, 0], middle], 1)
-    result[at[going] + 2] = np.stack([b[:, 0], middle], 1)
-    return result, starts
+    turn = np.flatnonzero((begin_y == end_y) & (begin_x != end_x))
+    behind = going[turn] > lines.starts[owner[going[turn]]]
+    upward = behind & (lines.points[going[turn] - 1, 1] > begin_y[turn])
+    middle[turn] += np.where(upward, -_BOW, _BOW)
+    x[at + 1], x[at + 2] = begin_x, end_x
+    y[at + 1] = y[at + 2] = middle
+    return np.stack([x, y], 1), starts

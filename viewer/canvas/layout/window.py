@@ -369,20 +369,14 @@ class Window:
         """Put the changed routes in among the others."""
         if not self.redrawn:
             return
-        numbers = sorted(self.redrawn)
-        drawn = [self._anchors(edge, self.redrawn[edge]) for edge in numbers]
-        counts = [len(points) for points in drawn]
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        numbers = np.array(sorted(self.redrawn))
+        drawn = [self._anchors(edge, self.redrawn[edge]) for edge in numbers.tolist()]
+        starts = np.cumsum([0, *map(len, drawn)])
         fresh = routes.straighten(routes.Polylines(np.concatenate(drawn), starts))
-        kept: Mask = ~np.isin(self.edges, numbers)
-        old = self.lines.take(np.flatnonzero(kept))
-        edges = np.concatenate([self.edges[kept], numbers]).astype(np.int64)
-        both = routes.Polylines(
-            np.concatenate([old.points, fresh.points]),
-            np.concatenate([old.starts, old.starts[-1] + fresh.starts[1:]]),
-        )
-        order = np.argsort(edges)
-        self.edges, self.lines = edges[order], both.take(order)
+        at = np.searchsorted(self.edges, numbers)
+        known = np.append(self.edges, -1)[at] == numbers
+        self.lines = self.lines.spliced(at, known, fresh)
+        self.edges = np.insert(self.edges, at[~known], numbers[~known])
         self.redrawn = {}
 
     def _anchors(self, edge: int, route: _Route) -> Real:
