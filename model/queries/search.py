@@ -62,21 +62,21 @@ def search(model: Model, query: Query) -> Iterator[Item | None]:
     for graph in model.graphs():
         for item in _items(graph):
             count += 1
-            if query.matches(item):
+            if item is not None and query.matches(item):
                 yield item
             elif not count % _BREATH:
                 yield None
 
 
-def _items(graph: Graph) -> Iterator[Item]:
+def _items(graph: Graph) -> Iterator[Item | None]:
+    """All there is in a graph, each once; None for a value that was there before."""
     yield from (value for value in graph.inputs if value.initializer is None)
     for node in graph.nodes:
         yield node
         yield from (value for value in node.outputs if value is not None)
     yield from graph.initializers
     for value in graph.values():
-        if not value.is_defined:
-            yield value
+        yield None if value.is_defined else value
 
 
 def declared_type(value: Value) -> Type | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from time import perf_counter
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QPalette
-from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHeaderView, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -19,12 +17,13 @@ from viewer.qt_models.outline_rows import graph_title
 from viewer.text import count_text, display, type_text
 from viewer.theme import categories, operator_category, theme
 from viewer.tips import for_role
+from viewer.turns import Turns
+from viewer.widgets.row_table import RowTable
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
 
-_SLICE_MS = 8
 _HELP = "words · “exact” · op:Conv · name:/regex/ · attr:group=1 · shape:1,?,224,* · dtype:float16 · is:output"
 
 
@@ -88,13 +87,12 @@ class FindPanel(Panel):
         self.box.setClearButtonEnabled(True)
         pass_undo(self.box)
         self.matches = Matches(self)
-        self.list = QListView(self)
-        self.list.setModel(self.matches)
-        self.list.setUniformItemSizes(True)
+        self.list = RowTable(self.matches, "Matches", self)  # a list view looks at every row when there are more
+        self.list.horizontalHeader().hide()
+        self.list.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.list.setIconSize(QSize(16, 16))  # that of the dots: rows line up
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.setAccessibleName("Matches")
         self.status = QLabel(_HELP, self)
         self.status.setWordWrap(True)
         self.status.setTextFormat(Qt.TextFormat.PlainText)
@@ -105,11 +103,9 @@ class FindPanel(Panel):
         for widget in (self.box, self.status, self.list):
             layout.addWidget(widget)
         self.entry = self.box
-        self._running: Iterator[Node | Value | None] | None = None
+        self._search: Turns[Node | Value] = Turns(self._on_found, self)
         self._delay = QTimer(self, singleShot=True, interval=120)
         self._delay.timeout.connect(self.start)
-        self._slices = QTimer(self, interval=0)
-        self._slices.timeout.connect(self._work)
         self.box.textChanged.connect(lambda _text: self._delay.start())
         self.box.installEventFilter(self)
         self.list.installEventFilter(self)
@@ -118,7 +114,7 @@ class FindPanel(Panel):
         workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the panel
 
     def _on_change(self, _change: object) -> None:
-        self._stop()  # it was in the middle of a model that is no longer the same
+        self._search.stop()  # it was in the middle of a model that is no longer the same
         if self.box.text():
             self._delay.start()
 
@@ -136,29 +132,13 @@ class FindPanel(Panel):
             query = parse(text)
         except ModelError as error:
             self.status.setText(str(error))
-            self._stop()
+            self._search.stop()
             return
-        self._running = search(self.workspace.model, query)
-        self._slices.start()
+        self._search.start(search(self.workspace.model, query))
         if not text.strip():
-            self._work()
+            self._search.go_on()
 
-    def _work(self) -> None:
-        """Search for a few milliseconds, then let the window breathe."""
-        running = self._running
-        if running is None:
-            return
-        deadline = perf_counter() + _SLICE_MS / 1000
-        batch: list[Node | Value] = []
-        finished = True
-        for item in running:
-            if item is not None:
-                batch.append(item)
-            if perf_counter() > deadline:
-                finished = False
-                break
-        if finished:
-            self._stop()
+    def _on_found(self, batch: list[Node | Value], finished: bool) -> None:
         self.matches.extend(batch)
         count = len(self.matches.items)
         if self.box.text().strip():
@@ -168,10 +148,6 @@ class FindPanel(Panel):
             self.status.setText(_HELP)
         if finished:
             self.workspace.mark("matches", self.matches.items)
-
-    def _stop(self) -> None:
-        self._slices.stop()
-        self._running = None
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():
@@ -185,7 +161,7 @@ class FindPanel(Panel):
         """Go to the next or, with -1, the previous match, around the ends; search first where that is due."""
         if self._delay.isActive() or (self.box.text() and not self.matches.items):
             self.start()
-            self._work()
+            self._search.go_on()
         count = len(self.matches.items)
         if not count:
             self.activate()
@@ -193,13 +169,13 @@ class FindPanel(Panel):
         row = self.list.currentIndex().row()
         row = (row + by) % count if row >= 0 else (0 if by > 0 else count - 1)
         self.list.setCurrentIndex(self.matches.index(row))
-        if not self._running:
+        if not self._search.running:
             self.workspace.mark("matches", self.matches.items)
 
     def _leave(self) -> None:
         """Back to the graph, which is as it was but for the selection; the query stays for the next time."""
         self._delay.stop()
-        self._stop()
+        self._search.stop()
         self.workspace.mark("matches", ())
         self.workspace.trigger("go.graph")
 
@@ -211,7 +187,7 @@ class FindPanel(Panel):
         if watched is self.box and key in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if self._delay.isActive():
                 self.start()
-                self._work()
+                self._search.go_on()
             if self.matches.items:
                 self.list.setFocus()
                 if not self.list.currentIndex().isValid():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QObject, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -22,11 +23,12 @@ from PySide6.QtWidgets import (
 
 from model.errors import ModelError
 from model.graph import Node
-from model.queries.search import parse
+from model.queries.search import Query, parse
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.panels import Panel
 from viewer.qt_models.node_table import NodeTableModel
 from viewer.text import display, plural
+from viewer.turns import Turns
 from viewer.widgets.holding import HoldingDelegate
 from viewer.widgets.row_table import RowTable
 from viewer.widgets.undoing import pass_undo
@@ -34,6 +36,7 @@ from viewer.workspace import Workspace
 
 _DELAY_MS = 150
 _ALL = "All operators"
+_MOST_FREQUENT = "the most frequent one"  # no operator has a name like this
 _HELP = "Filter: words, op:Conv, name:/regex/, attr:group=1, dtype:float16 …"
 
 
@@ -64,6 +67,10 @@ class NodeTablePanel(Panel):
         self.error = ErrorLabel(self)
         self._lay_out()
         self._stale = False  # the graph changed while nobody saw the table
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._wanted: str | None = None
+        self._search: Turns[Node] = Turns(self._on_found, self)
+        self._found: list[Node] = []
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._listen()
@@ -114,7 +121,7 @@ class NodeTablePanel(Panel):
 
     def _listen(self) -> None:
         self.filter.textChanged.connect(lambda _text: self._delay.start())
-        self.operator.activated.connect(lambda _index: self.refresh())
+        self.operator.activated.connect(lambda _index: self._on_operator())
         self.bulk.returnPressed.connect(self.set_selected)
         self.set_button.clicked.connect(self.set_selected)
         self.model.refused.connect(self.error.show_error)
@@ -130,53 +137,69 @@ class NodeTablePanel(Panel):
     def _choose_first(self) -> None:
         """The operator of the selected node, or the most frequent one."""
         item = self.workspace.selection.current
-        self._list_operators()
-        if isinstance(item, Node):
-            index = self.operator.findData(_key(item.domain, item.op_type))
-            self.operator.setCurrentIndex(max(index, 0))
-        elif self.operator.count() > 1:
-            self.operator.setCurrentIndex(1)
+        self._wanted = _key(item.domain, item.op_type) if isinstance(item, Node) else _MOST_FREQUENT
         self.refresh()
 
     def _list_operators(self) -> None:
         """The operators there are, the most frequent first; what is chosen stays chosen."""
-        counts = Counter((n.domain, n.op_type) for graph in self.workspace.model.graphs() for n in graph.nodes)
-        wanted = self.operator.currentData()
         self.operator.clear()
-        self.operator.addItem(f"{_ALL} ({sum(counts.values()):,})", None)
-        for (domain, op_type), count in counts.most_common():
+        self.operator.addItem(f"{_ALL} ({self._counts.total():,})", None)
+        for (domain, op_type), count in self._counts.most_common():
             title = f"{display(domain, 40)}::{display(op_type, 60)}" if domain else display(op_type, 60)
             self.operator.addItem(f"{title} ({count:,})", _key(domain, op_type))
-        if wanted is not None:
-            self.operator.setCurrentIndex(max(self.operator.findData(wanted), 0))
+        if self._wanted is not None:
+            wanted = 1 if self._wanted == _MOST_FREQUENT else self.operator.findData(self._wanted)
+            self.operator.setCurrentIndex(max(min(wanted, self.operator.count() - 1), 0))
+            self._wanted = self.operator.currentData()
+
+    def _on_operator(self) -> None:
+        self._wanted = self.operator.currentData()
+        self.refresh()
 
     def refresh(self) -> None:
-        """List the nodes anew."""
+        """List the nodes anew, those of a large model after a few turns of the event loop."""
         self._delay.stop()
+        self._search.stop()
         self._stale = False
         self.error.show_error(None)
-        self._list_operators()
-        wanted = self.operator.currentData()
         try:
             query = parse(self.filter.text(), self.workspace.types.type_of)
         except ModelError as error:
             self.error.show_error(error)
             return
+        self._found = []
+        self._search.start(self._matching(query))
+        self._search.go_on()
+
+    def _matching(self, query: Query) -> Iterator[Node | None]:
+        self._counts = Counter()
+        for graph in self.workspace.model.graphs():
+            for node in graph.nodes:
+                self._counts[node.domain, node.op_type] += 1
+                yield None
+        self._list_operators()
+        for graph in self.workspace.model.graphs():
+            for node in graph.nodes:
+                is_wanted = self._wanted is None or _key(node.domain, node.op_type) == self._wanted
+                yield node if is_wanted and query.matches(node) else None
+
+    def _on_found(self, nodes: list[Node], finished: bool) -> None:
+        self._found += nodes
+        if not finished:
+            self.status.setText(f"{plural(len(self._found), 'node')} so far")
+            return
         chosen = set(self._selected_nodes())
-        self.model.set(
-            node
-            for graph in self.workspace.model.graphs()
-            for node in graph.nodes
-            if (wanted is None or _key(node.domain, node.op_type) == wanted) and query.matches(node)
-        )
+        self.model.set(self._found)
         self._select(chosen)
         self.status.setText(plural(len(self.model.nodes), "node"))
 
     def _select(self, nodes: set[Node]) -> None:
-        selection = self.table.selectionModel()
-        for row, node in enumerate(self.model.nodes) if nodes else ():
-            if node in nodes:
-                selection.select(self.model.index(row, 0), QItemSelectionModel.SelectionFlag.Select)
+        rows = [row for row, node in enumerate(self.model.nodes) if node in nodes] if nodes else []
+        chosen = QItemSelection()
+        for _, run in groupby(enumerate(rows), key=lambda item: item[1] - item[0]):  # neighbours as one range
+            several = [row for _, row in run]
+            chosen.select(self.model.index(several[0], 0), self.model.index(several[-1], 0))
+        self.table.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.Select)
 
     def _fit_columns(self) -> None:
         for section, column in enumerate(self.model.columns):
@@ -188,6 +211,7 @@ class NodeTablePanel(Panel):
         self.model.touch(nodes)
 
     def _on_structure(self, _graphs: object) -> None:
+        self._search.stop()
         self._stale = True
         if self.isVisible():
             self._delay.start()
@@ -195,13 +219,15 @@ class NodeTablePanel(Panel):
     # -- selecting and editing -------------------------------------------------------------------------------
 
     def _selected_nodes(self) -> list[Node]:
-        rows = {index.row() for index in self.table.selectionModel().selectedIndexes()}
+        rows: set[int] = set()
+        for part in self.table.selectionModel().selection().toList():
+            rows.update(range(part.top(), part.bottom() + 1))
         return [self.model.nodes[row] for row in sorted(rows) if row < len(self.model.nodes)]
 
     def _on_selection(self, *_: object) -> None:
-        cells = self.table.selectionModel().selectedIndexes()
-        self.set_button.setEnabled(bool(cells))
-        self.set_button.setText(f"Set {plural(len(cells), 'cell')}" if cells else "Set")
+        cells = sum(part.height() * part.width() for part in self.table.selectionModel().selection().toList())
+        self.set_button.setEnabled(cells > 0)
+        self.set_button.setText(f"Set {plural(cells, 'cell')}" if cells else "Set")
         if self.table.hasFocus() and cells:
             self.workspace.reveal_all(self._selected_nodes())
 
@@ -214,9 +240,9 @@ class NodeTablePanel(Panel):
             return
         self.table.selectionModel().clearSelection()
         self._select(chosen)
-        first = next(iter(self.table.selectionModel().selectedIndexes()), None)
-        if first is not None:
-            self.table.scrollTo(first)
+        rows = [part.top() for part in self.table.selectionModel().selection().toList()]
+        if rows:
+            self.table.scrollTo(self.model.index(min(rows), 0))
 
     def set_selected(self) -> None:
         """Write the text of the field into every selected cell, as one edit."""

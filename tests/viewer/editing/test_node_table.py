@@ -7,6 +7,7 @@ from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtWidgets import QApplication
 
 from model.edits import nodes
+from viewer import turns
 from viewer.panels.node_table import NodeTablePanel
 
 CONVS = """
@@ -47,6 +48,12 @@ def select(panel, title, *rows):
     selection.clearSelection()
     for row in rows:
         selection.select(panel.model.index(row, column(panel, title)), QItemSelectionModel.SelectionFlag.Select)
+
+
+def choose(panel, index):
+    """An operator of the list, as a person does."""
+    panel.operator.setCurrentIndex(index)
+    panel.operator.activated.emit(index)
 
 
 def test_every_node_of_the_operator_in_all_graphs(panel):
@@ -138,8 +145,7 @@ def test_rows_follow_what_happens_elsewhere(panel, desk):
     desk.select(desk.node("a"))
     desk.run("edit.delete")
     desk.qtbot.waitUntil(lambda: cells(panel, "Name") == ["b", "c"])
-    panel.operator.setCurrentIndex(0)
-    panel.refresh()
+    choose(panel, 0)
     assert "Operator" in [c.title for c in panel.model.columns]
     assert set(cells(panel, "Operator")) == {"Conv", "Relu", "If", "Neg"}
 
@@ -188,3 +194,25 @@ def test_a_table_nobody_sees_is_brought_up_to_date_when_it_is_shown(panel, desk)
     assert panel.model.rowCount() == 3, "listing many nodes takes time that nobody has use for"
     panel.show()
     assert cells(panel, "Name") == ["b", "c"]
+
+
+def test_a_large_model_is_listed_over_several_turns(panel, desk, monkeypatch):
+    monkeypatch.setattr(turns, "SLICE_MS", 0)
+    choose(panel, 0)
+    assert "so far" in panel.status.text()
+    desk.select(desk.node("a"))
+    desk.run("edit.delete")  # in the middle: what was gone through is not the graph any more
+    desk.qtbot.waitUntil(lambda: set(cells(panel, "Name")) >= {"b", "c", "r", "i"})
+    assert "a" not in cells(panel, "Name")
+    assert panel.status.text() == f"{len(panel.model.nodes)} nodes"
+    assert panel.operator.currentText().startswith("All operators")
+
+
+def test_what_is_selected_stays_selected_when_the_list_is_filtered(panel):
+    choose(panel, 0)
+    select(panel, "Name", *(row for row in range(panel.model.rowCount()) if row != 2))
+    chosen = [node for row, node in enumerate(panel.model.nodes) if row != 2]
+    panel.filter.setText("op:conv")
+    panel.refresh()
+    rows = {index.row() for index in panel.table.selectionModel().selectedIndexes()}
+    assert [panel.model.nodes[row] for row in sorted(rows)] == [n for n in chosen if n.op_type == "Conv"]

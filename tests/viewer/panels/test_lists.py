@@ -227,7 +227,7 @@ def test_results_follow_edits(qtbot, workspace):
 
 
 def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
-    monkeypatch.setattr("viewer.panels.find._SLICE_MS", 0)  # one match a turn
+    monkeypatch.setattr("viewer.turns.SLICE_MS", 0)  # one match a turn
     graph = Graph("g")
     for number in range(8):
         SetInitializer(graph, Value(f"w{number}"), ArrayTensor(np.zeros(2, np.float32))).apply()

@@ -1,0 +1,59 @@
+"""Going through something long a few milliseconds at a time, between turns of the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Generic, TypeVar
+
+from PySide6.QtCore import QObject, QTimer
+
+T = TypeVar("T")
+
+SLICE_MS = 8
+
+
+class Turns(QObject, Generic[T]):
+    """Takes items from an iterator, which yields None where it has none for a while. GUI thread only.
+
+    `taken(items, finished)` is called once a turn with what came. Whoever changes what is gone through must `stop`.
+    """
+
+    def __init__(self, taken: Callable[[list[T], bool], object], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._taken = taken
+        self._items: Iterator[T | None] | None = None
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self.go_on)
+
+    @property
+    def running(self) -> bool:
+        """Whether there may be more."""
+        return self._items is not None
+
+    def start(self, items: Iterator[T | None]) -> None:
+        """Begin with the next turn, instead of whatever was gone through before; `go_on` begins at once."""
+        self._items = items
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Give up the rest."""
+        self._timer.stop()
+        self._items = None
+
+    def go_on(self) -> None:
+        """One turn."""
+        if self._items is None:
+            return
+        deadline = perf_counter() + SLICE_MS / 1000
+        batch: list[T] = []
+        finished = True
+        for item in self._items:
+            if item is not None:
+                batch.append(item)
+            if perf_counter() > deadline:
+                finished = False
+                break
+        if finished:
+            self.stop()
+        self._taken(batch, finished)
