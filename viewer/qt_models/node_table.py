@@ -31,6 +31,10 @@ _LOOKED_AT = 2000  # nodes whose attributes decide which columns there are
 _SHOWN = 32  # elements of a list
 _MOST_TEXT = 4096  # elements of a list that are offered for editing
 
+# made once: headers ask for those of every cell when all are selected
+_READ_ONLY = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemNeverHasChildren
+_EDITABLE = _READ_ONLY | Qt.ItemFlag.ItemIsEditable
+
 
 @dataclass(frozen=True)
 class Column:
@@ -93,8 +97,7 @@ class NodeTableModel(QAbstractTableModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Tensors, graphs and the place of a node are not written as text."""
-        flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemIsEditable if self._is_editable(index) else flags
+        return _EDITABLE if self._is_editable(index) else _READ_ONLY
 
     def _is_editable(self, index: Index) -> bool:
         column = self.columns[index.column()]

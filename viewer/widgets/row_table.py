@@ -60,6 +60,5 @@ class RowTable(QTableView):
         rows.setDefaultSectionSize(self.fontMetrics().height() + _ROOM)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setHighlightSections(False)  # it would ask each row whether it can be selected, at every painting
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
