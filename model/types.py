@@ -238,6 +238,10 @@ class OpaqueType:
 Type = TensorType | SparseTensorType | SequenceType | MapType | OptionalType | OpaqueType
 
 
+#: What some exporters call every size they do not know. It is no name: two of them need not be equal.
+UNNAMED = "?"
+
+
 def with_sizes(kind: Type, size: Callable[[Dimension], Dimension]) -> Type:
     """A type with each dimension replaced, those of elements of sequences, maps and optionals too."""
     if isinstance(kind, (TensorType, SparseTensorType)):

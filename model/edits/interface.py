@@ -11,7 +11,7 @@ from model.errors import ModelError
 from model.graph import Graph, Value
 from model.queries.scope import is_visible, names_taken, unique_name
 from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
-from model.types import Dimension, Shape, TensorType, Type
+from model.types import UNNAMED, Dimension, Shape, TensorType, Type
 
 
 def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:
@@ -125,14 +125,17 @@ def set_batch(edit: Transaction, graph: Graph, batch: Dimension, *, axis: int = 
 
 
 def substitute_dimensions(edit: Transaction, graph: Graph, values: Mapping[str, Dimension]) -> int:
-    """Replace symbols in every declared shape of the graph and its bodies; returns how many values changed."""
+    """Replace symbols in every declared shape of the graph and its bodies; returns how many values changed.
+
+    `UNNAMED` is no symbol, and stays.
+    """
     changed = 0
     for level in graph.walk():
         for value in list(level.values()):
             kind = value.type
             if not isinstance(kind, TensorType) or kind.shape is None:
                 continue
-            dims = tuple(values.get(d, d) if isinstance(d, str) else d for d in kind.shape.dims)
+            dims = tuple(values.get(d, d) if isinstance(d, str) and d != UNNAMED else d for d in kind.shape.dims)
             if dims != kind.shape.dims:
                 set_type(edit, value, replace(kind, shape=Shape(dims, kind.shape.denotations)))
                 changed += 1

@@ -14,7 +14,7 @@ from model.passes.convert.report import Report
 from model.queries.search import TypeOf, declared_type
 from model.steps import SetInitializer, SetInput
 from model.tensors import ArrayTensor, Tensor
-from model.types import Dimension, TensorType
+from model.types import UNNAMED, Dimension, TensorType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ def symbols(model: Model) -> dict[str, int]:
     for value in dict.fromkeys(values):
         kind = value.type
         for dimension in kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else ():
-            if isinstance(dimension, str) and dimension:
+            if isinstance(dimension, str) and dimension not in ("", UNNAMED):
                 found[dimension] = found.get(dimension, 0) + 1
     return found
 

@@ -22,7 +22,7 @@ from model.passes.simplify.sizes import AnySize
 from model.queries.scope import run_order
 from model.queries.search import TypeOf, declared_type
 from model.tensors import Tensor
-from model.types import Dimension, Shape, TensorType
+from model.types import UNNAMED, Dimension, Shape, TensorType
 
 Place = tuple[str, int]  # name of an input, and axis
 
@@ -52,6 +52,7 @@ class _Freeing:
     def __init__(self, edit: Transaction, graph: Graph, type_of: TypeOf) -> None:
         self.report = Report()
         self.numbers: dict[str, int] = {}  # by name, what the size was
+        self._names: set[str] = set()
         self._renamed: dict[str, str] = {}
         self._edit, self._graph = edit, graph
         self._old = {v: dims for v in graph.values() if (dims := _dims(v, type_of)) is not None}
@@ -70,12 +71,13 @@ class _Freeing:
             check_dimension(symbol, value)
             dims = self._old.get(value, ())
             number = dims[axis] if -len(dims) <= axis < len(dims) else None
-            if isinstance(number, str) and number != symbol:
+            if isinstance(number, str) and number not in (symbol, UNNAMED):
                 self._renamed[number] = symbol
             elif isinstance(number, int) and self.numbers.setdefault(symbol, number) != number:
                 sizes_said = f"{name} has {number} on axis {axis}, another input {self.numbers[symbol]}"
                 raise ModelError(f"{symbol} cannot stand for different sizes", f"{sizes_said}.", value)
             set_dimension(self._edit, value, axis, symbol)
+            self._names.add(symbol)
             if number != symbol:
                 told.setdefault(symbol, number)
         substitute_dimensions(self._edit, self._graph, self._renamed)
@@ -216,8 +218,10 @@ class _Freeing:
                     set_type(self._edit, value, replace(kind, shape=Shape(dims, kind.shape.denotations)))
 
     def _declared(self, before: Dimension, size: AnySize | None) -> Dimension:
-        if size is None:
+        if size is None:  # nobody knows what it depends on
             return None if before in self.numbers.values() else before
+        if before in (None, UNNAMED) and str(size) in self._names:
+            return str(size)
         if isinstance(size, int) or not isinstance(before, int):
             return before
         return str(size) if str(size) in self.numbers else None

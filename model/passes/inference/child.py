@@ -18,6 +18,7 @@ from model.passes.inference.reply import encode
 from model.passes.inference.rules import RULES, Call, Rule, user_rule
 from model.passes.inference.shape_values import ShapeValues
 from model.types import (
+    UNNAMED,
     Dimension,
     ElementType,
     OptionalType,
@@ -456,7 +457,7 @@ def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
 def _name_open_sizes(graph: Any, taken: set[str]) -> None:
     """Give sizes that the inputs of a model leave open a name, ``x_d0``, so that what follows from them can be told.
 
-    Negative ones, which some exporters write, are open too.
+    Negative ones and `UNNAMED` ones, which some exporters write, are open too.
     """
     constants = {tensor.name for tensor in graph.initializer}
     for value in graph.input:
@@ -464,7 +465,7 @@ def _name_open_sizes(graph: Any, taken: set[str]) -> None:
         if tensor is None or value.name in constants or not tensor.HasField("shape"):
             continue
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.dim_param or (dim.HasField("dim_value") and dim.dim_value >= 0):
+            if dim.dim_param not in ("", UNNAMED) or (dim.HasField("dim_value") and dim.dim_value >= 0):
                 continue
             name = f"{value.name}_d{axis}"
             while name in taken:

@@ -6,8 +6,10 @@ import numpy as np
 import onnx
 import pytest
 
+from model.document import Document
 from model.edits.properties import set_metadata, set_text
 from model.errors import ModelError
+from model.io.read import load
 from model.io.save import to_bytes
 from model.passes.convert import (
     batch_places,
@@ -147,3 +149,20 @@ def test_texts_and_types_go():
     assert builders.value(document, "x").type is not None
     with pytest.raises(ModelError, match="no part 'nodes'"), document.edit("Strip") as edit:
         strip(edit, ["nodes"])
+
+
+def test_sizes_that_are_both_called_a_question_mark_are_two():
+    """Some exporters write it for every size they do not know; the parser of texts takes it for one left open."""
+    proto = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[a,b] x, float[a] z) => (float[a,b] y) { y = Relu(x) }'
+    )
+    for value in (*proto.graph.input, *proto.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            dim.dim_param = "?"
+    document = Document(load(proto.SerializeToString()))
+    with document.edit("Free") as edit:
+        free_dimensions(edit, document.model.graph, {("x", 0): "batch"})
+    shapes = {name: builders.value(document, name).type.shape.dims for name in "xyz"}
+    assert shapes == {"x": ("batch", "?"), "y": ("batch", "?"), "z": ("?",)}
+    with document.edit("Freeze") as edit, pytest.raises(ModelError, match="No dimension is called"):
+        freeze(edit, {"?": 3})
