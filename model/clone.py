@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
-from model.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from model.graph import Function, Graph, Node, QuantizationAnnotation, Value, Values
 from model.progress import SILENT, Progress
 from model.steps import InsertNode, SetGraphOutputs
 
@@ -66,9 +66,9 @@ class Cloner:
             self._progress.check()
             if value not in self.values:
                 self.value(value)
-        copy.inputs = tuple(self._known(v) for v in graph.inputs)
+        copy.inputs = Values(self._known(v) for v in graph.inputs)
         copy.initializers = [self._known(v) for v in graph.initializers]
-        copy.declared = tuple(self._known(v) for v in graph.declared)
+        copy.declared = Values(self._known(v) for v in graph.declared)
         for value in (*copy.inputs, *copy.initializers, *copy.declared):
             value.graph = copy
         copy.quantization_annotations = tuple(

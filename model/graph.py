@@ -63,7 +63,8 @@ class Value:
     """
 
     __slots__ = (
-        "_decoder", "_details", "_source", "_type", "_uses", "graph", "index", "initializer", "name", "producer",
+        "_decoder", "_details", "_returns", "_source", "_type", "_uses", "graph", "index", "initializer", "name",
+        "producer",
     )  # fmt: skip
 
     def __init__(self, name: str, type: Type | None = None, graph: Graph | None = None) -> None:
@@ -73,6 +74,7 @@ class Value:
         self.index = 0
         self.initializer: Tensor | SparseTensor | None = None
         self._uses: dict[Use, None] | None = None
+        self._returns = 0  # how many of the uses are by graphs; see is_output
         self._type = type
         self._source: Any = None
         self._decoder: Decoder | None = None  # set: the type is still in the message
@@ -116,20 +118,47 @@ class Value:
     @property
     def is_input(self) -> bool:
         """Whether it is an input of its graph."""
-        return self.graph is not None and self in self.graph.inputs
+        return self.graph is not None and self in self.graph.inputs  # quick: see Values
 
     @property
     def is_output(self) -> bool:
         """Whether its own graph or a body returns it."""
-        return any(isinstance(user, Graph) for user, _ in self.uses)
+        return self._returns > 0
 
     @property
     def is_defined(self) -> bool:
         """Whether anything gives it a value; False for a name that nothing in the file produces."""
         return self.producer is not None or self.initializer is not None or self.is_input
 
+    def _used_by(self, user: Node | Graph, index: int) -> None:
+        """A node or graph uses it from now on."""
+        uses, use = self._uses, (user, index)
+        if uses is None:
+            uses = self._uses = {}
+        if use not in uses:
+            uses[use] = None
+            self._returns += isinstance(user, Graph)
+
+    def _not_used_by(self, user: Node | Graph, index: int) -> None:
+        """A node or graph no longer uses it."""
+        uses, use = self._uses, (user, index)
+        if uses is not None and use in uses:
+            del uses[use]
+            self._returns -= isinstance(user, Graph)
+
     def __repr__(self) -> str:
         return f"<Value {self.name!r}>"
+
+
+class Values(tuple[Value, ...]):
+    """The values that a graph lists. Whether one is among them costs a look at each the first time, then nothing."""
+
+    _members: frozenset[Value] | None = None
+
+    def __contains__(self, value: object) -> bool:
+        if self._members is None:
+            self._members = frozenset(self)
+        return value in self._members
 
 
 class Node:
@@ -381,10 +410,8 @@ class Graph:
         self.doc_string = ""
         self.metadata: Mapping[str, str] = _EMPTY
         self.nodes = NodeList(self)
-        self.inputs: tuple[Value, ...] = ()
-        self.outputs: tuple[Value, ...] = ()
+        self.inputs = self.outputs = self.declared = Values()
         self.initializers: list[Value] = []
-        self.declared: tuple[Value, ...] = ()
         self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
         self.owner: Owner | None = None
         self._source: Any = None

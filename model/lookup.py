@@ -7,7 +7,7 @@ when things go, and an undone edit leaves at most a name nobody holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from model.graph import Graph, Node, Value
@@ -117,7 +117,8 @@ class Lookup:
         self.used(*node.inputs, *node.outputs)
         for body in node.bodies:
             self._graph_came(body)
-        self.rewired(node)
+        self.wired(node, node.inputs)
+        self.moved(node)
 
     def bodies_came(self, *graphs: Graph) -> None:
         """Bodies of a node came or went."""
@@ -125,12 +126,16 @@ class Lookup:
             self._graph_came(graph)
         self._sorted = None
 
-    def rewired(self, node: Node) -> None:
-        """A node stands elsewhere in its list, or has other inputs or outputs. Costs its wires."""
-        if self._sorted and not node.bodies:
-            self._sorted = _is_in_place(node) and _is_before_users(node)
-        else:
-            self._sorted = None
+    def wired(self, node: Node, values: Iterable[Value | None]) -> None:
+        """Values became inputs of a node, or results of a body of it."""
+        self._now_sorted(node, lambda: all(_comes_before(value, node) for value in values))
+
+    def moved(self, node: Node) -> None:
+        """A node stands elsewhere in its list, or has other outputs. Costs as many as use these."""
+        self._now_sorted(node, lambda: _is_before_users(node))
+
+    def _now_sorted(self, node: Node, still: Callable[[], bool]) -> None:
+        self._sorted = still() if self._sorted and not node.bodies else None
 
     def gone(self) -> None:
         """Something was taken away: what was sorted still is."""

@@ -7,12 +7,12 @@ could get wrong (that is the edits' business), only what would break the links.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from model.attributes import Attribute, is_same
-from model.graph import Details, Function, Graph, Model, Node, TrainingInfo, Value
+from model.graph import Details, Function, Graph, Model, Node, TrainingInfo, Value, Values
 from model.lookup import Lookup
 from model.tensors import SparseTensor, Tensor
 
@@ -40,7 +40,7 @@ class SetField:
             target._type = self.value
         else:
             before = _training_graphs(target, field)
-            setattr(target, field, self.value)
+            setattr(target, field, Values(self.value) if field == "declared" else self.value)
             _adopt(target, field)
             _relink(before, _training_graphs(target, field))
             _note_field(target, field, self.value)
@@ -141,12 +141,13 @@ class SetInputs:
         if node.graph is not None:
             for index, value in enumerate(old):
                 if value is not None:
-                    _drop_use(value, node, index)
+                    value._not_used_by(node, index)
             for index, value in enumerate(self.inputs):
                 if value is not None:
                     _add_use(value, node, index)
         node.inputs = self.inputs
-        _note_wires(node, *self.inputs)
+        known = frozenset(old)
+        _note_wires(node, [value for value in dict.fromkeys(self.inputs) if value not in known])
         return SetInputs(node, old)
 
 
@@ -164,11 +165,11 @@ class SetInput:
         old = node.inputs[index]
         if node.graph is not None:
             if old is not None:
-                _drop_use(old, node, index)
+                old._not_used_by(node, index)
             if self.value is not None:
                 _add_use(self.value, node, index)
         node.inputs = (*node.inputs[:index], self.value, *node.inputs[index + 1 :])
-        _note_wires(node, self.value)
+        _note_wires(node, (self.value,))
         return SetInput(node, index, old)
 
 
@@ -189,7 +190,9 @@ class SetOutputs:
         node.outputs = self.outputs
         if node.graph is not None:
             _own(node)
-        _note_wires(node, *self.outputs)
+        if known := _lookup(node.graph):
+            known.used(*self.outputs)
+            known.moved(node)
         return SetOutputs(node, old)
 
 
@@ -205,7 +208,7 @@ class SetGraphInputs:
         graph, old = self.graph, self.graph.inputs
         for value in self.inputs:
             value.graph = graph
-        graph.inputs = self.inputs
+        graph.inputs = Values(self.inputs)
         if known := _lookup(graph):
             known.used(*self.inputs)
         return SetGraphInputs(graph, old)
@@ -222,14 +225,14 @@ class SetGraphOutputs:
         """Make the change; returns its inverse."""
         graph, old = self.graph, self.graph.outputs
         for index, value in enumerate(old):
-            _drop_use(value, graph, index)
+            value._not_used_by(graph, index)
         for index, value in enumerate(self.outputs):
             _add_use(value, graph, index)
-        graph.outputs = self.outputs
+        graph.outputs = Values(self.outputs)
         if known := _lookup(graph):
             known.used(*self.outputs)
             if isinstance(graph.owner, Node):
-                known.rewired(graph.owner)
+                known.wired(graph.owner, self.outputs)
         return SetGraphOutputs(graph, old)
 
 
@@ -356,16 +359,9 @@ def touched(step: Step) -> Iterator[Target]:
 
 
 def _add_use(value: Value, user: Node | Graph, index: int) -> None:
-    if value._uses is None:
-        value._uses = {}
-    value._uses[user, index] = None
+    value._used_by(user, index)
     if value.graph is None:  # a name that nothing defines belongs where it is used first
         value.graph = user if isinstance(user, Graph) else user.graph
-
-
-def _drop_use(value: Value, user: Node | Graph, index: int) -> None:
-    if value._uses is not None:
-        value._uses.pop((user, index), None)
 
 
 def _own(node: Node) -> None:
@@ -393,7 +389,7 @@ def _attach(node: Node) -> None:
 def _detach(node: Node) -> None:
     for index, value in enumerate(node.inputs):
         if value is not None:
-            _drop_use(value, node, index)
+            value._not_used_by(node, index)
     for graph in node.bodies:
         _detach_graph(graph)
 
@@ -412,11 +408,11 @@ def _attach_graph(root: Graph) -> None:
 def _detach_graph(root: Graph) -> None:
     for graph in root.walk():
         for index, value in enumerate(graph.outputs):
-            _drop_use(value, graph, index)
+            value._not_used_by(graph, index)
         for node in graph.nodes:
             for index, used in enumerate(node.inputs):
                 if used is not None:
-                    _drop_use(used, node, index)
+                    used._not_used_by(node, index)
 
 
 def _lookup(graph: Graph | None) -> Lookup | None:
@@ -424,10 +420,11 @@ def _lookup(graph: Graph | None) -> Lookup | None:
     return None if graph is None else graph.root._lookup
 
 
-def _note_wires(node: Node, *values: Value | None) -> None:
+def _note_wires(node: Node, values: Collection[Value | None]) -> None:
+    """Tell of values that became inputs of a node."""
     if known := _lookup(node.graph):
         known.used(*values)
-        known.rewired(node)
+        known.wired(node, values)
 
 
 def _note_field(target: Target, field: str, content: Any) -> None:

@@ -26,7 +26,7 @@ from exec.inputs import (
     settle,
     symbols,
 )
-from model.graph import Graph, Value
+from model.graph import Graph, Value, Values
 from model.types import ElementType, TensorType, Type
 from viewer.settings import Option
 
@@ -154,8 +154,8 @@ class RunInputs(QObject):
     def recipe(self) -> Recipe:
         """Everything the values are made from, as it is now."""
         graph = Graph(self.graph.name)
-        graph.inputs = tuple(_copy(v, graph) for v in self.graph.inputs)
-        graph.outputs = tuple(_copy(v, graph) for v in self.graph.outputs)
+        graph.inputs = Values(_copy(v, graph) for v in self.graph.inputs)
+        graph.outputs = Values(_copy(v, graph) for v in self.graph.outputs)
         needed = [v for v in self.inputs() if v.name not in self.given]
         sources = {v.name: settle(v, self.source(v.name)) for v in needed}
         sizes = self.symbols()

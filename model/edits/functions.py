@@ -11,7 +11,7 @@ from model.clone import Cloner
 from model.document import Transaction
 from model.edits.nodes import fresh_names
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, Value
+from model.graph import Function, Graph, Model, Node, Value, Values
 from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
 from model.queries.topology import outer_values
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
@@ -140,7 +140,7 @@ def function_of(
         own.initializer = None
         formal.append(own)
     body = Graph(name)
-    body.inputs = tuple(formal)
+    body.inputs = Values(formal)
     for value in formal:
         value.graph = body
     wires = wires or {}

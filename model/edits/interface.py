@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from model.document import Transaction
-from model.edits.values import set_type
+from model.edits.values import set_type, set_types
 from model.errors import ModelError
 from model.graph import Graph, Value
 from model.queries.scope import is_visible, names_taken, unique_name
@@ -129,17 +129,17 @@ def substitute_dimensions(edit: Transaction, graph: Graph, values: Mapping[str, 
 
     `UNNAMED` is no symbol, and stays.
     """
-    changed = 0
+    changed: dict[Value, Type | None] = {}
     for level in graph.walk():
-        for value in list(level.values()):
+        for value in level.values():
             kind = value.type
             if not isinstance(kind, TensorType) or kind.shape is None:
                 continue
             dims = tuple(values.get(d, d) if isinstance(d, str) and d != UNNAMED else d for d in kind.shape.dims)
             if dims != kind.shape.dims:
-                set_type(edit, value, replace(kind, shape=Shape(dims, kind.shape.denotations)))
-                changed += 1
-    return changed
+                changed[value] = replace(kind, shape=Shape(dims, kind.shape.denotations))
+    set_types(edit, changed)
+    return len(changed)
 
 
 def _fed(graph: Graph) -> list[Value]:

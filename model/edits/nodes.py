@@ -12,7 +12,7 @@ from model.devices import NodeDeviceConfiguration
 from model.document import Transaction
 from model.edits.values import ensure_order
 from model.errors import ModelError
-from model.graph import Graph, Node, Value
+from model.graph import Graph, Node, Use, Value
 from model.lookup import ancestor_in
 from model.queries.scope import names_taken, node_names, unique_name
 from model.steps import (
@@ -145,16 +145,27 @@ def _replace(edit: Transaction, old: Value, new: Value) -> None:
 
 def replace_uses(edit: Transaction, old: Value, new: Value) -> None:
     """Let everything that uses one value use another, graph outputs included."""
-    for user, index in list(old.uses):
-        _use_instead(edit, user, index, new)
+    _use_instead(edit, old.uses, new)
 
 
-def _use_instead(edit: Transaction, user: Node | Graph, index: int, value: Value) -> None:
-    """Let one user of a value use another."""
-    if isinstance(user, Node):
-        edit.do(SetInput(user, index, value))
-    else:
-        edit.do(SetGraphOutputs(user, (*user.outputs[:index], value, *user.outputs[index + 1 :])))
+def _use_instead(edit: Transaction, uses: Collection[Use], value: Value) -> None:
+    """Let users of a value use another in some places; one that has it in many changes once."""
+    places: dict[Node | Graph, list[int]] = {}
+    for user, index in uses:
+        places.setdefault(user, []).append(index)
+    for user, indices in places.items():
+        if isinstance(user, Graph):
+            outputs = list(user.outputs)
+            for index in indices:
+                outputs[index] = value
+            edit.do(SetGraphOutputs(user, tuple(outputs)))
+        elif len(indices) == 1:
+            edit.do(SetInput(user, indices[0], value))
+        else:
+            inputs = list(user.inputs)
+            for index in indices:
+                inputs[index] = value
+            edit.do(SetInputs(user, tuple(inputs)))
 
 
 def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
@@ -289,8 +300,7 @@ def insert_on_edge(
     output = node.outputs[0] if node.outputs else None
     if output is None:
         raise ModelError(f"{op_type} cannot stand on an edge", "It has no output to pass on.", value)
-    for user, index in uses:
-        _use_instead(edit, user, index, output)
+    _use_instead(edit, uses, output)
     returned = any(isinstance(user, Graph) and user is graph for user, _ in uses)
     if returned and value.producer is not None:
         name = value.name

@@ -14,7 +14,7 @@ from model.edits.initializers import put_constant
 from model.edits.nodes import fresh_names, replace_uses
 from model.edits.values import ensure_order, why_not_connect
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
 from model.queries.scope import names_taken, visible_values
 from model.steps import (
     InsertNode,
@@ -69,12 +69,12 @@ def part_of(
             SetInitializer(part, inner, value.initializer).apply()
         else:
             formal.append(inner)
-    part.inputs = tuple(formal)
+    part.inputs = Values(formal)
     for node in cloner.nodes(nodes):
         InsertNode(part, node).apply()
     SetGraphOutputs(part, tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)).apply()
     sources = dict.fromkeys(value.graph for value in cloner.values if value.graph is not None)
-    part.declared = tuple(c for g in sources for v in g.declared if (c := cloner.values.get(v)) and c.graph is part)
+    part.declared = Values(c for g in sources for v in g.declared if (c := cloner.values.get(v)) and c.graph is part)
     part.quantization_annotations = tuple(a for g in sources for a in _annotations(g, cloner))
     return part
 

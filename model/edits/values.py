@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from model import schemas
 from model.devices import NodeDeviceConfiguration
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Node, Value
+from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in, comes_before
 from model.queries.scope import is_visible, makes_cycle, needed_from, value_named
 from model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
@@ -152,8 +153,18 @@ def _rename_in_bindings(edit: Transaction, value: Value, old: str, name: str) ->
 
 def set_type(edit: Transaction, value: Value, type: Type | None) -> None:
     """Declare a value's type, or (None) take the declaration back."""
-    edit.do(SetField(value, "type", type))
-    graph = value.graph
-    listed = graph is None or any(value in values for values in (graph.inputs, graph.outputs, graph.declared))
-    if graph is not None and type is not None and not listed:
-        edit.do(SetField(graph, "declared", (*graph.declared, value)))
+    set_types(edit, {value: type})
+
+
+def set_types(edit: Transaction, types: Mapping[Value, Type | None]) -> None:
+    """Declare the types of many values; costs no more than looking at each list of declarations once."""
+    unlisted: dict[Graph, list[Value]] = {}
+    for value, type in types.items():
+        edit.do(SetField(value, "type", type))
+        graph = value.graph
+        if graph is None or type is None:
+            continue
+        if not any(value in values for values in (graph.inputs, graph.outputs, graph.declared)):
+            unlisted.setdefault(graph, []).append(value)
+    for graph, values in unlisted.items():
+        edit.do(SetField(graph, "declared", (*graph.declared, *values)))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from model.errors import ModelError
-from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Use, Value
+from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value, Values
 from model.io.decode import MessageDecoder, has_graphs, read_device_configuration, read_entries, read_pairs
 from model.io.protobuf import (
     FunctionProto,
@@ -118,10 +118,10 @@ class ModelBuilder:
         graph = model.graph
         node = graph.nodes.first
         assert node is not None
-        graph.inputs = tuple(dict.fromkeys(v for v in node.inputs if v is not None and v.producer is None))
-        graph.outputs = tuple(value for value in node.outputs if value is not None)
+        graph.inputs = Values(dict.fromkeys(v for v in node.inputs if v is not None and v.producer is None))
+        graph.outputs = Values(value for value in node.outputs if value is not None)
         for index, value in enumerate(graph.outputs):
-            _add_use(value, (graph, index))
+            value._used_by(graph, index)
         return model
 
     def function(self, proto: FunctionProto) -> Model:
@@ -143,13 +143,13 @@ class ModelBuilder:
         if proto.metadata_props:
             graph.metadata = read_entries(proto.metadata_props)
         scope = _Scope(graph, outer)
-        graph.inputs = tuple(self._define(scope, text(i.name), "graph input", i) for i in proto.input)
+        graph.inputs = Values(self._define(scope, text(i.name), "graph input", i) for i in proto.input)
         self._initializers(proto, scope)
         bodies = self._nodes_of(proto.node, scope)
         self._declare(proto.value_info, scope)
-        graph.outputs = tuple(self._output(scope, info) for info in proto.output)
+        graph.outputs = Values(self._output(scope, info) for info in proto.output)
         for index, value in enumerate(graph.outputs):
-            _add_use(value, (graph, index))
+            value._used_by(graph, index)
         if proto.quantization_annotation:
             graph.quantization_annotations = tuple(
                 QuantizationAnnotation(
@@ -267,7 +267,7 @@ class ModelBuilder:
                 elif value is None:
                     value = self._resolve(scope, name)
                 inputs[index] = value
-                _add_use(value, (node, index))
+                value._used_by(node, index)
             node.inputs = tuple(inputs)
         if unsorted:
             self._problem(
@@ -293,7 +293,7 @@ class ModelBuilder:
             if value._source is None and (value.graph is scope.graph or not value.is_defined):
                 self._attach(value, info)
             declared.append(value)
-        scope.graph.declared = tuple(declared)
+        scope.graph.declared = Values(declared)
 
     def _output(self, scope: _Scope, info: ValueInfoProto) -> Value:
         value = self._resolve(scope, text(info.name))
@@ -325,12 +325,12 @@ class ModelBuilder:
         function.metadata = read_entries(proto.metadata_props)
         body = function.body
         scope = _Scope(body, None)
-        body.inputs = tuple(self._define(scope, text(name), "input") for name in proto.input)
+        body.inputs = Values(self._define(scope, text(name), "input") for name in proto.input)
         bodies = self._nodes_of(proto.node, scope)
         self._declare(proto.value_info, scope)
-        body.outputs = tuple(self._resolve(scope, text(name)) for name in proto.output)
+        body.outputs = Values(self._resolve(scope, text(name)) for name in proto.output)
         for index, value in enumerate(body.outputs):
-            _add_use(value, (body, index))
+            value._used_by(body, index)
         self._read_bodies(bodies, scope)
         return function
 
@@ -394,14 +394,6 @@ class ModelBuilder:
 def normal_domain(domain: str) -> str:
     """The domain with the two names of the standard operators made one: ``""``."""
     return "" if domain == "ai.onnx" else domain
-
-
-def _add_use(value: Value, use: Use) -> None:
-    uses = value._uses
-    if uses is None:
-        value._uses = {use: None}
-    else:
-        uses[use] = None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from model.attributes import Attribute, AttributeKind, make_attribute
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.errors import ModelError
-from model.graph import Details, Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.graph import Details, Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
 from model.io.messages import message_pieces, read_message
 from model.io.payloads import Payload
 from model.io.tensors import ProtoTensor, TensorFiles
@@ -393,9 +393,9 @@ class Decoder:
         """Several, some left out."""
         return tuple(self.optional_value(e) for e in entries)
 
-    def known_values(self, entries: Sequence[Any]) -> tuple[Value, ...]:
+    def known_values(self, entries: Sequence[Any]) -> Values:
         """Several, none left out."""
-        return tuple(self.value(e) for e in entries)
+        return Values(self.value(e) for e in entries)
 
     def node(self, entry: Any) -> Node:
         """A new node or one that was taken out; in no graph yet."""

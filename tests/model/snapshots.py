@@ -3,7 +3,7 @@
 from collections import Counter
 from contextlib import contextmanager
 
-from model.graph import Graph, Model, Node
+from model.graph import Graph, Model, Node, Values
 from model.lookup import Lookup, ancestor_in
 from model.tensors import SparseTensor, Tensor
 
@@ -88,6 +88,7 @@ def assert_linked(model: Model) -> None:
         assert nodes == list(reversed(graph.nodes))[::-1]
         for value in graph.inputs:
             assert value.graph is graph
+            assert value.is_input
         for value in graph.initializers:
             assert value.graph is graph
             assert value.initializer is not None
@@ -111,6 +112,10 @@ def assert_linked(model: Model) -> None:
         for use in value.uses
     )
     assert listed == used
+    for value in {value for value, _ in listed}:
+        assert value.is_output == any(isinstance(user, Graph) for user, _ in value.uses)
+    for graph in model.graphs():  # or asking them costs a look at each of thousands
+        assert {type(listed) for listed in (graph.inputs, graph.outputs, graph.declared)} == {Values}
 
 
 @contextmanager

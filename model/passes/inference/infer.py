@@ -146,15 +146,15 @@ def declare_all(edit: Transaction, inferred: Inferred) -> int:
     Sizes are written as numbers and as names that the model has; see `declarable`.
     """
     from model.declaring import declarable, size_names
-    from model.edits.values import set_type
+    from model.edits.values import set_types
 
-    changed = 0
+    changed: dict[Value, Type | None] = {}
     names = size_names(edit.model)
     for value, kind in inferred.types.items():
         if value.graph is None or kind == value.type:
             continue
         written = declarable(kind, value.type, names)
         if written != value.type:
-            set_type(edit, value, written)
-            changed += 1
-    return changed
+            changed[value] = written
+    set_types(edit, changed)
+    return len(changed)

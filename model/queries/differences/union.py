@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value, Values
 from model.progress import SILENT, Progress
 from model.queries.differences.compare import Comparison
 from model.queries.topology import Wire
@@ -112,7 +112,7 @@ class _Work:
         for side in (new, old):
             for value in side.values() if side is not None else ():
                 self._value(value, is_new=side is new)
-        made.inputs = self._leaves(_part(old, "inputs"), _part(new, "inputs"))
+        made.inputs = Values(self._leaves(_part(old, "inputs"), _part(new, "inputs")))
         made.initializers = list(self._leaves(_part(old, "initializers"), _part(new, "initializers")))
         for value in (*made.inputs, *made.initializers):
             value.graph = made
