@@ -127,10 +127,13 @@ def offer(window: MainWindow) -> None:
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # as at nearly every start, which then loads nothing for it
-    from model.recording.leftovers import leftovers
+    from model.recording.leftovers import discard, leftovers
 
     for leftover in leftovers(folder):
-        window.show_message(_question(window, leftover))
+        if leftover.titles or leftover.missing:
+            window.show_message(_question(window, leftover))
+        else:  # all was undone: closing would not have asked either
+            discard(leftover)
 
 
 def _question(window: MainWindow, leftover: Leftover) -> Message:

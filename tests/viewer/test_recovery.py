@@ -64,6 +64,19 @@ def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file,
     assert list(recovery.journal_folder().iterdir()) == []
 
 
+def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
+    document = opened(qtbot, window, model_file).workspace.document
+    with document.edit("Rename first") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "renamed")
+    document.undo()
+    window.tab.keeper.journal.abandon()
+    window.remove_tab(window.tab)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    recovery.offer(window)
+    assert window.messages.messages == []
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
 def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         window.files.open_sample()

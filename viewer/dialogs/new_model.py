@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from model import schemas
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
+from model.passes.convert.claim import features
 from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
 from model.types import Type
 from model.typetext import parse_type
@@ -75,7 +76,8 @@ def new_model(name: str, opset: int, inputs: str, outputs: str, opsets: str = ""
         node = Node("Identity", (source,), (Value(output, type_, graph),), name=f"Identity_{index}")
         InsertNode(graph, node).apply()
         SetGraphOutputs(graph, (*graph.outputs, *(v for v in node.outputs if v is not None))).apply()
-    model = Model(graph, ir_version=_IR_VERSION, opset=opset)
+    model = Model(graph, opset=opset)
+    model.ir_version = max([_IR_VERSION, *(since for since, _what, _where in features(model))])
     model.opset_imports = {"": opset, **parse_opsets(opsets)}
     model.producer_name = "onnx-workbench"
     return model

@@ -13,7 +13,7 @@ from model.io.save import to_bytes
 from tests.viewer.editing.conftest import Desk
 from tests.viewer.editing.test_wire import body, drag
 from tests.viewer.pointer import hover
-from viewer.dialogs.new_model import NewModelDialog
+from viewer.dialogs.new_model import NewModelDialog, new_model
 from viewer.panels.outline import OutlinePanel
 from viewer.widgets.operator_palette import OperatorPalette
 
@@ -118,6 +118,11 @@ def test_a_model_from_nothing_is_legal_and_runs(desk):
     results = desk.workspace.results
     desk.qtbot.waitUntil(lambda: results.info_of(relu.outputs[0]) is not None, timeout=60_000)
     assert results.info_of(relu.outputs[0]).shape == (2, 3)
+
+
+@pytest.mark.parametrize(("type_", "version"), [("float[3]", 10), ("int2[3]", 13), ("float8e8m0[3]", 12)])
+def test_it_claims_the_ir_version_that_its_types_need(type_, version):
+    assert new_model("m", 25, f"x: {type_}", f"y: {type_}").ir_version == version
 
 
 def test_the_outline_shows_the_first_node(desk):
