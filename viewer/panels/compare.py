@@ -120,9 +120,9 @@ class ComparePanel(Panel):
     def _rounded(self, precision: Precision) -> tuple[str, Callable[[Record], Work]]:
         """What to call nodes in fewer bits, and the work."""
         selected = [i for i in self.workspace.selection.items if isinstance(i, Node)]
-        nodes = f"the {plural(len(selected), 'node')} selected" if selected else "all nodes"
+        nodes = "the node selected was" if len(selected) == 1 else f"the {len(selected):,} nodes selected were"
         work = comparing.with_precision(self.workspace, precision, selected or None)
-        return f"What if {nodes} were in {precision}", work
+        return f"What if {nodes if selected else 'all nodes were'} in {precision}", work
 
     def compare_before(self) -> None:
         """Compare with the run before."""

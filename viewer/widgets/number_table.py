@@ -15,13 +15,15 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFont, QFontDatabase
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from viewer.theme import theme
 from viewer.tips import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
+
+_LEAST = 22  # characters of a column that takes the rest
 
 
 @dataclass(frozen=True)
@@ -151,13 +153,19 @@ class NumberTable(QTableView):
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         character = self.fontMetrics().averageCharWidth()
         for index, column in enumerate(columns):
-            if column.width:
-                header.setSectionResizeMode(index, QHeaderView.ResizeMode.Interactive)
-                self.setColumnWidth(index, column.width * character + 18)
-            else:
-                header.setSectionResizeMode(index, QHeaderView.ResizeMode.Stretch)
+            header.setSectionResizeMode(index, QHeaderView.ResizeMode.Interactive)
+            self.setColumnWidth(index, (column.width or _LEAST) * character + 18)
+        self._rest = next((index for index, column in enumerate(columns) if not column.width), None)
         self.activated.connect(self._choose)
         self.clicked.connect(self._choose)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The column without a width takes the rest, though never so little that its names cannot be told apart."""
+        super().resizeEvent(event)
+        if self._rest is not None:
+            others = self.horizontalHeader().length() - self.columnWidth(self._rest)
+            least = _LEAST * self.fontMetrics().averageCharWidth() + 18
+            self.setColumnWidth(self._rest, max(least, self.viewport().width() - others))
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows; the order a person chose stays."""

@@ -51,7 +51,7 @@ def test_a_sequence_lists_its_tensors(window, qtbot, workspace):
 def test_a_map_opens_by_key_and_shows_text_as_it_is(window, qtbot, workspace):
     tree = tree_of(window, qtbot, workspace, "m")
     top = tree.topLevelItem(0)
-    assert texts(top)[:2] == ["0", "map of 3"]
+    assert texts(top) == ["0", "map of 3", "cat: 0.25, <i>dog</i>: 0.5, owl: 0.125"]
     tree.setFocus()
     tree.setCurrentItem(top)
     qtbot.keyClick(tree, Qt.Key.Key_Right)

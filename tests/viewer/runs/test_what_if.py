@@ -42,7 +42,7 @@ def choose(qtbot, window, workspace, name, precision="float16"):
     panel = window.docks.open("compare")
     panel.rows = []
     panel.menu.aboutToShow.emit()
-    next(a for a in panel.menu.actions() if a.text() == f"What if the 1 node selected were in {precision}").trigger()
+    next(a for a in panel.menu.actions() if a.text() == f"What if the node selected was in {precision}").trigger()
     qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=30_000)
     return panel
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from exec.distribution import PERCENTILES, Distribution
+from exec.distribution import PERCENTILES, Distribution, distribution
+from viewer.panels.tensor.readers import Reader, SparseReader
 from viewer.text import number_text
 from viewer.theme import monospace, themes
 from viewer.widgets.plots.histogram import Histogram
 
 if TYPE_CHECKING:
     from exec.statistics import Statistics
+    from model.progress import Progress
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]
 
@@ -153,3 +157,24 @@ def _counts(statistics: Statistics, *, strings: bool) -> Rows:
         if count:
             rows.append((name, number_text(count), None))
     return rows
+
+
+def counted(reader: Reader, progress: Progress) -> Distribution:
+    """The distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
+    if not isinstance(reader, SparseReader):
+        return distribution(reader.flat, reader.shape, reader.size, progress)
+    positions, values = reader.entries()
+    found = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
+    statistics = found.statistics
+
+    def place(index: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(int(positions[index[0]]), reader.shape)) if index else ()
+
+    statistics = replace(
+        statistics,
+        size=reader.size,
+        zeros=statistics.zeros + reader.size - len(values),
+        minimum_index=place(statistics.minimum_index),
+        maximum_index=place(statistics.maximum_index),
+    )
+    return replace(found, statistics=statistics)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import (
@@ -21,14 +19,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from exec.distribution import Distribution, distribution
 from model.errors import ModelError
 from model.types import ElementType
 from viewer.icons import icon
 from viewer.panels.tensor import mosaics, pictures
 from viewer.panels.tensor.ask import AskLine
 from viewer.panels.tensor.editing import TensorEditing
-from viewer.panels.tensor.facts import Facts
+from viewer.panels.tensor.facts import Facts, counted
 from viewer.panels.tensor.menu import TensorMenu
 from viewer.panels.tensor.parts import button, combo, text_label
 from viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
@@ -47,10 +44,11 @@ from viewer.widgets.plots.lines import LinePlot
 from viewer.widgets.plots.picture import Part, Picture, PictureView
 
 if TYPE_CHECKING:
-    from model.progress import Progress
+    from exec.distribution import Distribution
     from viewer.workspace import Workspace
 
 _NARROW = 420  # px: no room for every word about a tensor
+_FACTS = 250  # px: how wide statistics are at most, before a person makes them wider
 _AT_ONCE = 1 << 16  # bytes that are read without a job
 _MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
 _PICTURES: tuple[View, ...] = ("Heat map", "Image", *_MOSAICS)
@@ -139,6 +137,15 @@ class TensorPane(QWidget):
         """What is told goes in fewer words in a narrow pane."""
         super().resizeEvent(event)
         self._show_header()
+        self._show_facts(shown=not self.facts.isHidden())
+
+    def _show_facts(self, *, shown: bool) -> None:
+        if self.pinned:  # where they are closed at first
+            return
+        self.facts.setVisible(shown)
+        if not self._is_divided:
+            facts = min(_FACTS, int(0.38 * self.width()))
+            self.splitter.setSizes([facts, self.width() - facts])
 
     def _place_controls(self) -> None:
         """Where they do not fit beside what is told, the choices have a line of their own: nothing is cut off."""
@@ -203,8 +210,13 @@ class TensorPane(QWidget):
         self.splitter.addWidget(self.facts)
         self.splitter.addWidget(right)
         self.splitter.setStretchFactor(1, 1)
-        self.splitter.setSizes([0 if self.pinned else 250, 900])
+        self.splitter.setSizes([0 if self.pinned else _FACTS, 900])
+        self._is_divided = False  # by the person
+        self.splitter.splitterMoved.connect(self._on_divided)
         self.splitter.setCollapsible(1, False)
+
+    def _on_divided(self) -> None:
+        self._is_divided = True
 
     def _color(self) -> None:
         colors = theme()
@@ -317,7 +329,7 @@ class TensorPane(QWidget):
         if subject.kind == "tree":
             self.slices.show_shape(())
             self.facts.clear("")
-            self.facts.hide()
+            self._show_facts(shown=False)
             self.tree.show_value(subject.held)
             self._show_options("Tree")
             self.stack.setCurrentWidget(self.tree)
@@ -330,7 +342,7 @@ class TensorPane(QWidget):
         except ModelError as error:
             self._say(f"{error.title}: {error.detail}")
             return
-        self.facts.show()
+        self._show_facts(shown=True)
         if reader.instant or (subject.kind == "tensor" and subject.nbytes <= _AT_ONCE):
             try:
                 reader.prepare()
@@ -340,7 +352,6 @@ class TensorPane(QWidget):
             self._ready(reader)
             return
         self._say("Reading…")
-        self.facts.clear("")
         self.workspace.jobs.start(
             "Reading a tensor",
             lambda _: reader.prepare(),
@@ -355,6 +366,7 @@ class TensorPane(QWidget):
         self.slices.show_shape(())
         self._show_options(None)
         self.facts.clear("")
+        self._show_facts(shown=self.subject is not None and not self.subject.problem)
 
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, ModelError):
@@ -387,7 +399,7 @@ class TensorPane(QWidget):
 
         self.workspace.jobs.start(
             "Statistics of a tensor",
-            partial(_counted, reader),
+            partial(counted, reader),
             done=done, failed=failed, lane="count", supersede=f"tensor {id(self)} count",
         )  # fmt: skip
 
@@ -549,27 +561,6 @@ def _seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | Non
     if view in _MOSAICS:
         return mosaics.plane_axis(shape, which)
     return pictures.channel_axis(shape) if view == "Image" else None
-
-
-def _counted(reader: Reader, progress: Progress) -> Distribution:
-    """The distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
-    if not isinstance(reader, SparseReader):
-        return distribution(reader.flat, reader.shape, reader.size, progress)
-    positions, values = reader.entries()
-    found = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
-    statistics = found.statistics
-
-    def place(index: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(int(i) for i in np.unravel_index(int(positions[index[0]]), reader.shape)) if index else ()
-
-    statistics = replace(
-        statistics,
-        size=reader.size,
-        zeros=statistics.zeros + reader.size - len(values),
-        minimum_index=place(statistics.minimum_index),
-        maximum_index=place(statistics.maximum_index),
-    )
-    return replace(found, statistics=statistics)
 
 
 def _comparable(subject: Subject) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +75,10 @@ def value_text(value: Any) -> str:
         first = value.reshape(-1)[:_FIRST]
         text = ", ".join(number_cell(v) for v in first)
         return display(text + (", …" if value.size > _FIRST else ""), 200, elide="end")
-    if isinstance(value, (list, dict, SparseArray)) or value is None:
+    if isinstance(value, dict):
+        pairs = [f"{display(str(key), 40)}: {value_text(inner)}" for key, inner in islice(value.items(), _FIRST)]
+        return display(", ".join(pairs) + (", …" if len(value) > _FIRST else ""), 200, elide="end")
+    if isinstance(value, (list, SparseArray)) or value is None:
         return ""
     return number_cell(value)
 

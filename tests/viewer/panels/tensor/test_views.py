@@ -215,3 +215,21 @@ def test_what_is_told_of_a_tensor_takes_one_line_where_there_is_room(qtbot, pane
         beside = pane.menu_button.mapTo(pane, QPoint()).y() < pane.type_line.mapTo(pane, QPoint()).y() + 20
         assert beside == (width == 1100)
     assert heights[0] < heights[1]
+
+
+def test_a_narrow_pane_gives_most_of_its_room_to_the_values(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.zeros((20, 30), np.float32)))
+    panel.resize(420, 400)
+    qtbot.waitUntil(lambda: panel.pane.width() <= 420)
+    qtbot.waitUntil(lambda: panel.pane.stack.width() > 0.55 * panel.pane.width())
+    panel.resize(1100, 400)
+    qtbot.waitUntil(lambda: panel.pane.facts.width() >= 245)
+
+
+def test_where_there_is_nothing_to_see_the_reason_stands_in_the_middle(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.zeros((20, 30), np.float32)))
+    assert panel.pane.facts.isVisible()
+    panel.workspace.selection.clear()
+    qtbot.waitUntil(lambda: not panel.pane.facts.isVisible())
+    select(qtbot, panel, chain.model.graph.initializers[-1])
+    assert panel.pane.facts.isVisible()
