@@ -111,6 +111,8 @@ class RunNews:
 def _summary(result: RunResult) -> str:
     done, kept = result.counts[State.DONE], result.counts[State.KEPT]
     time = duration_text(result.seconds)
+    if not done and not kept:
+        return f"{plural(result.counts[State.CONSTANT], 'node')} computed in {time}, constant from now on"
     if not done:
         return f"Nothing changed: {plural(kept, 'node')} kept"
     text = f"Ran {plural(done, 'node')} in {time}"

@@ -1,5 +1,6 @@
 """What runs tell above the graph: one bar that is up to date, none when nothing is wrong any more."""
 
+import onnx.parser
 import pytest
 from PySide6.QtWidgets import QLabel
 
@@ -140,3 +141,16 @@ def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, w
     make_finite(workspace)
     assert workspace.run_state == "Values of an earlier run are back"
     assert not workspace.runs.is_running
+
+
+def test_a_graph_without_inputs_is_not_said_to_have_kept_nothing(window, qtbot, tmp_path):
+    path = tmp_path / "constant.onnx"
+    model = """<ir_version: 9, opset_import: ["" : 17]> g () => (float[2] y) {
+      c = Constant <value_floats: floats = [1.0, 2.0]> ()
+      y = Neg (c)
+    }"""
+    onnx.save(onnx.parser.parse_model(model), path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    assert workspace.run_state.startswith("2 nodes computed in ")
+    assert workspace.run_state.endswith("constant from now on")
