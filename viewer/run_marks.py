@@ -34,6 +34,7 @@ class RunMarks(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._is_dimmed = False  # what waits to be computed
+        self._stale: AbstractSet[object] = frozenset()  # whose nodes are marked
         self._affected: AbstractSet[object] | None = None  # what was stale when the run began; None: perhaps all
         self._finished: set[Node] = set()  # since it was shown last
         self._begun = self._shown = 0.0
@@ -93,11 +94,13 @@ class RunMarks(QObject):
             self.refresh()
 
     def refresh(self) -> None:
-        """Mark anew."""
+        """Mark anew what may have changed: the end of a run is told in several ways, and there may be many marks."""
+        results, mark = self._workspace.results, self._workspace.mark
+        if self._is_dimmed or self._stale is not results.stale:
+            self._stale = results.stale
+            mark("stale", [thing for thing in results.stale if isinstance(thing, Node)])
         self._is_dimmed = False
         self._finished.clear()
-        results, mark = self._workspace.results, self._workspace.mark
-        mark("stale", [thing for thing in results.stale if isinstance(thing, Node)])
         mark("failures", results.failed())
         self._compare()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 
-import numpy as np
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from model.graph import Node, Value
@@ -15,6 +17,20 @@ from viewer.canvas.scene import Scene
 from viewer.canvas.surface import Surface
 from viewer.theme import theme, themes
 
+#: More marked objects than this are found in the scene over several turns of the event loop, so many in each.
+_AT_ONCE = 5000
+_PER_TURN = 2000
+
+
+@dataclass
+class _Search:
+    """Many marked objects that are being found: those left, what shows the others, and what is marked no longer."""
+
+    left: Iterator[object]
+    boxes: list[int] = field(default_factory=list)
+    edges: list[int] = field(default_factory=list)
+    gone: list[Node] = field(default_factory=list)
+
 
 class MarkedSurface(Surface):
     """Marks objects and colours nodes, now and in every scene that follows."""
@@ -24,12 +40,16 @@ class MarkedSurface(Surface):
         self._shades: Callable[[Scene], Colouring] | None = None
         self._shows_devices = False
         self._marked: dict[str, dict[object, None]] = {}
+        self._searches: dict[str, _Search] = {}  # by kind; the marks of before are shown meanwhile
+        self._turns = QTimer(self)
+        self._turns.timeout.connect(self._search_on)
         self._crossings: Crossings | None = None  # of this scene, looked up at the first hover
         themes().themeChanged.connect(self._apply_shades)
 
     def set_scene(self, scene: Scene | None) -> None:
         """Show a scene, marked and coloured as the one before."""
         self._crossings = None
+        self._searches.clear()
         super().set_scene(scene)
         if self._shades is not None:
             self._apply_shades()
@@ -83,25 +103,42 @@ class MarkedSurface(Surface):
 
     def set_marks(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
-        self._marked[kind] = dict.fromkeys(items)
-        if self.marks is not None:
-            self.marks.set(kind, self._marked[kind])
+        marked = self._marked[kind] = dict.fromkeys(items)
+        self._searches.pop(kind, None)
+        if self.marks is not None and len(marked) > _AT_ONCE:
+            self._searches[kind] = _Search(iter(list(marked)))
+            self._turns.start(0)
+        elif self.marks is not None:
+            self.marks.set(kind, marked)
+        self.update()
+
+    def _search_on(self) -> None:
+        """Find some more of what is marked; show all of a kind together."""
+        if self.marks is None or not self._searches:
+            self._turns.stop()
+            return
+        kind, search = next(iter(self._searches.items()))
+        some = list(islice(search.left, _PER_TURN))
+        if some:
+            boxes, edges = self.marks.find(some)
+            search.boxes += boxes
+            search.edges += edges
+            return
+        del self._searches[kind]
+        self.marks.put(kind, search.boxes, search.edges)
+        self.marks.take_off(kind, search.gone)
         self.update()
 
     def take_marks_off(self, kind: str, nodes: Iterable[Node]) -> None:
-        """Mark some nodes no longer; a closed group keeps its mark for the sake of others in it."""
+        """Mark some nodes no longer. Costs what they are, however many are marked."""
         marked = self._marked.get(kind, {})
         gone = [node for node in nodes if marked.pop(node, node) is None]
-        if self.marks is None or not gone:
-            return
-        drawing = self.marks.scene.drawing
-        boxes = set(drawing.boxes_of_nodes(gone))
-        folded = drawing.folded
-        if any(node in folded for node in gone):
-            boxes.difference_update([folded[node] for node in marked if node in folded])
-        known = self.marks.boxes[kind]
-        self.marks.boxes[kind] = known[np.isin(known, list(boxes), invert=True)]
-        self.update()
+        search = self._searches.get(kind)
+        if search is not None:
+            search.gone += gone
+        elif self.marks is not None and gone:
+            self.marks.take_off(kind, gone)
+            self.update()
 
     def mark_hovered(self, item: object) -> None:
         """Mark what is under the pointer: a node, or the whole path of a value, also beyond the frames of bodies."""

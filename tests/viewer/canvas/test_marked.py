@@ -1,0 +1,102 @@
+"""Marks of many objects: found over several turns of the event loop, and right whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QCoreApplication
+
+from tests.viewer.canvas.graphs import long_chain, settle
+from viewer.canvas import marked
+
+PER_TURN = 7
+
+
+@pytest.fixture
+def view(show, monkeypatch):
+    view = show(long_chain(40).model())
+    settle(view)
+    monkeypatch.setattr(marked, "_AT_ONCE", PER_TURN)
+    monkeypatch.setattr(marked, "_PER_TURN", PER_TURN)
+    return view
+
+
+def nodes_of(view):
+    return list(view.workspace.graph.nodes)
+
+
+def boxes_of(view, nodes):
+    return sorted({box for node in nodes for box in view.scene.drawing.boxes_of(node)})
+
+
+def shown(view, kind):
+    return view.marks.boxes[kind].tolist() if kind in view.marks.boxes else []
+
+
+def test_many_marks_replace_those_of_before_together(view, qtbot):
+    nodes = nodes_of(view)
+    view.set_marks("matches", nodes[:2])
+    first = shown(view, "matches")
+    assert first == boxes_of(view, nodes[:2])
+    view.set_marks("matches", nodes)
+    seen = []
+    qtbot.waitUntil(lambda: seen.append(shown(view, "matches")) or seen[-1] == boxes_of(view, nodes))
+    assert {tuple(boxes) for boxes in seen} == {tuple(first), tuple(boxes_of(view, nodes))}
+
+
+def test_values_are_marked_with_their_edges(view, qtbot):
+    values = [node.outputs[0] for node in nodes_of(view)]
+    view.set_marks("changed", values)
+    edges = {edge for value in values for edge in view.scene.drawing.edges_of(value)}
+    qtbot.waitUntil(lambda: set(view.marks.edges.get("changed", ())) == edges)
+
+
+def test_marks_taken_off_while_the_others_are_found_stay_off(view, qtbot):
+    nodes = nodes_of(view)
+    view.set_marks("stale", nodes)
+    QCoreApplication.processEvents()
+    view.take_marks_off("stale", [*nodes[:3], *nodes[-3:]])  # some have been found, some not
+    left = boxes_of(view, nodes[3:-3])
+    qtbot.waitUntil(lambda: shown(view, "stale") != [])
+    assert shown(view, "stale") == left
+
+
+def test_marks_that_follow_while_those_of_before_are_found_are_shown_alone(view, qtbot):
+    nodes = nodes_of(view)
+    view.set_marks("stale", nodes)
+    view.set_marks("errors", nodes[10:30])
+    QCoreApplication.processEvents()
+    view.set_marks("stale", nodes[:1])
+    qtbot.waitUntil(lambda: shown(view, "errors") == boxes_of(view, nodes[10:30]))
+    assert shown(view, "stale") == boxes_of(view, nodes[:1])
+
+
+def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
+    nodes = nodes_of(view)
+    view.set_marks("stale", nodes)
+    QCoreApplication.processEvents()
+    view.set_scene(view.scene)
+    assert shown(view, "stale") == boxes_of(view, nodes)
+    view.set_marks("stale", nodes[1:])
+    view.set_scene(None)
+    qtbot.wait(20)
+    assert view.marks is None
+
+
+@pytest.mark.parametrize("at_once", [PER_TURN, 100])
+def test_a_closed_group_is_marked_until_the_last_of_its_nodes_is_not(show, qtbot, monkeypatch, at_once):
+    view = show(long_chain(40, scopes=2).model())
+    view.set_option_groups(True)
+    qtbot.waitUntil(lambda: not view.is_busy)
+    monkeypatch.setattr(marked, "_AT_ONCE", at_once)
+    monkeypatch.setattr(marked, "_PER_TURN", PER_TURN)
+    nodes = nodes_of(view)
+    groups = boxes_of(view, nodes)
+    assert len(groups) == 2
+    view.set_marks("stale", nodes)
+    view.take_marks_off("stale", nodes[:20])
+    qtbot.waitUntil(lambda: shown(view, "stale") == groups[1:])
+    view.take_marks_off("stale", nodes[:30])
+    view.take_marks_off("stale", nodes[31:])
+    assert shown(view, "stale") == groups[1:]
+    view.take_marks_off("stale", [nodes[30]])
+    assert shown(view, "stale") == []
