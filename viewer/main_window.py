@@ -21,7 +21,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QStackedWidget,
     QTabBar,
-    QTabWidget,
     QToolBar,
     QToolButton,
     QVBoxLayout,
@@ -42,6 +41,7 @@ from viewer.theme import as_mode, theme, themes
 from viewer.tips import plain_tip
 from viewer.views import ViewStore
 from viewer.widgets.command_palette import CommandPalette
+from viewer.widgets.document_tabs import DocumentTabs
 from viewer.widgets.fields.editors import take_typed
 from viewer.widgets.message_bar import MessageBar
 from viewer.widgets.start_page import StartPage
@@ -100,11 +100,7 @@ class MainWindow(QMainWindow):
         self.start_page.new_requested.connect(lambda: self.actions_binding.run("file.new"))
         self.start_page.sample_requested.connect(self.files.open_sample)
         self.start_page.file_requested.connect(lambda name: self.files.open([Path(name)]))
-        self._tabs = QTabWidget()
-        self._tabs.setDocumentMode(True)
-        self._tabs.setMovable(True)
-        self._tabs.setTabBarAutoHide(True)
-        self._tabs.setElideMode(Qt.TextElideMode.ElideMiddle)
+        self._tabs = DocumentTabs()
         self._tabs.currentChanged.connect(self._show_front)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.start_page)

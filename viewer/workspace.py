@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QPoint, Signal
@@ -93,7 +94,8 @@ class Workspace(QObject):
         self.spot: Callable[[], object] = lambda: None
         #: What is written beside the edges of a value; set by whoever runs.
         self.note_of: Callable[[Value], Note | None] = lambda _value: None
-        self._graph = document.model.graph
+        self._graph = _first_graph(document.model)
+        self.selection.set(_lone_tensor(self._graph))
         self.visits = Visits(self._here, self)
         self.changes.removed.connect(self._leave_removed)
         self.jobs.failed.connect(self._on_job_failed)
@@ -273,6 +275,19 @@ class Workspace(QObject):
         self.problems.close()
         self.types.close()
         self.changes.close()
+
+
+def _first_graph(model: Model) -> Graph:
+    """What to show at first: the main graph, but the first function of a file that has functions alone."""
+    graph = model.graph
+    is_empty = not (graph.nodes.first or graph.inputs or graph.outputs or graph.initializers)
+    return model.functions[0].body if is_empty and model.functions else graph
+
+
+def _lone_tensor(graph: Graph) -> list[Value]:
+    """What there is to see of a graph that holds one constant and nothing else."""
+    constants = list(islice(graph.initializers, 2))
+    return constants if len(constants) == 1 and not (graph.nodes.first or graph.inputs or graph.outputs) else []
 
 
 def graph_of(item: Item) -> Graph | None:

@@ -1,8 +1,12 @@
+import numpy as np
 import pytest
 
+from model.document import Document
 from model.errors import ModelError
-from model.steps import RemoveNode, SetField
-from viewer.workspace import graph_of
+from model.graph import Function, Model, Value
+from model.steps import RemoveNode, SetField, SetInitializer
+from model.tensors import ArrayTensor
+from viewer.workspace import Workspace, graph_of
 
 
 def named(workspace, name):
@@ -115,3 +119,21 @@ def test_every_kind_of_object_has_a_graph_to_be_seen_in(workspace, kind):
         "model": model,
     }[kind]
     assert graph_of(item) is (function.body if kind == "function" else model.graph)
+
+
+def test_a_function_alone_in_its_file_is_shown_at_once(qapp):
+    model = Model()
+    model.functions = (Function(domain="my", name="Twice"),)
+    workspace = Workspace(Document(model), title="function")
+    assert workspace.graph is model.functions[0].body
+    assert not workspace.visits.can_go_back
+    workspace.close()
+
+
+def test_a_tensor_alone_in_its_file_is_selected_at_once(qapp):
+    model = Model()
+    tensor = Value("weights")
+    SetInitializer(model.graph, tensor, ArrayTensor(np.zeros(2, np.float32))).apply()
+    workspace = Workspace(Document(model), title="tensor")
+    assert workspace.selection.items == (tensor,)
+    workspace.close()
