@@ -70,10 +70,21 @@ def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
         first=np.flatnonzero(kinds == Kind.INPUT).astype(np.int32),
         last=np.flatnonzero(kinds == Kind.OUTPUT).astype(np.int32),
         parents=drawing.parents,
+        titles=_titles(drawing, kinds) if (kinds == Kind.CONTAINER).any() else None,
         direction=direction,
         spacing=Spacing(rank=rank, header=header),
         node_ids=drawing.box_ids,
     )
+
+
+def _titles(drawing: Drawing, kinds: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[N, 2] px that a container's title takes at the left of its header and its buttons at the right; else 0."""
+    titles = np.zeros((len(kinds), 2), np.float32)
+    for index in np.flatnonzero(kinds == Kind.CONTAINER).tolist():
+        box = drawing.boxes[index]
+        buttons = len(box.buttons) * BUTTON
+        titles[index] = box.width - buttons, buttons
+    return titles
 
 
 class Scene:

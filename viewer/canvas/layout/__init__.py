@@ -15,8 +15,8 @@ together, so drawing all of them draws one line, or two where many side by side 
 
 The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fans → coordinates → lanes,
 routes. stacking runs those up to the order and flat all of them for one nesting level (a problem), compound for every
-level; packing puts unconnected parts on a sheet, window works edits in, inplace gives nodes other sizes, traces tells
-where things were.
+level, where entries leads what goes into a container past its title; packing puts unconnected parts on a sheet, window
+works edits in, inplace gives nodes other sizes, traces tells where things were.
 """
 
 from __future__ import annotations

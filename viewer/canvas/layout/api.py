@@ -160,6 +160,8 @@ def _oriented(request: LayoutRequest) -> Graph:
         last=_mask(request.last, n),
         parent=parent,
         spacing=request.spacing,
+        # edges that come from the left meet no header
+        titles=np.zeros((n, 2)) if request.titles is None or turned else request.titles.astype(np.float64),
         inset=(pad + header, pad, pad, pad) if turned else (pad, pad + header, pad, pad),
     )
 

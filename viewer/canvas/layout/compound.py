@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from model.progress import Progress
-from viewer.canvas.layout import flat, packing, routes
+from viewer.canvas.layout import entries, flat, packing, routes
 from viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
 from viewer.canvas.layout.placed import Graph, Placed
 from viewer.canvas.layout.problem import Level, Problem
@@ -70,6 +70,7 @@ class Nesting:
         n = len(graph.width)
         self.depth = _depths(graph.parent)
         self.width, self.height = graph.width.copy(), graph.height.copy()
+        self.entry_room = np.zeros(n)  # px from the left that a container's title and what enters beside it need
         self.x, self.y = np.zeros(n), np.zeros(n)
         self.rank = np.zeros(n, np.int64)
         self.nested = bool((graph.parent >= 0).any())
@@ -113,15 +114,46 @@ class Nesting:
         problem = self._problem(nodes, across, out, into, border)
         solution = flat.solve(problem, self.progress)
         container = np.concatenate([graph.parent[nodes], border.home])
+        self._make_room(border)
         self._adopt(level, nodes, solution, container, problem)
         key = np.repeat([0, -1 - level, 1 + level], [len(across), len(out), len(into)])
         runs_in = container[problem.source]
         self.pieces.edge.append(np.concatenate([across, out, into]))
         self.pieces.key.append(key)
         self.pieces.container.append(runs_in)
-        self.pieces.lines.append(self._to_borders(solution.lines, runs_in, key))
+        lines = self._to_borders(solution.lines, runs_in, key)
+        enters = self._entered(border, solution)
+        self.pieces.lines.append(self._led(lines, solution, enters, len(across) + len(out), border))
         self._lift(out, self.head, self.head_port, solution.x[border.out])
-        self._lift(into, self.tail, self.tail_port, solution.x[border.into])
+        self._lift(into, self.tail, self.tail_port, enters[border.into])
+
+    def _make_room(self, border: _Border) -> None:
+        """See that every title leaves room for what enters beside it."""
+        counts = np.bincount(border.home[~border.leaves], minlength=len(self.width))
+        self.entry_room = entries.room(self.graph.titles, counts, self.graph.spacing.edge)
+        self.width = np.maximum(self.width, self.entry_room + self.graph.titles[:, 1])
+
+    def _entered(self, border: _Border, solution: flat.Solution) -> Real:
+        """[nodes and points] where edges cross borders: as the inside has it, but beside the titles."""
+        x = solution.x.copy()
+        enter = np.flatnonzero(~border.leaves)
+        at = enter + len(x) - len(border.home)
+        x[at] = entries.beside(
+            x[at], border.home[enter], self.graph.titles, self.width, self.graph.spacing.edge
+        )  # fmt: skip
+        return x
+
+    def _led(
+        self, lines: routes.Polylines, solution: flat.Solution, enters: Real, others: int, border: _Border
+    ) -> routes.Polylines:
+        """The pieces, of which those after the `others` come into containers, led from where they enter."""
+        moved = np.flatnonzero(np.abs(enters - solution.x)[border.into] > 0.01)
+        point = border.into[moved]
+        # a point has no extent and is alone in its rank: below its band lies the gap before the first nodes
+        bands = [solution.bands[part] for part in solution.part[point].tolist()]
+        top = solution.y[point]
+        gaps = np.stack([top, top + [band[1, 0] - band[0, 1] for band in bands]], 1)
+        return entries.led(lines, others + moved, enters[point], gaps)
 
     def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> Problem:
         graph = self.graph
@@ -179,10 +211,12 @@ class Nesting:
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mine = by_home[begin:end]
             main = np.flatnonzero(bordered[mine])
-            place, width, height = packing.pack(
-                solution.extent[mine], self.graph.spacing.component, int(main[0]) if len(main) else -1
-            )
-            corner[mine] = place + inset[:2]
+            extent = solution.extent[mine]
+            if len(main) and level:
+                # what is narrower than the title stands at the right, where edges enter
+                corner[mine[main[0]], 0] = self._widen(extent, int(main[0]), int(home[mine[0]]))
+            place, width, height = packing.pack(extent, self.graph.spacing.component, int(main[0]) if len(main) else -1)
+            corner[mine] += place + inset[:2]
             if level:
                 owner = int(home[mine[0]])
                 wanted = width + inset[0] + inset[2]
@@ -200,6 +234,12 @@ class Nesting:
         solution.lines.points += corner[of_point]
         self.x[nodes], self.y[nodes] = solution.x[: len(nodes)], solution.y[: len(nodes)]
         self.rank[nodes] = solution.rank[: len(nodes)]
+
+    def _widen(self, extent: Real, main: int, owner: int) -> float:
+        """Give the part that edges enter as much room as they need; how far it may stand from the left."""
+        missing = max(0.0, float(self.entry_room[owner] - self.graph.inset[0] - extent[main, 0]))
+        extent[main, 0] += missing
+        return missing
 
     def _to_borders(self, lines: routes.Polylines, container: Index, key: Index) -> routes.Polylines:
         """Stretch pieces that end in border points to the container's very border."""

@@ -23,6 +23,7 @@ class Graph:
     last: Mask
     parent: Index
     spacing: Spacing
+    titles: Real  # [N, 2] px of a container's upper border, from its left and its right, where no edge enters
     inset: tuple[float, float, float, float]  # left, top, right, bottom, inside containers
 
 

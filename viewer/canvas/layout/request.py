@@ -41,6 +41,7 @@ class LayoutRequest:
     first: Ints | None = None  # nodes wanted in the first rank of their component (graph inputs)
     last: Ints | None = None  # nodes wanted in the last rank (graph outputs)
     parents: Ints | None = None  # [N] the expanded container a node lies in, -1 at top level
+    titles: Floats | None = None  # [N, 2] px of a container's header, from left and right, that edges going in keep off
     direction: Direction = "down"
     spacing: Spacing = field(default_factory=Spacing)
     node_ids: NDArray[np.int64] | None = None  # [N] unique, stable over edits: how `relayout` knows nodes again
@@ -65,6 +66,9 @@ class LayoutRequest:
             if array is not None and array.shape != (length,):
                 msg = f"{name} must be [{length}]; got shape {array.shape}"
                 raise ValueError(msg)
+        if self.titles is not None and self.titles.shape != (n, 2):
+            msg = f"titles must be [{n}, 2]; got shape {self.titles.shape}"
+            raise ValueError(msg)
         for name in ("first", "last", "parents"):
             array = getattr(self, name)
             if array is not None and len(array) and not (array.min() >= -1 and array.max() < n):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from model.progress import Cancelled, Progress
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
-from viewer.canvas.layout import Layout, LayoutRequest, Spacing, layout
+from viewer.canvas.layout import Layout, LayoutRequest, Spacing, layout, relayout
 
 
 def request(nodes: int, edges: list[tuple[int, int]], **more: object) -> LayoutRequest:
@@ -139,6 +139,72 @@ def test_children_lie_in_their_container_and_edges_pass_only_its_border(asked: L
     assert_sound(result, asked)
     assert_contained(result, asked.parents)
     assert over_nodes(result, asked) == 0
+
+
+def homes(parents: np.ndarray, node: int) -> set[int]:
+    """The containers that a node lies in."""
+    found: set[int] = set()
+    while (node := int(parents[node])) >= 0:
+        found.add(node)
+    return found
+
+
+def under_titles(result: Layout, asked: LayoutRequest) -> list[tuple[int, int]]:
+    """Edges that run over the title or the buttons of a container that they go into, and which.
+
+    Edges of a container itself are let be: they begin or end at its border.
+    """
+    assert asked.parents is not None
+    assert asked.titles is not None
+    containers = [homes(asked.parents, node) for node in range(len(asked.parents))]
+    points, t = result.route_points.astype(float), np.linspace(0, 1, 33)[:, None]
+    found = []
+    for e in range(len(asked.edges)):
+        route = points[result.route_starts[e] : result.route_starts[e + 1]]
+        cubics = [route[i : i + 4] for i in range(0, len(route) - 1, 3)]
+        pieces = [
+            (1 - t) ** 3 * a + 3 * t * (1 - t) ** 2 * b + 3 * t * t * (1 - t) * c + t**3 * d for a, b, c, d in cubics
+        ]
+        way = np.concatenate(pieces)
+        source, target = asked.edges[e].tolist()
+        for node in containers[target] - containers[source] - {source}:
+            left, top = result.positions[node].tolist()
+            right = left + float(result.sizes[node, 0])
+            inside = (way[:, 1] > top + 0.5) & (way[:, 1] < top + asked.spacing.header - 0.5)
+            title = (way[:, 0] > left - 0.5) & (way[:, 0] < left + float(asked.titles[node, 0]))
+            buttons = (way[:, 0] > right - float(asked.titles[node, 1])) & (way[:, 0] < right + 0.5)
+            if (inside & (title | buttons)).any():
+                found.append((e, node))
+    return found
+
+
+@given(nested(), st.lists(st.tuples(st.integers(1, 250), st.integers(0, 40)), min_size=18, max_size=18))
+@settings(max_examples=120, deadline=None)
+def test_what_enters_a_container_keeps_off_its_title(asked: LayoutRequest, titles: list[tuple[int, int]]) -> None:
+    asked = dataclasses.replace(asked, titles=np.array(titles[: len(asked.sizes)], np.float32), direction="down")
+    assert asked.parents is not None
+    result = layout(asked)
+    assert_sound(result, asked)
+    assert_contained(result, asked.parents)
+    assert over_nodes(result, asked) == 0
+    assert under_titles(result, asked) == []
+
+
+@given(nested(), st.integers(0, 17))
+@settings(max_examples=40, deadline=None)
+def test_after_an_edit_too_what_enters_keeps_off_the_title(asked: LayoutRequest, grown: int) -> None:
+    titles = np.full((len(asked.sizes), 2), [140.0, 20.0], np.float32)
+    asked = dataclasses.replace(asked, titles=titles, direction="down")
+    assert asked.parents is not None
+    sizes = asked.sizes.copy()
+    sizes[grown % len(sizes)] += 40.0
+    changed = dataclasses.replace(asked, sizes=sizes)
+    once = relayout(layout(asked), changed)
+    for result in (once, relayout(once, changed)):
+        assert_sound(result, changed)
+        assert_contained(result, asked.parents)
+        assert over_nodes(result, changed) == 0
+        assert under_titles(result, changed) == []
 
 
 def test_a_hundred_and_fifty_containers_deep() -> None:

@@ -1,0 +1,70 @@
+"""Where edges enter containers: beside the title, whose text they would cross out.
+
+Points on a container's border are alone in their rank. So a point may stand elsewhere than the inside expects it, as
+long as all keep their order: the edge swings over in the gap before the first rank of nodes, where there is no node.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from viewer.canvas.layout.arrays import Index, Real
+from viewer.canvas.layout.routes import Polylines
+
+_FEW = 8  # edges that enter beside a title with the usual gap between them
+_CLOSE = 4.0  # px that each further one needs
+
+
+def room(titles: Real, counts: Index, gap: float) -> Real:
+    """[N] px from the left border that a title [N, 2] and so many entering edges beside it need; 0 where none enter."""
+    beside_it = gap * np.minimum(counts, _FEW) + _CLOSE * np.maximum(counts - _FEW, 0)
+    return np.where(counts > 0, titles[:, 0] + gap + beside_it, 0.0)
+
+
+def beside(x: Real, home: Index, titles: Real, width: Real, gap: float) -> Real:
+    """[P] where edges enter, as near as can be to where the inside expects them: `x`, from the left of their `home`.
+
+    `titles` [N, 2] px kept clear at the left and at the right of every container, `width` [N] how wide these are.
+    """
+    result = x.copy()
+    low, high = titles[home, 0] + gap, (width - titles[:, 1])[home] - gap
+    covered = (titles[home, 0] > 0) & ((x < low) | (x > high))
+    for container in np.unique(home[covered]).tolist():
+        mine = np.flatnonzero(home == container)
+        mine = mine[np.argsort(x[mine], kind="stable")]
+        result[mine] = _spread(x[mine].tolist(), float(low[mine[0]]), float(high[mine[0]]), gap)
+    return result
+
+
+def _spread(x: list[float], low: float, high: float, gap: float) -> list[float]:
+    """Ascending numbers moved between bounds, in order, a gap apart where they were and where there is room for it."""
+    pitch = max(min(gap, (high - low) / max(len(x) - 1, 1)), 0.0)
+    apart = [min(pitch, b - a) for a, b in pairwise(x)]
+    places = [max(x[0], low)]
+    for wish, step in zip(x[1:], apart, strict=True):
+        places.append(max(wish, places[-1] + step))
+    places[-1] = min(places[-1], max(high, low))
+    for i in range(len(places) - 2, -1, -1):
+        places[i] = min(places[i], places[i + 1] - apart[i])
+    return places
+
+
+def led(lines: Polylines, which: Index, x: Real, gaps: Real) -> Polylines:
+    """Lines of which some [K] enter at `x` [K] and swing to where they went in `gaps` [K, 2] (top and bottom)."""
+    if not len(which):
+        return lines
+    moved = []
+    for line, place, (top, bottom) in zip(which.tolist(), x.tolist(), gaps.tolist(), strict=True):
+        points = lines.points[lines.starts[line] : lines.starts[line + 1]]
+        onward = points[points[:, 1] >= bottom - 0.01]
+        start = np.array([[place, points[0, 1]], [place, top]])
+        if not len(onward) or onward[0, 1] > bottom + 0.01:
+            start = np.concatenate([start, [[points[points[:, 1] < bottom - 0.01][-1, 0], bottom]]])
+        moved.append(np.concatenate([start, onward]))
+    return lines.spliced(which, np.ones(len(which), bool), Polylines(np.concatenate(moved), _starts(moved)))
+
+
+def _starts(lists: list[Real]) -> Index:
+    return np.cumsum([0, *map(len, lists)])
