@@ -40,6 +40,14 @@ def _was_run(context: Context) -> bool:
     return workspace is not None and workspace.has_runs and workspace.results.current is not None
 
 
+def _correct_types(context: Context) -> None:
+    from viewer.panels.run import RunPanel
+
+    panel = context.window.docks.open("run")
+    assert isinstance(panel, RunPanel)
+    panel.outcome.correct_declarations()
+
+
 def _view(view: View) -> Action:
     def run(context: Context) -> None:
         panel = _tensor(context)
@@ -206,6 +214,23 @@ ACTIONS = (
         enabled=lambda context: bool(_watched(context)),
         contexts=frozenset({"node", "value"}),
         words="unpin watch list",
+    ),
+    Action(
+        id="values.correct_types",
+        title="Correct Declared Types",
+        run=_correct_types,
+        menu=Menu.RUN,
+        section=5,
+        enabled=_was_run,
+        tip="Where a value has another type or shape than the one declared, declare what the last run computed.",
+        words="declaration mismatch contradiction shape fix",
+    ),
+    _comparison(
+        "compare_with",
+        "Compare With…",
+        lambda panel: panel.show_menu(),
+        "reference difference open model earlier run expected test data",
+        "Choose among other open models, earlier runs, expected outputs, files and fewer bits.",
     ),
     _comparison("compare_before", "Compare With the Run Before", lambda panel: panel.compare_before()),
     _comparison("compare_file", "Compare With a File of Arrays…", lambda panel: panel.choose_file(), "npz reference"),

@@ -86,6 +86,10 @@ class ComparePanel(Panel):
 
     # -- choosing --------------------------------------------------------------------------------------------
 
+    def show_menu(self) -> None:
+        """Open the menu of what can be compared with, at its button."""
+        self.menu.popup(self.choose.mapToGlobal(self.choose.rect().bottomLeft()))
+
     def _fill_menu(self) -> None:
         menu, workspace = self.menu, self.workspace
         menu.clear()

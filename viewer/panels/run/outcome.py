@@ -14,6 +14,7 @@ from shiboken6 import isValid
 
 from exec.glimpse import Glimpse
 from exec.overview import Contradiction, contradictions
+from exec.statistics import ValueInfo
 from exec.verdicts import Verdict
 from model.edits.values import set_type
 from model.graph import Node, Value
@@ -47,7 +48,7 @@ class OutcomeSection(Section):
         self._targets: dict[int, Any] = {}
         self.correct = QPushButton("Correct the declarations")
         self.correct.setToolTip("Declare what the run computed, as one edit")
-        self.correct.clicked.connect(self._correct)
+        self.correct.clicked.connect(self.correct_declarations)
         self.add(self.correct)
         self._wrong: list[tuple[Value, Type]] = []
         workspace.results.changed.connect(self._on_results)
@@ -151,10 +152,14 @@ class OutcomeSection(Section):
         if found:
             branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning)
             for one in found[:_MOST_ROWS]:
-                self._add(branch, values[one.number], f"{one.found}, declared {type_text(one.declared)}")
+                self._add(branch, values[one.number], f"{_type_of(one.found)}, declared {type_text(one.declared)}")
 
-    def _correct(self) -> None:
-        """Declare what was computed."""
+    def correct_declarations(self) -> None:
+        """Declare what was computed, where something else is declared."""
+        if not self._wrong:
+            detail = "Every value has the type and shape declared for it, or none is declared."
+            self._workspace.message("info", "There is nothing to correct", detail)
+            return
         with self._workspace.document.edit("Correct declared types") as edit:
             for value, type_ in self._wrong:
                 set_type(edit, value, type_)
@@ -164,10 +169,7 @@ class OutcomeSection(Section):
         found = self._workspace.results.value_of(value)
         if found is None:
             return "not computed"
-        info = info_of(found)
-        if info.kind != "tensor" or info.element_type is None:
-            return str(info)
-        return f"{element_text(info.element_type)} {shape_text(info.shape)}"
+        return _type_of(info_of(found))
 
     def _branch(self, text: str, color: Any) -> QTreeWidgetItem:
         item = QTreeWidgetItem(self.tree, [text])
@@ -193,6 +195,12 @@ def corrected(one: Contradiction) -> Type:
     else:
         dims = found.shape
     return TensorType(found.element_type if found.element_type is not None else ElementType.UNDEFINED, Shape(dims))
+
+
+def _type_of(info: ValueInfo) -> str:
+    if info.kind != "tensor" or info.element_type is None:
+        return str(info)
+    return f"{element_text(info.element_type)} {shape_text(info.shape)}"
 
 
 class _Tree(QTreeWidget):

@@ -451,6 +451,10 @@ class TensorPane(QWidget):
             return
         self._show_options(view)
         self.slices.show_whole(_seen_at_once(view, reader.shape, which))
+        if not reader.size:
+            self.notice.setText("It has no elements.")
+            self.stack.setCurrentWidget(self.notice)
+            return
         if view == "Table":
             self.table.cells.show(reader, which)
             self.stack.setCurrentWidget(self.table)

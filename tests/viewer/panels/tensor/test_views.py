@@ -233,3 +233,16 @@ def test_where_there_is_nothing_to_see_the_reason_stands_in_the_middle(qtbot, pa
     qtbot.waitUntil(lambda: not panel.pane.facts.isVisible())
     select(qtbot, panel, chain.model.graph.initializers[-1])
     assert panel.pane.facts.isVisible()
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 3, 4)])
+def test_a_tensor_without_elements_says_so(qtbot, panel, chain, shape):
+    select(qtbot, panel, put(chain, np.zeros(shape, np.float32)))
+    pane = panel.pane
+    for view in [pane.view_box.itemText(index) for index in range(pane.view_box.count())]:
+        pane.choose_view(view)
+        assert pane.stack.currentWidget() is pane.notice
+        assert pane.notice.text() == "It has no elements."
+    assert "0 elements" in pane.type_line.text()
+    select(qtbot, panel, put(chain, np.ones((2, 2), np.float32), name="full"))
+    assert pane.stack.currentWidget() is not pane.notice
