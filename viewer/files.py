@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
 _AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
+_ON_DISK, _SAVING = "file on disk", "saving"  # topics of messages, of which the last one counts
 
 
 class Files(QObject):
@@ -227,12 +228,14 @@ class Files(QObject):
             "The file was changed by another program",
             detail,
             choices=(("Reload", partial(self.reload, tab)), ("Keep mine", partial(self._keep, tab))),
+            topic=_ON_DISK,
         )
 
     def _keep(self, tab: DocumentTab) -> None:
         """What is open counts, not what the other program wrote: saving will replace that without asking again."""
         tab.note_identity()
         tab.workspace.document.mark_unsaved()
+        tab.workspace.withdraw(_ON_DISK)
 
     def reload(self, tab: DocumentTab) -> None:
         """Read the file again and show it at the same place; the changes made here are gone.
@@ -307,7 +310,7 @@ class Files(QObject):
         try:
             saving = prepare(tab.workspace.model, path, expected=tab.identity if replaces_own_file else None)
         except ModelError as error:
-            tab.workspace.report(error)
+            self._not_saved(tab, then, error)
             return
         state = tab.workspace.document.current.id
 
@@ -316,14 +319,21 @@ class Files(QObject):
             if then is not None:
                 then()
 
-        self._start(tab, saving, written)
+        self._start(tab, saving, written, then)
 
-    def _start(self, tab: DocumentTab, saving: Saving, done: Callable[[Saved], object]) -> None:
+    def _start(
+        self,
+        tab: DocumentTab,
+        saving: Saving,
+        done: Callable[[Saved], object],
+        then: Callable[[], object] | None = None,
+    ) -> None:
         self._saves[tab] = {}
         tab.workspace.jobs.start(
             f"Saving {saving.path.name}",
             saving.run,
             done=done,
+            failed=partial(self._not_saved, tab, then),
             finished=partial(self._save_ended, tab),
             lane="mutate",
         )
@@ -384,6 +394,8 @@ class Files(QObject):
     def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
         before = tab.path
         tab.identity = saved.identity
+        for topic in (_ON_DISK, _SAVING):
+            tab.workspace.withdraw(topic)
         tab.workspace.document.mark_saved(saved.path, state)
         self._unwatch(before)
         self._watch(saved.path)
@@ -402,7 +414,14 @@ class Files(QObject):
                 ("Replace it", partial(self._write, tab, path, then, force=True)),
                 ("Save as…", partial(self.save_as, tab, then)),
             ),
+            topic=_ON_DISK,
         )
+
+    def _not_saved(self, tab: DocumentTab, then: Callable[[], object] | None, error: BaseException) -> None:
+        """Say why, and offer another place."""
+        if isinstance(error, ModelError):
+            elsewhere = ("Save as…", partial(self.save_as, tab, then))
+            tab.workspace.message("error", error.title, error.detail, error.place, (elsewhere,), _SAVING)
 
     # -- closing ---------------------------------------------------------------------------------------------
 

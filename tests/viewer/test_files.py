@@ -5,9 +5,11 @@ import threading
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox, QPushButton
 from shiboken6 import isValid
 
+from model.errors import ModelError
 from model.io.save import Saving
 from model.steps import SetField
 from viewer import opening
@@ -81,6 +83,12 @@ def titles(tab):
     return [message.title for message in tab.messages.messages]
 
 
+def choose(qtbot, tab, text):
+    """Press a button of a message."""
+    (button,) = [b for b in tab.messages.findChildren(QPushButton) if b.text() == text and b.isVisible()]
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
 def idle(window):
     return not window.files.jobs.running and not any(tab.workspace.jobs.running for tab in window.tabs())
 
@@ -130,6 +138,41 @@ def test_an_edit_made_while_the_save_before_closing_is_written_is_asked_about(wi
     qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
     assert window.tabs() == [tab]
     assert node(tab).name == "more"
+
+
+def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, monkeypatch):
+    rename(tab, "mine")
+
+    def fail(_saving, _progress):
+        raise ModelError("The model could not be saved", "the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Saving, "run", fail)
+        window.files.save(tab)
+        qtbot.waitUntil(lambda: idle(window))
+        window.files.save(tab)
+        qtbot.waitUntil(lambda: idle(window))
+    assert titles(tab) == ["The model could not be saved"]
+    assert tab.modified
+    elsewhere = tmp_path / "elsewhere.onnx"
+    monkeypatch.setattr("viewer.dialogs.files.ask_save_model", lambda *_: elsewhere)
+    choose(qtbot, tab, "Save as…")
+    qtbot.waitUntil(lambda: not tab.modified)
+    assert name_in(elsewhere) == "mine"
+    assert titles(tab) == []
+
+
+def test_of_a_file_that_another_program_wrote_one_message_stays(window, qtbot, tab, write):
+    rename(tab, "mine")
+    write("theirs")
+    qtbot.waitUntil(lambda: titles(tab) == ["The file was changed by another program"])
+    window.files.save(tab)
+    window.files.save(tab)
+    assert [message.detail for message in tab.messages.messages] == ["Saving replaces what that program wrote."]
+    choose(qtbot, tab, "Replace it")
+    qtbot.waitUntil(lambda: not tab.modified)
+    assert name_in(tab.path) == "mine"
+    assert titles(tab) == []
 
 
 def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):

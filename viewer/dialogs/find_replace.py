@@ -174,6 +174,7 @@ class FindReplaceDialog(QDialog):
         for box in (*self.kinds.values(), self.regex, self.whole, self.case):
             box.toggled.connect(later)
         self.scope.currentIndexChanged.connect(later)
+        self.model.dataChanged.connect(self._count)
         self._workspace.changes.changed.connect(later)
         self._workspace.selection.changed.connect(self._on_selection)
         self._workspace.graph_shown.connect(later)
@@ -196,11 +197,16 @@ class FindReplaceDialog(QDialog):
             self.error.show_error(error)
             found = []
         self.model.set(found)
-        self.apply_button.setEnabled(bool(found))
+        self._count()
+
+    def _count(self) -> None:
+        """Say how many of the rows are checked."""
+        chosen = len(self.model.chosen())
+        self.apply_button.setEnabled(chosen > 0)
         if not self.pattern.text():
             self.status.setText("Write what to find; what would change is listed here.")
         else:
-            self.status.setText(f"{plural(len(found), 'place')} would change." if found else "Nothing would change.")
+            self.status.setText(f"{plural(chosen, 'place')} would change." if chosen else "Nothing would change.")
 
     def _find(self) -> list[Replacement]:
         workspace = self._workspace

@@ -39,7 +39,9 @@ def test_what_is_listed_is_what_happens(desk, dialog):
 
 def test_a_row_can_be_left_out(desk, dialog):
     fill(dialog, "ir", "IR", "node names")
+    listed = dialog.model.rowCount()
     dialog.model.setData(dialog.model.index(0, 0), Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+    assert dialog.status.text().startswith(f"{listed - 1} place")
     dialog.apply()
     assert [n.name for n in desk.workspace.graph.nodes] == ["first", "second", "thIRd", "fourth"]
 
