@@ -88,7 +88,7 @@ class RunNews:
             return
         first = failures[0]
         more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
-        text = f"{first.account}{more}"
+        text = f"{first.account.rstrip('.')}.{more}"
         if text == self._told and live:
             return
         self._told = text

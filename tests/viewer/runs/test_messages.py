@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from exec.inputs import Constant
-from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, opened, run
+from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 
 
 @pytest.fixture
@@ -154,3 +154,28 @@ def test_a_graph_without_inputs_is_not_said_to_have_kept_nothing(window, qtbot, 
     run(qtbot, workspace)
     assert workspace.run_state.startswith("2 nodes computed in ")
     assert workspace.run_state.endswith("constant from now on")
+
+
+def shown_instead(window, qtbot, workspace, name):
+    panel = window.docks.panel("tensor")
+    thing = value(workspace, name)
+    workspace.selection.set([thing])
+    qtbot.waitUntil(lambda: panel.pane.target is not None and panel.pane.target.value is thing)
+    idle(qtbot, workspace)
+    return panel.pane.notice.text()
+
+
+def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace):
+    window.docks.open("tensor")
+    assert "press Run" in shown_instead(window, qtbot, workspace, "m")
+    edit(workspace, "mean", "axes", [7])
+    run(qtbot, workspace)
+    told = shown_instead(window, qtbot, workspace, "m")
+    assert "its node failed" in told
+    assert "7" in told
+    assert "because mean failed" in shown_instead(window, qtbot, workspace, "y")
+    assert "press Run" not in told
+    edit(workspace, "mean", "axes", [2, 3])
+    workspace.runs.run_to(node(workspace, "relu"))
+    idle(qtbot, workspace)
+    assert shown_instead(window, qtbot, workspace, "y") == "The last run did not come here: press Run (F6)."

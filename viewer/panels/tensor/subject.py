@@ -21,6 +21,7 @@ from viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, Tens
 from viewer.text import bytes_text, display, element_text, number_text, shape_text, type_text
 
 if TYPE_CHECKING:
+    from viewer.results import Results
     from viewer.workspace import Workspace
 
 Kind = Literal["tensor", "sparse", "tree", "none"]
@@ -163,11 +164,7 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
     results = workspace.results
     held = results.value_of(value)
     if held is None:
-        done = results.has(value)
-        text = "The value is nothing (an empty optional)." if done else "No value yet: press Run (F6)."
-        if results.is_awaited(value):
-            text = "Not computed yet: the run has not come here. The numbers appear as soon as they are there."
-        return Subject(target, "none", problem=text)
+        return Subject(target, "none", problem=_why_nothing(results, value))
     stale = bool(results.is_stale(value))
     so_far = results.current is not None and results.current.unfinished
     before = results.before(value)
@@ -190,6 +187,21 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
         mismatch, before,
     )  # fmt: skip
+
+
+def _why_nothing(results: Results, value: Value) -> str:
+    if results.is_awaited(value):
+        return "Not computed yet: the run has not come here. The numbers appear as soon as they are there."
+    if results.has(value):
+        return "The value is nothing (an empty optional)."
+    if results.current is None:
+        return "No value yet: press Run (F6)."
+    node = None if value.producer is None else results.node_of(value.producer)
+    if node is not None and node.failure is not None:
+        return f"Not computed, because its node failed:\n{node.failure.reason}"
+    if node is not None and node.because is not None:
+        return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
+    return "The last run did not come here: press Run (F6)."
 
 
 def mismatch_text(declared: Type | None, kind: ElementType | None, shape: tuple[int, ...]) -> str:
