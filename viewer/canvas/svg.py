@@ -60,28 +60,29 @@ class SvgWriter:
         file.write("</svg>\n")
 
     def _styles(self) -> str:
+        """A class for each look, never two of one element: simple readers know only one."""
         theme, fonts = self._theme, self._fonts
         family = escape(fonts.font(Style.ROW).family().replace("'", ""), quote=True)
         sizes = {style: fonts.font(style).pixelSize() for style in Style}
+        edge = f"fill:none;stroke:{_hex(theme.edge)};stroke-width:1.2"
         rules = [
             f"text{{font-family:'{family}',sans-serif;font-size:{sizes[Style.ROW]}px;white-space:pre}}",
-            f".h{{font-size:{sizes[Style.HEADER]}px;font-weight:600}}",
-            ".n{font-weight:500}",
-            f".l{{font-size:{sizes[Style.LABEL]}px}}",
             f".canvas{{fill:{_hex(theme.canvas)}}}",
-            f".t{{fill:{_hex(theme.text)}}}.m{{fill:{_hex(theme.muted)}}}",
             f".b{{fill:{_hex(theme.node)};stroke:{_hex(theme.node_border)}}}",
             f".p{{fill:{_hex(theme.endpoint)};stroke:{_hex(theme.node_border)}}}",
             f".g{{fill:{_hex(theme.group)};stroke:{_hex(theme.group_border)}}}",
             f".s{{fill:{_hex(theme.endpoint)}}}.lb{{fill:{_hex(theme.label)}}}",
-            f".al{{fill:{_hex(theme.error)}}}.br{{fill:{_hex(theme.accent)}}}.old{{fill:{_hex(theme.stale)}}}",
+            f".br{{fill:{_hex(theme.accent)}}}.old{{fill:{_hex(theme.stale)}}}",
             f".lg{{fill:{_hex(theme.panel)};stroke:{_hex(theme.border)}}}.w{{fill:{_hex(theme.canvas)}}}",
-            f".e{{fill:none;stroke:{_hex(theme.edge)};stroke-width:1.2}}.d{{stroke-dasharray:5 3.5}}",
-            f".a{{fill:{_hex(theme.edge)}}}.i{{fill:none;stroke-width:1.4}}",
+            f".e{{{edge}}}.d{{{edge};stroke-dasharray:5 3.5}}.a{{fill:{_hex(theme.edge)}}}",
         ]
+        title = f"font-size:{sizes[Style.HEADER]}px;font-weight:600"
+        kinds = {"": "", "h": title, "n": "font-weight:500", "l": f"font-size:{sizes[Style.LABEL]}px"}
+        for name, color in (("t", theme.text), ("m", theme.muted), ("al", theme.error)):
+            rules += [f".{kind}{name}{{fill:{_hex(color)};{look}}}" for kind, look in kinds.items()]
         for number, color in enumerate(self._colouring.palette):
-            text = self._colouring.text[number]
-            rules.append(f".c{number}{{fill:{_hex(color)}}}.x{number}{{fill:{_hex(text)}}}")
+            text = _hex(self._colouring.text[number])
+            rules.append(f".c{number}{{fill:{_hex(color)}}}.x{number}{{fill:{text}}}.hx{number}{{fill:{text};{title}}}")
         return "".join(rules)
 
     def _edges(self) -> Iterator[str]:
@@ -102,7 +103,7 @@ class SvgWriter:
                 else:
                     path.append(f"C{x1:g} {y1:g} {x2:g} {y2:g} {x3:g} {y3:g}")
             tip = " ".join(f"{x:.1f},{y:.1f}" for x, y in arrow_points(scene.pieces[pieces.stop - 1]))
-            kind = "e d" if dashed[edge] else "e"
+            kind = "d" if dashed[edge] else "e"
             yield f'<path class="{kind}" d="{"".join(path)}"/><polygon class="a" points="{tip}"/>'
 
     def _frames(self) -> Iterator[str]:
@@ -151,14 +152,14 @@ class SvgWriter:
         name, note = self._fonts.width(box.title, Style.NAME), self._fonts.width(box.note, Style.ROW)
         x = left + (width - name - (note + 10 if note else 0)) / 2
         y = top + height / 2 + self._rise[Style.NAME]
-        yield _text("n t", x, y, box.title)
+        yield _text("nt", x, y, box.title)
         if box.note:
             yield _text("m", x + name + 10, y, box.note)
 
     def _title(self, box: Box, left: float, top: float, width: float, color: str, muted: str) -> Iterator[str]:
         middle = top + HEADER / 2
         yield _text(
-            f"h {color}",
+            f"h{color}",
             left + title_indent(box, self._fonts, width),
             middle + self._rise[Style.HEADER],
             box.title,
@@ -168,14 +169,14 @@ class SvgWriter:
             yield _text(muted, x, middle + self._rise[Style.ROW], box.note)
         for place, button in enumerate(reversed(box.buttons)):
             x = left + width - 2 - (place + 0.5) * BUTTON - self._fonts.width(button, Style.HEADER) / 2
-            yield _text(f"h {color}", x, middle + self._rise[Style.HEADER], button)
+            yield _text(f"h{color}", x, middle + self._rise[Style.HEADER], button)
 
     def _rows(self, box: Box, left: float, top: float) -> Iterator[str]:
         y = top + HEADER + ROWS_PADDING + ROW / 2 + self._rise[Style.ROW]
         column = left + SIDE + (box.names_width + 10 if box.names_width else 0)
         for row in box.rows:
             if row.name:
-                yield _text("n t" if row.is_constant else "m", left + SIDE, y, row.name)
+                yield _text("nt" if row.is_constant else "m", left + SIDE, y, row.name)
             yield _text("t", column, y, row.text)
             y += ROW
 
@@ -186,7 +187,7 @@ class SvgWriter:
             lines = [f'<rect class="lb" x="{x:.10g}" y="{y:.10g}" width="{width:.0f}" height="{height:g}"/>']
             x += PADDING
             if label.text:
-                lines.append(_text("l m", x, y + HEIGHT / 2 + rise, label.text))
+                lines.append(_text("lm", x, y + HEIGHT / 2 + rise, label.text))
             if label.stacked:
                 y += HEIGHT
             elif label.text:
@@ -199,7 +200,7 @@ class SvgWriter:
         """What a run says of a value; see ScenePainter."""
         line, width_of = y + HEIGHT / 2 + self._rise[Style.LABEL], self._fonts.width
         if note.alarm:
-            yield _text("l m" if note.stale else "l al", x, line, note.alarm)
+            yield _text("lm" if note.stale else "lal", x, line, note.alarm)
             x += width_of(note.alarm, Style.LABEL) + notes.SPACE
         if note.bars:
             foot = y + (HEIGHT + notes.HEIGHT) / 2
@@ -207,7 +208,7 @@ class SvgWriter:
             yield f'<path class="{"old" if note.stale else "br"}" d="M{x:.10g} {foot:.10g}{steps}V{foot:.10g}z"/>'
             x += len(note.bars) * notes.BAR + notes.SPACE
         if note.text:
-            yield _text("l m" if note.stale else "l t", x, line, note.text)
+            yield _text("lm" if note.stale else "lt", x, line, note.text)
 
     def _legend(self, area: Area, left: float, top: float) -> Iterator[str]:
         """What the colours mean, over the strip that is kept for it; see paint_legend."""
@@ -219,7 +220,7 @@ class SvgWriter:
         yield _rect("w", area[0], strip, area[2] - area[0], area[3] - strip, 0)
         yield _rect("lg", left, top, wide, high, 4)
         line, x, y = fonts.height(Style.ROW) + 4.0, left + 8, top + 6
-        yield _text("n t", x, y + fonts.ascent(Style.NAME), legend.title)
+        yield _text("nt", x, y + fonts.ascent(Style.NAME), legend.title)
         for text, color in legend.entries:
             y += line
             yield f'<rect x="{x:.10g}" y="{y + 2:.10g}" width="14" height="{line - 8:g}" rx="2" fill="{_hex(color)}"/>'

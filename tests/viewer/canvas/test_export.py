@@ -53,6 +53,24 @@ def test_svg_holds_every_text(small, tmp_path):
     assert len(list(root.iter(f"{SVG}polygon"))) == 5
 
 
+def test_each_thing_in_an_svg_has_one_class_that_says_all_about_it(branching_model, tmp_path):
+    """There are readers that know one class of an element only: to them, edges from outside a body were filled."""
+    path = tmp_path / "graph.svg"
+    closed = build(branching_model.graph)
+    inside = {box.key for box in closed.boxes if box.title == "If"}
+    drawing = build(branching_model.graph, expanded=inside)
+    assert drawing.dashed.any()
+    export_scene(Scene(drawing, layout(request(drawing))), path, load_theme("dark"))
+    root = ET.parse(path).getroot()
+    rules = dict(re.findall(r"\.(\w+)\{([^}]*)\}", root.find(f"{SVG}style").text))
+    classes = {element.get("class") for element in root.iter() if element.get("class")}
+    assert classes <= set(rules)
+    dashed = [rules[name] for name in classes if "dasharray" in rules[name]]
+    assert len(dashed) == 1
+    assert rules["e"] in dashed[0]
+    assert len([e for e in root.iter(f"{SVG}path") if rules.get(e.get("class")) == dashed[0]]) == drawing.dashed.sum()
+
+
 @pytest.mark.parametrize("options", [Options(), Options(names=True), Options(groups=True)])
 def test_svg_of_hostile_names_is_well_formed(options, tmp_path):
     g = Graphs()
