@@ -90,6 +90,8 @@ class ScenePainter:
             self._paint_blocks(painter, boxes, scale)
             return
         painter.setRenderHint(_SMOOTH, True)
+        if scale >= TITLES_FROM:
+            self._paint_frame_titles(painter, frames)
         for count, index in enumerate(boxes.tolist()):
             if count % _CHUNK == _CHUNK - 1:
                 progress.report(count, len(boxes), "Drawing")
@@ -150,9 +152,16 @@ class ScenePainter:
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(theme.header(box.category))
                 painter.drawRoundedRect(QRectF(left + 5, top + 6, 4, HEADER - 12), 2, 2)
-            if scale >= TITLES_FROM:
-                offset = 6.0 if box.category else 0.0
-                self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted)
+
+    def _paint_frame_titles(self, painter: QPainter, frames: Ids) -> None:
+        """Over the edges into a body: none strikes through its name."""
+        theme = self._theme
+        for index in frames.tolist():
+            left, top, width, _ = self.scene.rect(index)
+            box = self.scene.boxes[index]
+            offset = 6.0 if box.category else 0.0
+            painter.fillRect(QRectF(*title_ground(box, self._fonts, left + offset, top)), self._ground(index))
+            self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted)
 
     def _ground(self, frame: int) -> QColor:
         """What lies behind the content of a container; of the canvas for -1."""
@@ -383,6 +392,13 @@ def title_indent(box: Box, fonts: Fonts, width: float) -> float:
     if box.rows or box.note or box.buttons or box.kind is Kind.CONTAINER:
         return SIDE
     return (width - fonts.width(box.title, Style.HEADER)) / 2
+
+
+def title_ground(box: Box, fonts: Fonts, left: float, top: float) -> tuple[float, float, float, float]:
+    """Left, top, width and height of what is kept free of edges around the title of an opened body."""
+    wide = fonts.width(box.title, Style.HEADER) + (fonts.width(box.note, Style.ROW) + 10.0 if box.note else 0.0)
+    high = fonts.height(Style.HEADER)
+    return left + SIDE - 3.0, top + (HEADER - high) / 2, wide + 6.0, high
 
 
 def _header_path(left: float, top: float, width: float) -> QPainterPath:

@@ -16,7 +16,7 @@ from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import HEIGHT, PADDING, Labels
 from viewer.canvas.notes import Note
 from viewer.canvas.overhead import LEGEND_MARGIN, legend_size
-from viewer.canvas.painter import RADIUS, title_indent
+from viewer.canvas.painter import RADIUS, title_ground, title_indent
 from viewer.canvas.scene import Scene
 from viewer.canvas.strokes import Area, arrow_points
 from viewer.theme import Theme
@@ -41,13 +41,20 @@ class SvgWriter:
         wide, high = right - left, bottom - top
         file.write(
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" '
-            f'viewBox="{left:.0f} {top:.0f} {wide:.0f} {high:.0f}">\n<style>{self._styles()}</style>\n'
+            f'viewBox="{left:.0f} {top:.0f} {wide:.0f} {high:.0f}" stroke="none">\n<style>{self._styles()}</style>\n'
             f'<rect x="{left:.0f}" y="{top:.0f}" width="{wide:.0f}" height="{high:.0f}" class="canvas"/>\n'
         )
         total = len(self._scene.boxes) + len(self._scene.drawing.edges)
         done = 0
         legend = self._legend(area, *legend_at)
-        for part in (self._frames(), self._edges(), self._boxes(), self._label_texts(*area), legend):
+        for part in (
+            self._frames(),
+            self._edges(),
+            self._frame_titles(),
+            self._boxes(),
+            self._label_texts(*area),
+            legend,
+        ):
             lines: list[str] = []
             for line in part:
                 lines.append(line)
@@ -71,7 +78,7 @@ class SvgWriter:
             f".b{{fill:{_hex(theme.node)};stroke:{_hex(theme.node_border)}}}",
             f".p{{fill:{_hex(theme.endpoint)};stroke:{_hex(theme.node_border)}}}",
             f".g{{fill:{_hex(theme.group)};stroke:{_hex(theme.group_border)}}}",
-            f".s{{fill:{_hex(theme.endpoint)}}}.lb{{fill:{_hex(theme.label)}}}",
+            f".gr{{fill:{_hex(theme.group)}}}.s{{fill:{_hex(theme.endpoint)}}}.lb{{fill:{_hex(theme.label)}}}",
             f".br{{fill:{_hex(theme.accent)}}}.old{{fill:{_hex(theme.stale)}}}",
             f".lg{{fill:{_hex(theme.panel)};stroke:{_hex(theme.border)}}}.w{{fill:{_hex(theme.canvas)}}}",
             f".e{{{edge}}}.d{{{edge};stroke-dasharray:5 3.5}}.a{{fill:{_hex(theme.edge)}}}",
@@ -111,6 +118,14 @@ class SvgWriter:
             if box.kind is Kind.CONTAINER:
                 left, top, width, height = self._scene.rect(index)
                 yield _rect("g", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
+
+    def _frame_titles(self) -> Iterator[str]:
+        """Over the edges into a body: none strikes through its name."""
+        for index, box in enumerate(self._scene.boxes):
+            if box.kind is Kind.CONTAINER:
+                left, top, width, _ = self._scene.rect(index)
+                x, y, wide, high = title_ground(box, self._fonts, left, top)
+                yield _rect("gr", x, y, wide, high, 0)
                 yield from self._title(box, left, top, width, "t", "m")
 
     def _boxes(self) -> Iterator[str]:

@@ -68,6 +68,8 @@ def test_each_thing_in_an_svg_has_one_class_that_says_all_about_it(branching_mod
     dashed = [rules[name] for name in classes if "dasharray" in rules[name]]
     assert len(dashed) == 1
     assert rules["e"] in dashed[0]
+    text = path.read_text("utf-8")
+    assert text.rindex("<polygon") < text.index(">then_branch<")  # no edge strikes through the title of a body
     assert len([e for e in root.iter(f"{SVG}path") if rules.get(e.get("class")) == dashed[0]]) == drawing.dashed.sum()
 
 

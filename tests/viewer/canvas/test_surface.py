@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
@@ -12,10 +14,11 @@ from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from viewer.canvas import surface
 from viewer.canvas.build import build
 from viewer.canvas.colouring import by_heat, by_key, device_keys, heat_colors
+from viewer.canvas.drawing import HEADER
 from viewer.canvas.fonts import canvas_fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import layout
-from viewer.canvas.painter import ScenePainter
+from viewer.canvas.painter import ScenePainter, title_ground
 from viewer.canvas.picture import Picture
 from viewer.canvas.scene import Scene, request
 from viewer.canvas.strokes import flattened
@@ -366,3 +369,36 @@ def test_highlighted_edges_strike_through_no_label(show, mark):
     place = QRect(QPoint(int(x0) + 1, int(y0) + 1), QPoint(int(x1) - 2, int(y1) - 2))
     assert place.width() > 40
     assert difference(plain.copy(place), marked.copy(place)) == 0
+
+
+def test_no_edge_strikes_through_the_title_of_an_opened_body(qapp, branching_model):
+    """Wherever edges from outside run; here one is led across a title on its way to a node in the body."""
+    closed = build(branching_model.graph)
+    drawing = build(branching_model.graph, expanded={box.key for box in closed.boxes if box.title == "If"})
+    found = layout(request(drawing))
+    frame = next(index for index, box in enumerate(drawing.boxes) if box.title == "then_branch")
+    left, top, width, _ = Scene(drawing, found).rect(frame)
+    fonts, ratio = canvas_fonts(), 1.5
+
+    def painted(y: float) -> QImage:
+        """The head of the body, with the edge straight across at a height."""
+        points = found.route_points.copy()
+        first, last = found.route_starts[int(np.flatnonzero(drawing.dashed)[0]) :][:2]
+        points[first:last, 0] = np.linspace(left, left + width, last - first)
+        points[first:last, 1] = y
+        scene = Scene(drawing, replace(found, route_points=points))
+        picture = QImage(round(width * ratio), round(HEADER * ratio), QImage.Format.Format_RGB32)
+        painter = QPainter(picture)
+        painter.scale(ratio, ratio)
+        painter.translate(-left, -top)
+        ScenePainter(scene, fonts, theme()).paint(painter, (left, top, left + width, top + HEADER), ratio)
+        painter.end()
+        return picture
+
+    through, elsewhere = painted(top + HEADER / 2), painted(top - 500)
+    x, _, wide, _ = title_ground(drawing.boxes[frame], fonts, left, top)
+    end = round((x + wide - left) * ratio)
+    assert end < 0.8 * through.width()
+    title = QRect(round((x - left) * ratio), 0, end - round((x - left) * ratio), through.height())
+    assert difference(through.copy(title), elsewhere.copy(title), 16) == 0
+    assert difference(through, elsewhere, 16) > 20  # it is seen beside
