@@ -11,6 +11,11 @@ from model.graph import Function, Graph, Node, QuantizationAnnotation, Value, Va
 from model.progress import SILENT, Progress
 from model.steps import InsertNode, SetGraphOutputs
 
+#: What a copy of a function has as it is, beside its name and body.
+_OF_FUNCTIONS = (
+    "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "unknown_changes", "_source",
+)  # fmt: skip
+
 
 class Cloner:
     """Copies parts of a model; `values` maps what is copied (or replaced) to its copy.
@@ -86,7 +91,7 @@ class Cloner:
     def function(self, function: Function) -> Function:
         """A copy of a function."""
         copy = Function(function.name, function.domain, function.overload, self.graph(function.body))
-        for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
+        for slot in _OF_FUNCTIONS:
             setattr(copy, slot, getattr(function, slot))
         return copy
 

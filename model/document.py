@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from model.graph import Model
+from model.halves import refuse_half_characters
 from model.steps import Step, changes_nothing, subject
 
 
@@ -70,7 +71,11 @@ class Transaction:
         self._inverses: list[Step] = []
 
     def do(self, step: Step) -> None:
-        """Apply a step now; it is taken back if the edit raises. A step that changes nothing is forgotten."""
+        """Apply a step now; it is taken back if the edit raises. A step that changes nothing is forgotten.
+
+        ModelError when it brings a text that no file can hold.
+        """
+        refuse_half_characters(step)
         inverse = step.apply()
         if not changes_nothing(step, inverse):
             self._steps.append(step)

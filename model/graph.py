@@ -493,7 +493,7 @@ class Function:
 
     __slots__ = (
         "_source", "attribute_defaults", "attributes", "body", "doc_string", "domain", "metadata", "model", "name",
-        "opset_imports", "overload",
+        "opset_imports", "overload", "unknown_changes",
     )  # fmt: skip
 
     def __init__(self, name: str, domain: str, overload: str = "", body: Graph | None = None) -> None:
@@ -507,6 +507,7 @@ class Function:
         self.metadata: Mapping[str, str] = _EMPTY
         self.body = Graph(name) if body is None else body
         self.body.owner = self
+        self.unknown_changes: tuple[UnknownChange, ...] = ()
         self.model: Model | None = None
         self._source: Any = None
 

@@ -287,6 +287,7 @@ FIELDS: Mapping[type, frozenset[str]] = {
     Graph: frozenset({"name", "doc_string", "metadata", "declared", "quantization_annotations"}),
     Function: frozenset({
         "name", "domain", "overload", "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata",
+        "unknown_changes",
     }),
     TrainingInfo: frozenset({"initialization", "algorithm", "initialization_binding", "update_binding"}),
     Node: frozenset({

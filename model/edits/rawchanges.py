@@ -16,7 +16,7 @@ from model.edits import devices, function_attributes, functions, initializers, i
 from model.edits.attributes import remove_attribute, set_attribute
 from model.edits.raw import Place, host_of, parse_item, place_of, set_field, with_reference
 from model.edits.rawparts import swapped, value_of
-from model.edits.unknown import change_unknown, is_unknown
+from model.edits.unknown import add_unknown, change_unknown, is_unknown
 from model.edits.values import connect, set_type
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
@@ -76,6 +76,12 @@ def add_field(edit: Transaction, path: Path, name: str, text: str = "") -> None:
     if addition is None:
         raise ModelError(f"{name} cannot be added here", "The message has it already, or has another editor.")
     addition[1](edit, text)
+
+
+def add_unknown_field(edit: Transaction, path: Path, number: str, text: str) -> None:
+    """Add a field that onnx.proto does not know to the message at a path: see `add_unknown`."""
+    host, inner = host_of(edit.model, (*path, ("", 0)))
+    add_unknown(edit, host, inner, path, number, text)
 
 
 # -- removing -------------------------------------------------------------------------------------------------

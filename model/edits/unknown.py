@@ -1,4 +1,4 @@
-"""Changing and removing fields that onnx.proto does not know, by their path in the message.
+"""Adding, changing and removing fields that onnx.proto does not know, by their path in the message.
 
 The protobuf runtime keeps such fields as they are, so a change is kept beside the object whose message they are in,
 as `model.graph.UnknownChange`, and made when the model is written.
@@ -10,16 +10,18 @@ import re
 
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Model, Node
+from model.graph import Function, Model, Node
 from model.io.messages import Path, hexadecimal, integer
 from model.io.rawview import Contents, RawField, contents_of, fields, root
 from model.io.wire import FIXED32, FIXED64, LENGTH, START_GROUP, VARINT, encode_tag, encode_varint
 from model.steps import SetField
 from model.unknown import UnknownChange
 
+_LARGEST_NUMBER = (1 << 29) - 1
+_RESERVED = range(19000, 20000)
 _UNKNOWN = re.compile(r"field [0-9]+")
 
-Host = Model | Node
+Host = Model | Function | Node
 
 
 def is_unknown(path: Path) -> bool:
@@ -45,29 +47,62 @@ def change_unknown(edit: Transaction, host: Host, inner: Path, path: Path, text:
     edit.do(SetField(host, "unknown_changes", (*host.unknown_changes, change)))
 
 
-def _message(contents: Contents, path: Path) -> list[RawField]:
-    """The fields beside the one at a path, with it."""
-    found = list(fields(contents, root(contents)))
-    for step in path[:-1]:
-        held = next((field for field in found if field.key == step), None)
-        found = [] if held is None else list(fields(contents, held))
-    if not any(field.key == path[-1] and field.schema is None for field in found):
-        raise ModelError(f"There is no {path[-1][0]} here", "The model changed meanwhile.")
+def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: str, text: str) -> None:
+    """Add an unknown field of a number to the message at a path from the model.
+
+    `text` is a whole number, or bytes in hexadecimal behind ``bytes``. `host` and `inner` as for `change_unknown`.
+    """
+    contents = contents_of(edit.model)
+    held, beside = _held(contents, path)
+    known = held.message
+    found = integer(number, 32, signed=False)
+    if not 1 <= found <= _LARGEST_NUMBER or found in _RESERVED:
+        raise ModelError(f"{found} is no field number", f"They go from 1 to {_LARGEST_NUMBER}, without 19000 to 19999.")
+    if known is not None and found in known.fields:
+        raise ModelError(f"Field {found} is known", f"It is {known.fields[found].name} of {known.name}: add that.")
+    data = text.strip().removeprefix("bytes")
+    kind = VARINT if data == text.strip() else LENGTH
+    old = b"".join(contents.read(f.start, f.end - f.start) for f in beside if f.schema is None)
+    change = UnknownChange(inner, old, old + _field(found, kind, data))
+    edit.do(SetField(host, "unknown_changes", (*host.unknown_changes, change)))
+
+
+def _held(contents: Contents, path: Path) -> tuple[RawField, list[RawField]]:
+    """The message at a path, and the fields in it."""
+    held, found = root(contents), list(fields(contents, root(contents)))
+    for step in path:
+        inner = next((field for field in found if field.key == step), None)
+        if inner is None:
+            raise ModelError(f"There is no {step[0]} here", "The model changed meanwhile.")
+        held, found = inner, list(fields(contents, inner))
     if any(field.wire_type == START_GROUP for field in found):
         raise ModelError("The message holds a group", "Where unknown groups end is not told, so all of them stay.")
+    return held, found
+
+
+def _message(contents: Contents, path: Path) -> list[RawField]:
+    """The fields beside the one at a path, with it."""
+    _, found = _held(contents, path[:-1])
+    if not any(field.key == path[-1] and field.schema is None for field in found):
+        raise ModelError(f"There is no {path[-1][0]} here", "The model changed meanwhile.")
     return found
 
 
 def _encoded(field: RawField, text: str) -> bytes:
     """An unknown field with another content."""
-    tag = encode_tag(field.number, field.wire_type)
-    if field.wire_type == VARINT:
-        number = integer(text) if text.strip().startswith("-") else integer(text, signed=False)
-        return tag + encode_varint(number & (1 << 64) - 1)
+    return _field(field.number, field.wire_type, text)
+
+
+def _field(number: int, kind: int, text: str) -> bytes:
+    """A field on the wire that holds what a person wrote."""
+    tag = encode_tag(number, kind)
+    if kind == VARINT:
+        held = integer(text) if text.strip().startswith("-") else integer(text, signed=False)
+        return tag + encode_varint(held & (1 << 64) - 1)
     data = hexadecimal(text)
-    if field.wire_type == LENGTH:
+    if kind == LENGTH:
         return tag + encode_varint(len(data)) + data
-    size = {FIXED32: 4, FIXED64: 8}[field.wire_type]
+    size = {FIXED32: 4, FIXED64: 8}[kind]
     if len(data) != size:
         raise ModelError(f"{len(data)} bytes do not fit", f"The field holds {size} bytes.")
     return tag + data

@@ -121,7 +121,8 @@ def set_opsets(message: Any, imports: Mapping[str, int]) -> None:
         entry = message.opset_import.add()
         entry.MergeFromString(old.get(domain, b""))
         if domain not in old:
-            entry.domain = domain  # present even if empty: some readers ask whether it is there
+            entry.domain = ""  # present even if empty: some readers ask whether it is there
+            set_text(entry, "domain", domain)
         set_number(entry, "version", version)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from model.io.wire import LENGTH, Field, MessageSchema, read_field, schemas
 from model.unknown import UnknownChange
 
@@ -13,6 +15,27 @@ def is_known(schema: MessageSchema, number: int, wire_type: int) -> bool:
     """Whether onnx.proto has a field of this number that may stand on the wire in this form."""
     known = schema.fields.get(number)
     return known is not None and wire_type in (known.wire_type, LENGTH)
+
+
+def own_unknown(message: Any) -> bytes:
+    """The fields of a message, not of those inside it, that onnx.proto does not know."""
+    return _parted(message)[1] if message is not None and len(UnknownFieldSet(message)) else b""
+
+
+def has_unknown(message: Any) -> bool:
+    """Whether a message or one inside it holds fields that onnx.proto does not know."""
+    if len(UnknownFieldSet(message)):
+        return True
+    for field in _schema(message).fields.values():
+        if field.message is None:
+            continue
+        if field.repeated:
+            held = getattr(message, field.name)
+        else:
+            held = [getattr(message, field.name)] if message.HasField(field.name) else []
+        if any(map(has_unknown, held)):
+            return True
+    return False
 
 
 def change_unknown(message: Any, changes: Sequence[UnknownChange]) -> None:
@@ -33,6 +56,8 @@ def _holder(message: Any, change: UnknownChange) -> Any:
     names = [name for name, _ in change.path]
     at = [index for _, index in change.path]
     found = [(places != at, held) for places, held in _at(message, names, []) if _parted(held)[1] == change.old]
+    if not change.old:  # as most messages have it: only the place tells which is meant
+        found = [(moved, held) for moved, held in found if not moved]
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 

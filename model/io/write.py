@@ -175,6 +175,7 @@ class _Writer:
         set_texts(out, "output", [value.name for value in body.outputs])
         self._nodes(body, out, original)
         self._declared(body, out, original)
+        change_unknown(out, function.unknown_changes)
 
     def _training(self, info: TrainingInfo, out: TrainingInfoProto) -> None:
         original = info._source

@@ -11,9 +11,12 @@ from model.attributes import Attribute, AttributeKind, make_attribute
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.errors import ModelError
 from model.graph import Details, Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
+from model.io.decode import MessageDecoder, Origin
 from model.io.messages import message_pieces, read_message
 from model.io.payloads import Payload
+from model.io.protobuf import AttributeProto, FunctionProto, GraphProto, NodeProto
 from model.io.tensors import ProtoTensor, TensorFiles
+from model.io.unknown import fields_of, has_unknown, own_unknown
 from model.recording.store import Parts
 from model.steps import InsertNode, SetGraphOutputs
 from model.tensors import ArrayTensor, SparseTensor, Tensor
@@ -29,6 +32,7 @@ from model.types import (
     Type,
     element_type,
 )
+from model.unknown import UnknownChange
 
 _SMALL = 64  # elements that are written as numbers a person can read
 _LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal
@@ -85,6 +89,8 @@ class Encoder:
             entry["value"] = self._value_of(attribute)
         if attribute.doc_string:
             entry["doc_string"] = attribute.doc_string
+        if isinstance(attribute.source, Origin) and has_unknown(attribute.source.proto):
+            entry["source"] = _base64(_rest_of(attribute.source.proto))
         return entry
 
     def _value_of(self, attribute: Attribute) -> Any:
@@ -104,8 +110,8 @@ class Encoder:
         if known is not None:
             return {"from": known}
         kind = tensor.element_type
-        as_it_stands = tensor.problem or tensor.storage == "external" or tensor.nbytes > _LARGE
-        if isinstance(tensor, ProtoTensor) and as_it_stands:
+        large = tensor.storage == "external" or tensor.nbytes > _LARGE
+        if isinstance(tensor, ProtoTensor) and (large or tensor.problem or has_unknown(tensor.source)):
             return {"message": [self._piece(piece) for piece in message_pieces(tensor)]}
         entry: dict[str, Any] = {"type": int(kind), "shape": list(tensor.shape)}
         for field in ("name", "doc_string"):
@@ -205,11 +211,21 @@ class Encoder:
             entry["attributes"] = [self.attribute(a) for a in node.attributes.values()]
         if node.details != Details():
             entry["details"] = self.details(node.details)
-        return entry
+        return entry | self.unknown(node)
+
+    def unknown(self, target: Node | Graph | Function) -> dict[str, Any]:
+        """What its message holds that onnx.proto does not know, if anything."""
+        data = own_unknown(target._source)
+        return {"unknown": _base64(data)} if data else {}
 
     def details(self, details: Details) -> list[Any]:
-        """Texts and device configurations."""
-        return [details.doc_string, dict(details.metadata), self.devices(details.device_configurations)]
+        """Texts, device configurations and changes of unknown fields."""
+        devices, changes = details.device_configurations, details.unknown_changes
+        return [details.doc_string, dict(details.metadata), self.devices(devices), self.unknown_changes(changes)]
+
+    def unknown_changes(self, changes: Sequence[UnknownChange]) -> list[Any]:
+        """What is changed of unknown fields, as bytes on the wire."""
+        return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in changes]
 
     def devices(self, configurations: Sequence[NodeDeviceConfiguration]) -> list[Any]:
         """How a node is spread."""
@@ -241,6 +257,7 @@ class Encoder:
             "outputs": self.values(graph.outputs),
             "declared": self.values(graph.declared),
             "quantization_annotations": self.annotations(graph.quantization_annotations),
+            **self.unknown(graph),
         }
 
     def annotations(self, annotations: Sequence[QuantizationAnnotation]) -> list[Any]:
@@ -263,7 +280,9 @@ class Encoder:
             "attribute_defaults": [self.attribute(a) for a in function.attribute_defaults],
             "opset_imports": dict(function.opset_imports),
             "metadata": dict(function.metadata),
+            "unknown_changes": self.unknown_changes(function.unknown_changes),
             "body": self.graph(function.body),
+            **self.unknown(function),
         }
 
     def training(self, training: TrainingInfo) -> Any:
@@ -311,7 +330,11 @@ class Decoder:
             value = tuple(decode(self, part) for part in value) if kind.is_list else decode(self, value)
         if value is not None:
             value = make_attribute(entry["name"], value, kind).value
-        return Attribute(entry["name"], kind, value, entry.get("doc_string", ""), entry.get("reference", ""))
+        source = None
+        if "source" in entry:
+            proto = AttributeProto.FromString(_unbase64(entry["source"]))
+            source = MessageDecoder(self._references.files).attribute(proto).source
+        return Attribute(entry["name"], kind, value, entry.get("doc_string", ""), entry.get("reference", ""), source)
 
     def number(self, number: Any) -> float:
         """A float."""
@@ -414,12 +437,18 @@ class Decoder:
         )
         if "details" in entry:
             node._details = self.details(entry["details"])
+        if "unknown" in entry:
+            node._source = NodeProto.FromString(_unbase64(entry["unknown"]))
         self._references.add(node, entry["new"])
         return node
 
     def details(self, entry: Sequence[Any]) -> Details:
-        """Texts and device configurations."""
-        return Details(entry[0], dict(entry[1]), self.devices(entry[2]))
+        """Texts, device configurations and changes of unknown fields."""
+        return Details(entry[0], dict(entry[1]), self.devices(entry[2]), self.unknown_changes(entry[3]))
+
+    def unknown_changes(self, entries: Sequence[Any]) -> tuple[UnknownChange, ...]:
+        """What is changed of unknown fields."""
+        return tuple(_unknown_change(*entry) for entry in entries)
 
     def devices(self, entries: Sequence[Any]) -> tuple[NodeDeviceConfiguration, ...]:
         """How a node is spread."""
@@ -447,6 +476,8 @@ class Decoder:
         SetGraphOutputs(graph, self.known_values(entry["outputs"])).apply()
         graph.declared = self.known_values(entry["declared"])
         graph.quantization_annotations = self.annotations(entry["quantization_annotations"])
+        if "unknown" in entry:
+            graph._source = GraphProto.FromString(_unbase64(entry["unknown"]))
         self._depth -= 1
         return graph
 
@@ -469,6 +500,9 @@ class Decoder:
         function.attributes = tuple(entry["attributes"])
         function.attribute_defaults = tuple(self.attribute(a) for a in entry["attribute_defaults"])
         function.opset_imports, function.metadata = dict(entry["opset_imports"]), dict(entry["metadata"])
+        if "unknown" in entry:
+            function._source = FunctionProto.FromString(_unbase64(entry["unknown"]))
+        function.unknown_changes = self.unknown_changes(entry["unknown_changes"])
         return function
 
     def training(self, entry: Any) -> TrainingInfo:
@@ -482,6 +516,18 @@ class Decoder:
         training.initialization_binding = tuple((a, b) for a, b in entry["initialization_binding"])
         training.update_binding = tuple((a, b) for a, b in entry["update_binding"])
         return training
+
+
+def _rest_of(proto: AttributeProto) -> bytes:
+    """The message of an attribute without its value, which is written as such; types keep what is in them."""
+    rest = AttributeProto()
+    rest.CopyFrom(proto)
+    for field in _VALUES:
+        rest.ClearField(field)
+    return rest.SerializeToString()
+
+
+_VALUES = ("f", "i", "s", "t", "g", "sparse_tensor", "floats", "ints", "strings", "tensors", "graphs", "sparse_tensors")
 
 
 def _packed(tensor: Tensor, kind: ElementType) -> list[bytes]:
@@ -506,6 +552,12 @@ def _sharding(entry: Sequence[Any]) -> ShardingSpec:
         tuple((key, tuple(members)) for key, members in groups),
         tuple(ShardedDimension(axis, tuple((size, count) for size, count in parts)) for axis, parts in dimensions),
     )
+
+
+def _unknown_change(path: Sequence[Any], old: str, new: str) -> UnknownChange:
+    found = bytes.fromhex(new)
+    list(fields_of(found))  # raises for what could not be saved
+    return UnknownChange(tuple((str(name), int(index)) for name, index in path), bytes.fromhex(old), found)
 
 
 def device_configuration(entry: Sequence[Any]) -> DeviceConfiguration:

@@ -7,7 +7,6 @@ from typing import Any
 
 from model.attributes import Attribute
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.io.unknown import fields_of
 from model.recording.content import Decoder, Encoder, References, device_configuration
 from model.steps import (
     FIELDS,
@@ -23,7 +22,6 @@ from model.steps import (
     SetOutputs,
     Step,
 )
-from model.unknown import UnknownChange
 
 _KINDS: Mapping[str, type[Any]] = {
     "model": Model, "graph": Graph, "function": Function, "training": TrainingInfo, "node": Node, "value": Value,
@@ -94,7 +92,7 @@ def _field(step: SetField, write: Encoder) -> Any:
         case "declared":
             return write.values(content)
         case "unknown_changes":
-            return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in content]
+            return write.unknown_changes(content)
         case "attribute_defaults":
             return [write.attribute(a) for a in content]
         case "initialization" | "algorithm":
@@ -158,7 +156,7 @@ def _decode_field(entry: Mapping[str, Any], read: Decoder, references: Reference
         case "declared":
             content = read.known_values(content)
         case "unknown_changes":
-            content = tuple(_unknown_change(*change) for change in content)
+            content = read.unknown_changes(content)
         case "attribute_defaults":
             content = tuple(read.attribute(a) for a in content)
         case "initialization" | "algorithm":
@@ -168,12 +166,6 @@ def _decode_field(entry: Mapping[str, Any], read: Decoder, references: Reference
         case _:
             content = _plain(field, content)
     return SetField(references.find(entry[kind], _KINDS[kind]), field, content)
-
-
-def _unknown_change(path: Any, old: str, new: str) -> UnknownChange:
-    found = bytes.fromhex(new)
-    list(fields_of(found))  # raises for what could not be saved
-    return UnknownChange(tuple((_plain("name", name), int(index)) for name, index in path), bytes.fromhex(old), found)
 
 
 def _plain(field: str, content: Any) -> Any:

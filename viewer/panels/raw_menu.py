@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QMenu
 
 from model.edits.raw import place_of, plain_path
-from model.edits.rawchanges import add_field, addable, can_remove, remove_field
+from model.edits.rawchanges import add_field, add_unknown_field, addable, can_remove, remove_field
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.messages import Path
@@ -52,10 +52,11 @@ class RawMenu(QMenu):
         message = self._panel.model.message_path(index)
         fields = addable(model, message)
         adding = self.addMenu("&Add Field")
-        adding.setEnabled(bool(fields))
         for name, ask in fields.items():
             title = f"{name}…" if ask else name
             adding.addAction(title, partial(self.add, message, name, ask))
+        adding.addSeparator()
+        adding.addAction("Unknown &Field…", partial(self.add_unknown, message))
         if index.isValid():
             self.addAction("&Remove Field", partial(self.remove, path)).setEnabled(can_remove(model, path))
             self.addSeparator()
@@ -92,6 +93,21 @@ class RawMenu(QMenu):
             f"Add {name}",
             [TextField(ask[0].upper() + ask[1:])],
             lambda texts: self._change(f"Add {name}", partial(add_field, path=path, name=name, text=texts[0])),
+            explanation=f"To {display(message)}.",
+            button="Add",
+        )
+        dialog.open()
+
+    def add_unknown(self, path: Path) -> None:
+        """Add a field that onnx.proto does not know, asking for its number and content."""
+        message = path[-1][0] if path else "the model"
+        dialog = AskText(
+            self._panel,
+            "Add Unknown Field",
+            [TextField("Field number"), TextField("Value", placeholder="42, or bytes 0a ff")],
+            lambda texts: self._change(
+                f"Add field {texts[0]}", partial(add_unknown_field, path=path, number=texts[0], text=texts[1])
+            ),
             explanation=f"To {display(message)}.",
             button="Add",
         )

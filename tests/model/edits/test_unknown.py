@@ -1,12 +1,15 @@
-"""Fields that onnx.proto does not know are changed and removed wherever they are, with undo, journal and script."""
+"""Fields that onnx.proto does not know are added, changed and removed anywhere, with undo, journal and script."""
+
+from dataclasses import replace
 
 import onnx
 import pytest
 
+from model.clone import Cloner
 from model.document import Document
-from model.edits import nodes, properties
+from model.edits import functions, nodes, properties
 from model.edits.raw import can_set, set_field
-from model.edits.rawchanges import can_remove, remove_field
+from model.edits.rawchanges import add_unknown_field, can_remove, remove_field
 from model.errors import ModelError
 from model.io.rawview import RawField, contents_of, fields, root, source_text
 from model.io.read import load
@@ -15,6 +18,7 @@ from model.io.wire import schemas
 from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
+from model.steps import SetAttribute, SetField
 from tests.model.edits.test_raw import proto, walk
 from tests.model.io.test_write import with_unknown_fields
 
@@ -162,3 +166,119 @@ def test_a_script_with_bytes_that_are_no_fields_is_refused():
     text = script.export(document).replace((BYTES + REAL).hex(), "ff")
     with pytest.raises(ModelError):
         script.replay(Document(load(small())), text)
+
+
+def test_one_is_added_to_any_message():
+    document = Document(load(proto().SerializeToString()))
+    before = to_bytes(document.model)
+    contents = contents_of(document.model)
+    messages = [path for path, row in walk(contents, root(contents)) if isinstance(row, RawField) and row.message]
+    assert len(messages) > 60
+    for path in [(), *messages]:
+        for text, told in (("-1", "-1"), ("bytes 0a ff", "0a ff")):
+            with document.edit("Add") as edit:
+                add_unknown_field(edit, path, "1007", text)
+            assert unknown(document) == [((*path, ("field 1007", 0)), told)]
+            document.undo()
+    assert to_bytes(document.model) == before
+
+
+def test_one_is_added_beside_others():
+    document = Document(load(small()))
+    with document.edit("Add") as edit:
+        add_unknown_field(edit, (), "1007", "7")
+    assert [told for _, told in at_top(document)] == ["42", "68 65 6c 6c 6f", "00 00 80 3f", "7"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "said"),
+    [
+        ("7", "1", "is graph of ModelProto"),
+        ("0", "1", "no field number"),
+        ("19500", "1", "no field number"),
+        ("536870912", "1", "no field number"),
+        ("many", "1", "not a whole number"),
+        ("1007", "", "not a whole number"),
+        ("1007", "bytes 0", "not bytes"),
+    ],
+)
+def test_one_that_cannot_be_is_not_added(number, text, said):
+    document = Document(load(small()))
+    with pytest.raises(ModelError, match=said), document.edit("Add") as edit:
+        add_unknown_field(edit, (), number, text)
+    assert not document.modified
+
+
+def test_a_message_with_a_group_gets_none():
+    document = Document(load(proto().SerializeToString() + b"\xfb\x3e\x08\x01\xfc\x3e"))
+    with pytest.raises(ModelError, match="group"), document.edit("Add") as edit:
+        add_unknown_field(edit, (), "1008", "7")
+
+
+def test_a_copied_function_takes_the_change_along():
+    made = proto()
+    made.functions[0].MergeFromString(BYTES)
+    document = Document(load(made.SerializeToString()))
+    edited(document, (("functions", 0), ("field 1007", 0)), "01")
+    copy = Cloner().function(document.model.functions[0])
+    copy.name = "copy"
+    with document.edit("Copy") as edit:
+        edit.do(SetField(document.model, "functions", (*document.model.functions, copy)))
+    assert [told for _, told in unknown(document)] == ["01", "01"]
+
+
+def replayed(document, data, tmp_path):
+    """What a journal and a script make of the file again."""
+    (leftover,) = leftovers(tmp_path)
+    again = Document(load(data))
+    recover(again, leftover)
+    scripted = Document(load(data))
+    script.replay(scripted, script.export(document))
+    return again, scripted
+
+
+def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    data = everything()
+    document = Document(load(data))
+    kept = Journal(document, tmp_path)
+    graph = document.model.graph
+    count = len(unknown(document))
+    with document.edit("Duplicate") as edit:
+        nodes.duplicate(edit, [node for node in graph.nodes if not node.bodies])
+    with document.edit("Set") as edit:
+        for node in graph.nodes:
+            for attribute in node.attributes.values():
+                if not attribute.graphs:
+                    edit.do(SetAttribute(node, attribute.name, replace(attribute, doc_string="other")))
+    kept.abandon()
+    found = unknown(document)
+    assert len(found) > count
+    for again in replayed(document, data, tmp_path):
+        missing = {path for path, _ in found} - {path for path, _ in unknown(again)}
+        assert not [path for path in missing if "attribute" in {name for name, _ in path}]
+
+
+def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    made = proto()
+    made.graph.node[0].MergeFromString(BYTES)
+    data = made.SerializeToString()
+    document = Document(load(data))
+    kept = Journal(document, tmp_path)
+    with document.edit("Duplicate") as edit:
+        (copy,) = nodes.duplicate(edit, [document.model.graph.nodes.first])
+    with document.edit("Function") as edit:
+        functions.extract_function(edit, [copy], "block")
+    with document.edit("Add") as edit:
+        add_unknown_field(edit, (("functions", len(document.model.functions) - 1),), "1009", "5")
+        add_unknown_field(edit, (("functions", len(document.model.functions) - 1), ("node", 0)), "1009", "6")
+    with document.edit("Copy") as edit:
+        again = Cloner().function(document.model.functions[-1])
+        again.name = "again"
+        edit.do(SetField(document.model, "functions", (*document.model.functions, again)))
+    kept.abandon()
+    told = [text for _, text in unknown(document) if text in "56"]
+    assert sorted(told) == ["5", "5", "6", "6"]
+    for again in replayed(document, data, tmp_path):
+        assert [text for _, text in unknown(again) if text in "56"] == told

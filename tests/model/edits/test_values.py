@@ -1,5 +1,6 @@
 import pytest
 
+from model.attributes import make_attribute
 from model.checks import check_model
 from model.document import Document
 from model.edits import attributes, interface, names, values
@@ -7,7 +8,7 @@ from model.errors import ModelError
 from model.io.read import load
 from model.io.save import to_bytes
 from model.queries.scope import makes_cycle, unique_name
-from model.steps import SetField
+from model.steps import SetAttribute, SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
@@ -150,13 +151,12 @@ def test_a_zero_gets_another_sign_also_in_the_file(chain):
 
 
 @pytest.mark.parametrize("place", ["name", "doc_string", "attribute"])
-def test_half_a_character_is_refused_when_saving(chain, place):
+def test_half_a_character_that_no_edit_brought_is_refused_when_saving(chain, place):
     node, half = builders.node(chain, "fourth"), "a\ud83d"
-    with chain.edit("Set") as edit:
-        if place == "attribute":
-            attributes.set_attribute(edit, node, "text", half)
-        else:
-            edit.do(SetField(node, place, half))
+    if place == "attribute":
+        SetAttribute(node, "text", make_attribute("text", half)).apply()
+    else:
+        SetField(node, place, half).apply()
     with pytest.raises(ModelError, match="half a character"):
         to_bytes(chain.model)
 

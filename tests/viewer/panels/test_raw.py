@@ -275,3 +275,19 @@ def test_a_field_nobody_knows_is_changed_and_removed(qtbot):
     workspace.document.undo()
     assert to_bytes(workspace.model) == data
     workspace.close()
+
+
+def test_a_field_nobody_knows_is_added_from_the_menu(qtbot, panel):
+    panel.menu.build(panel.model.index_of(W))
+    choose(panel.menu, "&Add Field", "Unknown &Field…")
+    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, AskText) and w.isVisible())
+    qtbot.keyClicks(dialog.fields[0], "1007")
+    qtbot.keyClicks(dialog.fields[1], "many")
+    qtbot.keyClick(dialog.fields[1], Qt.Key.Key_Return)
+    assert "not a whole number" in dialog.error.text()
+    dialog.fields[1].clear()
+    qtbot.keyClicks(dialog.fields[1], "42")
+    qtbot.keyClick(dialog.fields[1], Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: cell(panel, (*W, ("field 1007", 0))).data() == "42")
+    panel.workspace.document.undo()
+    assert not panel.workspace.document.modified

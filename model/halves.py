@@ -1,0 +1,81 @@
+"""Half characters: lone surrogates, which Python's texts may hold and no file can. Refused when they come in.
+
+Bytes of a file that are not UTF-8 are surrogates too, of a range of their own, and go back as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from model.attributes import Attribute, AttributeKind
+from model.errors import ModelError
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs, SetInitializer, SetOutputs, Step
+from model.tensors import ArrayTensor, SparseTensor, Tensor
+from model.types import ElementType
+
+_NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.INT, AttributeKind.FLOAT})
+
+
+def refuse_half_characters(step: Step) -> None:
+    """ModelError when a step would bring in a text that no file can hold. Costs the texts it brings."""
+    for text in _texts(_brought(step)):
+        try:
+            text.isascii() or text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ModelError("A text cannot be written", f"{text[:40]!r} holds half a character.") from None
+
+
+def _brought(step: Step) -> Any:
+    """What a step brings into the model."""
+    match step:
+        case SetField():
+            return step.value
+        case SetAttribute():
+            return step.attribute
+        case InsertNode():
+            return step.node
+        case SetInitializer():
+            return step.tensor, step.value.name
+        case SetOutputs():
+            return [value.name for value in step.outputs if value is not None]
+        case SetGraphInputs():
+            return [value.name for value in step.inputs]
+    return None
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Every text in a piece of a model that is not part of something that has been in it."""
+    pending = [content]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            pending += [*item.keys(), *item.values()]
+        elif isinstance(item, (tuple, list)):
+            pending += item
+        else:
+            pending += _parts(item)
+
+
+def _parts(item: Any) -> list[Any]:
+    """What an object of the model holds that may be or hold texts."""
+    match item:
+        case Attribute():
+            return [item.name, item.doc_string, item.reference, None if item.kind in _NO_TEXTS else item.value]
+        case Node():
+            made = [value.name for value in item.outputs if value is not None]
+            return [item.name, item.op_type, item.domain, item.overload, made, *(item._attributes or {}).values()]
+        case Tensor():
+            strings = isinstance(item, ArrayTensor) and item.element_type is ElementType.STRING
+            return [item.name, item.doc_string, dict(item.metadata), item.numpy().ravel().tolist() if strings else None]
+        case SparseTensor():
+            return [item.values]
+        case Function() if item.model is None:
+            return [item.name, item.domain, item.overload, item.doc_string]
+        case Model() | Graph() | Function() | TrainingInfo() | Value():
+            return []
+    return [getattr(item, f.name) for f in fields(item) if f.compare] if is_dataclass(item) else []

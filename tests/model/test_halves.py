@@ -1,0 +1,68 @@
+"""Half characters are refused by the edit that brings them, not by the save long after it."""
+
+import numpy as np
+import pytest
+
+from model.devices import DeviceConfiguration
+from model.edits import attributes, initializers, interface, names, nodes, properties, values
+from model.edits.functions import add_function
+from model.errors import ModelError
+from model.io.save import to_bytes
+from model.tensors import ArrayTensor
+from model.types import ElementType, Shape, TensorType
+from tests.model import builders
+from tests.model.snapshots import snapshot
+
+HALF = "\ud83d"
+BYTE = "\udcff"  # how a byte of a file that is not UTF-8 is kept
+
+
+def first(edit):
+    return builders.node(edit.model, "first")
+
+
+EDITS = {
+    "node name": lambda e, t: nodes.rename_node(e, first(e), t),
+    "operator": lambda e, t: nodes.change_operator(e, first(e), t),
+    "domain": lambda e, t: nodes.change_operator(e, first(e), "Relu", t),
+    "new node": lambda e, t: nodes.add_node(e, e.model.graph, "Relu", name=t),
+    "value name": lambda e, t: values.rename_value(e, builders.value(e.model, "a"), t),
+    "attribute": lambda e, t: attributes.set_attribute(e, first(e), "text", t),
+    "attribute name": lambda e, t: attributes.set_attribute(e, first(e), t, 1),
+    "attribute of a new node": lambda e, t: nodes.add_node(e, e.model.graph, "Relu", attributes={"texts": ["a", t]}),
+    "strings": lambda e, t: initializers.add_initializer(
+        e, e.model.graph, ArrayTensor(np.array(["a", t], object), ElementType.STRING)
+    ),
+    "doc string": lambda e, t: properties.set_text(e, e.model, "doc_string", t),
+    "metadata key": lambda e, t: properties.set_metadata(e, e.model, t, "value"),
+    "metadata": lambda e, t: properties.set_metadata(e, first(e), "key", t),
+    "symbol": lambda e, t: values.set_type(
+        e, builders.value(e.model, "a"), TensorType(ElementType.FLOAT, Shape((t, 4)))
+    ),
+    "batch": lambda e, t: interface.set_batch(e, e.model.graph, t),
+    "input": lambda e, t: interface.add_input(e, e.model.graph, t),
+    "devices": lambda e, t: properties.set_configurations(e, (DeviceConfiguration(t, 1, ("a",)),)),
+    "replacement": lambda e, t: names.replace_all(
+        e, names.find_replacements(e.model.graphs(), "first", t, ["node names"])
+    ),
+    "function": lambda e, t: add_function(e, t),
+}
+
+
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
+def test_half_a_character_is_refused_at_the_edit(change):
+    document = builders.document()
+    before = snapshot(document.model)
+    with pytest.raises(ModelError, match="half a character"), document.edit("Edit") as edit:
+        change(edit, f"a{HALF}b")
+    assert snapshot(document.model) == before
+
+
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("text", [f"a{BYTE}", "\U0001f600", "é"])
+def test_other_texts_are_taken_and_written(change, text):
+    document = builders.document()
+    with document.edit("Edit") as edit:
+        change(edit, text)
+    assert document.modified
+    assert text.encode("utf-8", "surrogateescape") in to_bytes(document.model)
