@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from exec.results import RunResult, State
 from model.errors import ModelError
+from model.graph import Node
+from viewer.places import name_of
 from viewer.text import bytes_text, display, duration_text, plural
 
 if TYPE_CHECKING:
@@ -59,16 +61,17 @@ class RunNews:
                 self._workspace.report(error, _TOPIC)
             self._told = text
 
-    def paused(self, result: RunResult, reason: str, *, live: bool) -> None:
-        """A run waits."""
-        self._workspace.set_run_state(f"Paused: {display(reason or 'before the next node', 60)}")
+    def paused(self, result: RunResult, reason: str, node: Node | None, *, live: bool) -> None:
+        """A run waits before a node."""
+        where = reason or (f"before {name_of(node)}" if node is not None else "before the next node")
+        self._workspace.set_run_state(f"Paused: {display(where, 60)}")
         self._tell_failure(result, live=live)
 
     def ended(self, result: RunResult, *, live: bool) -> None:
         """A run is over."""
         failures = result.failures
         if result.stopped:
-            text = f"Ended early: {result.stopped}"
+            text = "Stopped" if result.stopped == "cancelled" else f"Ended early: {result.stopped}"
         else:
             text = f"{plural(len(failures), 'node')} failed" if failures else _summary(result)
         current = self._workspace.results.current
@@ -104,7 +107,7 @@ class RunNews:
             workspace.message("warning", title, detail, topic=_TOPIC)
         elif stopped and stopped != "cancelled" and not stopped.startswith("stopped"):
             workspace.message("error", "The run ended early", stopped, topic=_TOPIC)
-        elif stopped != "cancelled":
+        else:
             workspace.withdraw(_TOPIC)
 
 

@@ -394,9 +394,8 @@ class RunControl(QObject):
             return  # a newer run is on its way
         self._tell_news()
         result = run.result
-        waiting = (
-            result is not None and run.stepper is not None and not run.stepper.done and result.stopped != "cancelled"
-        )
+        may_go_on = result is not None and result.stopped not in ("cancelled", "time limit", "crash")
+        waiting = may_go_on and run.stepper is not None and not run.stepper.done
         self._over()
         self._run = run if waiting else None
         self._workspace.results.take(None if result is None else run.record(result))
@@ -410,8 +409,8 @@ class RunControl(QObject):
         if not self.is_paused:
             self._tell.ended(result, live=self.live)
         else:
-            self._tell.paused(result, run.stepper.reason, live=self.live)
             node = self.paused_at
+            self._tell.paused(result, run.stepper.reason, node, live=self.live)
             if node is not None:
                 self._workspace.reveal(node)
         self._workspace.offer("tensor")

@@ -179,3 +179,51 @@ def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace)
     workspace.runs.run_to(node(workspace, "relu"))
     idle(qtbot, workspace)
     assert shown_instead(window, qtbot, workspace, "y") == "The last run did not come here: press Run (F6)."
+    run(qtbot, workspace, "run.step")
+    assert "the run waits" in shown_instead(window, qtbot, workspace, "y")
+
+
+SLOW = """
+<ir_version: 9, opset_import: ["" : 17]>
+slow (float x) => (float y)
+<int64 turns = {1099511627776}>
+{
+    [first] n = Neg (x)
+    [loop] y = Loop (turns, , n) <body = turn (int64 i, bool go, float a) => (bool on, float b) {
+        on = Identity (go)
+        b = Neg (a)
+    }>
+}
+"""
+
+
+@pytest.fixture
+def slow(window, qtbot, tmp_path):
+    path = tmp_path / "slow.onnx"
+    onnx.save(onnx.parser.parse_model(SLOW), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    return workspace
+
+
+def test_a_time_limit_is_told_as_long_as_it_is_what_ended_the_last_run(qtbot, slow):
+    slow.runs.inputs.set_limits(time=0.2)
+    run(qtbot, slow)
+    assert slow.run_state == "Ended early: time limit"
+    assert not slow.runs.is_paused
+    assert bars(slow) == ["The run took longer than its time limit"]
+    slow.runs.inputs.set_limits(time=0.0)
+    with qtbot.waitSignal(slow.results.run_finished, timeout=30_000):
+        slow.trigger("run.run")
+        qtbot.waitUntil(lambda: slow.results.current is not None and slow.results.current.unfinished, timeout=30_000)
+        slow.trigger("run.stop")
+    idle(qtbot, slow)
+    assert slow.run_state == "Stopped"
+    assert bars(slow) == []
+
+
+def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
+    run(qtbot, workspace, "run.step")
+    assert workspace.run_state == "Paused: before conv"
+    run(qtbot, workspace, "run.step")
+    assert workspace.run_state == "Paused: before log"

@@ -226,9 +226,9 @@ class _Tree(QTreeWidget):
     def share(self) -> None:
         """Types and shapes are read whole where names, which elide in their middle, still have a third."""
         width = self.viewport().width()
-        facts = min(self.sizeHintForColumn(1), width - min(self.sizeHintForColumn(0), width // 3))
-        self.setColumnWidth(0, width - facts)
-        self.setColumnWidth(1, facts)
+        names = min(self.sizeHintForColumn(0) + 8, max(width - self.sizeHintForColumn(1), width // 3))
+        self.setColumnWidth(0, names)
+        self.setColumnWidth(1, width - names)
 
     def fit(self) -> None:
         """Take the room that the rows need."""

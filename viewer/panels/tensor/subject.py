@@ -21,7 +21,6 @@ from viewer.panels.tensor.readers import ArrayReader, Reader, SparseReader, Tens
 from viewer.text import bytes_text, display, element_text, number_text, shape_text, type_text
 
 if TYPE_CHECKING:
-    from viewer.results import Results
     from viewer.workspace import Workspace
 
 Kind = Literal["tensor", "sparse", "tree", "none"]
@@ -164,7 +163,7 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
     results = workspace.results
     held = results.value_of(value)
     if held is None:
-        return Subject(target, "none", problem=_why_nothing(results, value))
+        return Subject(target, "none", problem=_why_nothing(workspace, value))
     stale = bool(results.is_stale(value))
     so_far = results.current is not None and results.current.unfinished
     before = results.before(value)
@@ -189,7 +188,8 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
     )  # fmt: skip
 
 
-def _why_nothing(results: Results, value: Value) -> str:
+def _why_nothing(workspace: Workspace, value: Value) -> str:
+    results = workspace.results
     if results.is_awaited(value):
         return "Not computed yet: the run has not come here. The numbers appear as soon as they are there."
     if results.has(value):
@@ -201,6 +201,8 @@ def _why_nothing(results: Results, value: Value) -> str:
         return f"Not computed, because its node failed:\n{node.failure.reason}"
     if node is not None and node.because is not None:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
+    if workspace.runs.is_paused:
+        return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
     return "The last run did not come here: press Run (F6)."
 
 
