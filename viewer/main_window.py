@@ -279,7 +279,9 @@ class MainWindow(QMainWindow):
             self.docks.set_shown(shown=waiting)
 
     def _trigger(self, action_id: str) -> None:
-        """What a panel asks for. A panel it asks for comes up; only the person's own choice in the menu closes one."""
+        """What a panel or the palette asks for. A panel comes up and has the focus; only its entry in the menu, which
+        shows whether it is open, closes one.
+        """
         panel = action_id.removeprefix("panel.")
         if panel != action_id and self.docks.has(panel):
             self.docks.open(panel)
@@ -327,7 +329,7 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         self.actions_binding.refresh()
-        self.palette_popup.open(self.actions_binding.palette_entries())
+        self.palette_popup.open(self.actions_binding.palette_entries(self._trigger))
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""

@@ -123,6 +123,17 @@ def test_a_panel_asks_for_another_one_and_never_closes_it(window, qtbot, tmp_pat
     assert not window.docks.is_open("history")
 
 
+def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path):
+    open_copies(window, qtbot, tmp_path, "a.onnx")
+    assert window.docks.is_open("outline")
+    for _ in range(2):
+        window.open_palette()
+        qtbot.keyClicks(window.palette_popup.field, "outline")
+        qtbot.keyClick(window.palette_popup.field, Qt.Key.Key_Return)
+        assert window.docks.is_open("outline")
+        qtbot.waitUntil(lambda: window.docks.panel("outline").tree.hasFocus())
+
+
 def test_a_small_window_leaves_the_inspector_and_the_outline_readable(qtbot):
     window = MainWindow(Settings())
     qtbot.addWidget(window)

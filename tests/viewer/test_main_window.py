@@ -548,7 +548,7 @@ def test_the_windows_size_is_remembered(qtbot):
 def test_every_window_binds_every_action(window):
     binding = ActionBinding(window)
     assert all(binding.qaction(one.id) for one in actions())
-    assert len(binding.palette_entries()) >= len([one for one in actions() if one.label is None])
+    assert len(binding.palette_entries(binding.run)) >= len([one for one in actions() if one.label is None])
 
 
 def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbot, write_model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import itertools
 from functools import partial
 from typing import TYPE_CHECKING
@@ -131,12 +132,12 @@ class ActionBinding(QObject):
             if one.on_graph:
                 view.addAction(self._qactions[one.id])
 
-    def palette_entries(self) -> list[Entry]:
-        """Every action for the command palette."""
+    def palette_entries(self, run: Callable[[str], object]) -> list[Entry]:
+        """Every action for the command palette, which calls `run` with the id of what was chosen."""
         return [
             Entry(
                 title=_without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
-                run=partial(self.run, one.id),
+                run=partial(run, one.id),
                 where=" › ".join(_without_mnemonic(part) for part in (one.menu.value, one.submenu) if part)
                 if one.menu
                 else "",

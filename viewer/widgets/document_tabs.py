@@ -23,6 +23,7 @@ class DocumentTabs(QTabWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setTabBar(_Bar())
+        self.setAccessibleName("Models")
         self.setDocumentMode(True)
         self.setMovable(True)
         self.setTabBarAutoHide(True)
