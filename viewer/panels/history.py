@@ -10,7 +10,6 @@ from PySide6.QtGui import QFont, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from model.document import Document, Entry
-from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.text import display
 from viewer.theme import theme
@@ -80,8 +79,6 @@ class HistoryModel(QAbstractListModel):
                 return font
             case Qt.ItemDataRole.ForegroundRole if entry in self._ahead or self._depths[index.row()]:
                 return theme().muted
-            case Qt.ItemDataRole.DecorationRole:
-                return icon("chevron") if now else None
         return None
 
 

@@ -84,9 +84,9 @@ class _Work:
         old, new = self.result.old, self.result.new
         self._matching.pair(old, new)
         self._model(old, new)
-        self._graphs.append((old.graph, new.graph))
         self._functions(old, new)
         self._training(old, new)
+        self._graphs.append((old.graph, new.graph))  # taken first: training graphs see its values
         while self._graphs:
             pair = self._graphs.pop()
             self._matching.pair(*pair)

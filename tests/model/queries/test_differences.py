@@ -15,7 +15,7 @@ from model.document import Document
 from model.edits import attributes, functions, initializers, interface, nodes, properties, values
 from model.edits.takeover import take_over_all
 from model.errors import ModelError
-from model.graph import Graph, Model, Node, Value
+from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
 from model.progress import Cancelled, Progress
 from model.queries.differences import compare, compare_constants
@@ -41,6 +41,19 @@ def edited(change, text=builders.CHAIN):
     with document.edit("Edit") as edit:
         change(edit, document)
     return facts(compare(builders.model(text), document.model))
+
+
+def test_training_graphs_use_values_of_the_main_graph():
+    def trained():
+        model = builders.model()
+        weight = Value("weight")
+        SetInitializer(model.graph, weight, ArrayTensor(np.ones(3, np.float32))).apply()
+        step = Graph("step")
+        InsertNode(step, Node("Neg", (weight,), (Value("down"),), name="descend")).apply()
+        SetField(model, "training_info", (TrainingInfo(algorithm=step),)).apply()
+        return model
+
+    assert facts(compare(trained(), trained())) == []
 
 
 @pytest.mark.parametrize("text", BOTH)
