@@ -164,18 +164,22 @@ class Drawing:
     has_groups: bool = False  # whether there are any
     folded: dict[Node, int] = field(default_factory=dict)  # Constants inside their consumer, members of groups
     also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
-    _by_subject: _Places | None = None
-    _edges_of: _Places | None = None
+    # found at the first question; a drawing made from this one by `replace` finds its own
+    _kinds: NDArray[np.uint8] | None = field(default=None, init=False)
+    _by_subject: _Places | None = field(default=None, init=False)
+    _edges_of: _Places | None = field(default=None, init=False)
 
     def prepare(self) -> None:
-        """Find now what `boxes_of` and `edges_of` otherwise find at the first question."""
+        """Find now what is otherwise found at the first question."""
         self._places()
         self._wires()
 
     @property
     def kinds(self) -> NDArray[np.uint8]:
         """[N] the Kind of each box."""
-        return np.fromiter((box.kind for box in self.boxes), np.uint8, len(self.boxes))
+        if self._kinds is None:
+            self._kinds = np.fromiter((box.kind for box in self.boxes), np.uint8, len(self.boxes))
+        return self._kinds
 
     @property
     def sizes(self) -> NDArray[np.float32]:

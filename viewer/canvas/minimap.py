@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
@@ -26,7 +27,6 @@ _SHORT = 96
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
-_MOST_BOXES = 60_000  # of more boxes, a sample shows the same
 
 
 class Minimap(QWidget):
@@ -131,13 +131,14 @@ class Minimap(QWidget):
         painter = QPainter(pixmap)
         sx, sy = self._scale()
         ids = np.flatnonzero(scene.kinds != Kind.CONTAINER)
-        ids = ids[:: max(len(ids) // _MOST_BOXES, 1)]
         rects = scene.rects[ids] * np.array([sx, sy, sx, sy])
         rects[:, :2] += np.array(self._offset())
         np.maximum(rects[:, 2:], 1.0, out=rects[:, 2:])
         shades = by_category(scene, colors)
         painter.setPen(Qt.PenStyle.NoPen)
         used = shades.indices[ids]
+        seen = _seen(rects * ratio, used)
+        rects, used = rects[seen], used[seen]
         for number in np.unique(used).tolist():
             painter.setBrush(shades.palette[number])
             draw_rects(painter, rects[used == number])
@@ -166,3 +167,12 @@ class Minimap(QWidget):
         """Zoom the canvas around its middle."""
         self._surface.zoom_to(self._surface.zoom * 1.2 ** (event.angleDelta().y() / 120.0))
         event.accept()
+
+
+def _seen(rects: NDArray[np.float64], colors: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """One of the boxes that are the same pixels in the same colour: of a hundred thousand, a few thousand."""
+    pixels = np.round(rects).astype(np.int64)
+    key = colors.astype(np.int64)
+    for column in (pixels - pixels.min(0, initial=0)).T:
+        key = key * (int(column.max(initial=0)) + 1) + column
+    return np.unique(key, return_index=True)[1]

@@ -126,8 +126,6 @@ class _Change:
             target_ports=np.concatenate([target_ports[keep], made.target_ports]),
             box_ids=box_ids,
             folded=self._renumbered(old.folded, number),
-            _by_subject=None,
-            _edges_of=None,
         )
 
     def _renumbered(self, folded: dict[Node, int], number: NDArray[np.int64]) -> dict[Node, int]:

@@ -282,8 +282,6 @@ class Scene:
             box_ids=drawing.box_ids[kept],
             folded={},
             also=[],
-            _by_subject=None,
-            _edges_of=None,
         )
         route_points = layout.route_points[points]
         corners = self.corners[kept]
