@@ -9,13 +9,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
 import resources
+
+if TYPE_CHECKING:
+    from model.graph import Node
 
 Mode = Literal["system", "light", "dark"]
 
@@ -91,6 +94,13 @@ def operator_category(domain: str, op_type: str) -> str:
         return by_name[op_type]
     domains: Mapping[str, str] = _category_file()["domains"]
     return domains.get(domain, "custom")
+
+
+def node_category(node: Node) -> str:
+    """The category of a node's operator; calls of the model's own functions have one for themselves."""
+    model = node.graph.model if node.graph is not None else None
+    called = model is not None and model.function(node.domain, node.op_type, node.overload) is not None
+    return "function" if called else operator_category(node.domain, node.op_type)
 
 
 @cache

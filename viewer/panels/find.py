@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QHeaderView, QLabel, QLineEdit, QVBoxLayout, QWidg
 
 from model.errors import ModelError
 from model.graph import Node, Value
-from model.queries.search import parse, search
+from model.queries.search import declared_type, parse, search
 from viewer.icons import dot, icon
 from viewer.panels import Panel
 from viewer.qt_models.outline_rows import graph_title
 from viewer.text import count_text, display, type_text
-from viewer.theme import categories, operator_category, theme
+from viewer.theme import categories, node_category, theme
 from viewer.tips import for_role
 from viewer.turns import Turns
 from viewer.widgets.row_table import RowTable
@@ -61,7 +61,7 @@ class Matches(QAbstractListModel):
             return for_role(f"{_line(item, 1000)}{where}", role)
         if role == Qt.ItemDataRole.DecorationRole:
             if isinstance(item, Node):
-                return dot(categories()[operator_category(item.domain, item.op_type)].color)
+                return dot(categories()[node_category(item)].color)
             return icon("initializers" if item.initializer is not None else "value", theme().muted)
         return None
 
@@ -71,8 +71,8 @@ def _line(item: Node | Value, limit: int = 120) -> str:
         return (
             f"{display(item.op_type, 60)}  {display(item.name, limit)}" if item.name else f"[{display(item.op_type)}]"
         )
-    kind = type_text(item.type) if item.type is not None else ""
-    return f"{display(item.name, limit)}  {kind}".rstrip()
+    known = declared_type(item)
+    return f"{display(item.name, limit)}  {type_text(known) if known is not None else ''}".rstrip()
 
 
 class FindPanel(Panel):

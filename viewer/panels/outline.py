@@ -15,7 +15,7 @@ from viewer.workspace import Workspace
 
 
 class OutlinePanel(Panel):
-    """Follows the selection and sets it; opening a row shows the graph or centres the node."""
+    """Follows the selection and sets it; a node chosen comes into view, opening a row shows another graph."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -110,7 +110,10 @@ class OutlinePanel(Panel):
             items.extend(subject.all_nodes() if isinstance(subject, (Scope, Stretch)) else [subject])
         if items:
             self._following = True
-            self.workspace.selection.set(items)
+            if len(items) == 1 and isinstance(items[0], Node) and items[0].graph is self.workspace.graph:
+                self.workspace.reveal(items[0])
+            else:
+                self.workspace.selection.set(items)
             self._following = False
 
     def _on_opened(self, index: QModelIndex) -> None:

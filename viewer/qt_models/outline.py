@@ -16,7 +16,7 @@ from viewer.grouping import Grouping
 from viewer.icons import dot, icon
 from viewer.qt_models.outline_rows import Row, Stretch
 from viewer.qt_models.tree import Index, TreeModel
-from viewer.theme import categories, operator_category, theme
+from viewer.theme import categories, node_category, theme
 from viewer.tips import for_role
 
 #: What a row stands for: a Graph, Scope, Stretch or Node.
@@ -399,14 +399,8 @@ class OutlineModel(TreeModel):
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
             return icon("outline" if isinstance(row.subject, Graph) else "group")
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, Node):
-            return dot(categories()[self._category(row.subject)].color)
+            return dot(categories()[node_category(row.subject)].color)
         return None
-
-    def _category(self, node: Node) -> str:
-        """As on the canvas: calls of the model's own functions have a colour for themselves."""
-        model = self._root.subject
-        called = isinstance(model, Model) and model.function(node.domain, node.op_type, node.overload) is not None
-        return "function" if called else operator_category(node.domain, node.op_type)
 
     def _row(self, index: Index) -> Row:
         return index.internalPointer() if index.isValid() else self._root

@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from model.attributes import make_attribute
 from model.document import Document
 from model.edits import nodes
-from model.graph import Graph, Model, Node, Value
+from model.graph import Function, Graph, Model, Node, Value
 from model.steps import InsertNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from viewer.panels import PANELS
@@ -92,6 +92,17 @@ def test_choosing_in_the_outline_selects_and_the_other_way_round(qtbot, workspac
     workspace.selection.set([inner])
     assert panel.tree.currentIndex().data(ObjectRole) is inner
     assert workspace.selection.items == (inner,)
+
+
+def test_a_node_chosen_in_the_outline_comes_into_view_without_leaving_the_graph(qtbot, workspace, heard):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    revealed = heard(workspace.reveal_requested)
+    relu, _, branch = list(workspace.model.graph.nodes)[:3]
+    panel.tree.setCurrentIndex(panel.model.index_of(relu))
+    assert revealed == [relu]
+    panel.tree.setCurrentIndex(panel.model.index_of(branch.bodies[1].nodes.first))
+    assert workspace.graph is workspace.model.graph
+    assert revealed == [relu]
 
 
 def test_a_double_click_opens_the_graph(qtbot, workspace):
@@ -207,6 +218,23 @@ def test_arrows_walk_the_results_and_reveal_them(qtbot, workspace):
     qtbot.keyClick(panel.list, Qt.Key.Key_Up)
     qtbot.keyClick(panel.list, Qt.Key.Key_Up)
     assert panel.list.currentIndex().row() == 0
+
+
+def test_results_look_as_on_the_canvas_and_tell_types(qtbot):
+    graph = Graph("g")
+    SetInitializer(graph, Value("weights"), ArrayTensor(np.zeros((2, 3), np.float32))).apply()
+    node = Node("Twice", domain="my", name="w")
+    InsertNode(graph, node).apply()
+    model = Model(graph)
+    model.functions = (Function("Twice", "my"),)
+    workspace = Workspace(Document(model), title="named")
+    panel, outline = shown(qtbot, FindPanel(workspace)), shown(qtbot, OutlinePanel(workspace))
+    qtbot.keyClicks(panel.box, "w")
+    qtbot.waitUntil(lambda: found(panel) == ["w", "weights"])
+    assert panel.matches.index(1).data() == "weights  float 2×3"
+    dots = [panel.matches.index(0), outline.model.index_of(node)]
+    assert len({index.data(Qt.ItemDataRole.DecorationRole).cacheKey() for index in dots}) == 1
+    workspace.close()
 
 
 def test_a_wrong_expression_is_said(qtbot, workspace):

@@ -26,7 +26,7 @@ from viewer.panels.inspector.tensors import Numbers
 from viewer.panels.inspector.values import owner_text, value_rows
 from viewer.selection import Item
 from viewer.text import display
-from viewer.theme import operator_category, theme, themes
+from viewer.theme import node_category, theme, themes
 from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import Help, Row
 from viewer.widgets.fields.tree import RowTree
@@ -372,7 +372,7 @@ def _called(items: Sequence[Item]) -> tuple[str, str, str]:
         return f"{len(items):,} selected", ops.pop() if len(ops) == 1 else "", ""
     match items[0]:
         case Node() as node:
-            return node.op_type, node.name or "(unnamed)", operator_category(node.domain, node.op_type)
+            return node.op_type, node.name or "(unnamed)", node_category(node)
         case Value() as value:
             return _value_kind(value), value.name, ""
         case Graph() as graph:
