@@ -6,6 +6,8 @@ outputs, keeps the names, types and free dimensions of inputs and outputs, and i
 
     python tests/benchmarks/bench_simplify.py [FOLDER_OR_MODEL ...]
 
+Without any it takes ../shared/models and those of tests/model/passes/simplify/exported.py.
+
 Without onnxsim or onnxslim installed, theirs is left out. Each tool runs in a process of its own, after one run that is
 not counted and leaves the compiled modules behind that an installed program has; CPU time is that of the whole process
 with its imports and children, as someone has it who runs the tool.
@@ -184,16 +186,30 @@ def _run(path: Path, feeds: dict[str, Any], *, optimise: bool = False) -> list[A
     return list(session.run(None, {k: v for k, v in feeds.items() if k in names}))
 
 
+def _write_exported(folder: Path) -> None:
+    """The models that tests hold to how many nodes are left."""
+    import onnx
+
+    sys.path.insert(0, str(ROOT))
+    from tests.model.passes.simplify.exported import ALL, exported
+
+    for name in ALL:
+        onnx.save(exported(name), folder / f"{name}.onnx")
+
+
 def main() -> None:
     """Print a line per model, then the sums."""
     import onnx
 
-    given = [Path(a) for a in sys.argv[1:]] or [MODELS]
-    models = [p for g in given for p in ([g] if g.is_file() else sorted(g.rglob("*.onnx")))]
+    given = [Path(a) for a in sys.argv[1:]]
     seconds = dict.fromkeys(TOOLS, 0.0)
     sums = [0, 0, 0]
     worse = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as written:
+        if not given:
+            _write_exported(Path(written))
+            given = [MODELS, Path(written)]
+        models = [p for g in given for p in ([g] if g.is_file() else sorted(g.rglob("*.onnx")))]
         for tool in TOOLS if models else ():
             simplified(tool, min(models, key=lambda p: p.stat().st_size), Path(folder) / "first.onnx")
         for source in models:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import ints, number, real, text
 from model.passes.simplify.rewriter import Rewriter
 from model.passes.simplify.shape_rules import axes_of, constant_ints, ints_end, slice_bounds
+from model.tensors import Tensor
 from model.types import ElementType
 
 #: Strictly rising functions, through which the place of the largest element can be seen.
@@ -101,8 +102,8 @@ def _monotone_argmax(context: Context) -> Iterator[Match]:
 def _softmax_axis_is(context: Context, node: Node, axis: int) -> bool:
     rank = context.facts.rank(node.inputs[0])
     own = number(node, "axis", -1 if context.opset(node) >= 13 else 1)
-    if rank is None:
-        return context.opset(node) >= 13 and own == axis
+    if not rank:
+        return rank is None and context.opset(node) >= 13 and own == axis
     if context.opset(node) < 13 and own % rank != rank - 1:
         return False  # it normalises over several axes
     return own % rank == axis % rank
@@ -282,7 +283,7 @@ def _nop_reduce(context: Context) -> Iterator[Match]:
         axes = reduced_axes(context, node)
         if dims is None or axes is None or not number(node, "keepdims", 1):
             continue
-        if all(dims[a % len(dims)] == 1 for a in axes):
+        if all(-len(dims) <= a < len(dims) and dims[a] == 1 for a in axes):
             yield from bypass(context, node, node.inputs[0], "the axes it reduces have one element")
 
 
@@ -388,6 +389,35 @@ def _nop_squeeze_unsqueeze(context: Context) -> Iterator[Match]:
             yield from bypass(context, node, before.inputs[0], f"takes {said(before)} back")
 
 
+def _zero_state(context: Context) -> Iterator[Match]:
+    """States that recurrent operators begin with are zero when they are left out."""
+    for node in context.nodes("LSTM", "GRU", "RNN"):
+        needless = [index for index in _STATES if index < len(node.inputs) and _is_zero(context, node.inputs[index])]
+        if needless:
+            kept = [None if index in needless else value for index, value in enumerate(node.inputs)]
+            while kept[-1] is None:
+                kept.pop()
+            yield Match(f"{said(node)} begins with zeros anyway", (node,), partial(_set_inputs, node, kept))
+
+
+_STATES = (5, 6)  # initial_h, initial_c
+_LARGEST_STATE = 1 << 20  # elements
+
+
+def _is_zero(context: Context, value: Value | None) -> bool:
+    filled = context.producer(value, "ConstantOfShape")
+    if filled is not None:
+        content = filled.attributes.get("value")
+        return content is None or (isinstance(content.value, Tensor) and not content.value.numpy().any())
+    constant = context.constant(value)
+    array = context.array(value) if constant is not None and constant.size <= _LARGEST_STATE else None
+    return array is not None and not array.any()
+
+
+def _set_inputs(node: Node, inputs: Sequence[Value | None], rewriter: Rewriter) -> None:
+    rewriter.set_inputs(node, inputs)
+
+
 _Find = Callable[[Context], Iterator[Match]]
 
 
@@ -421,6 +451,7 @@ PASSES = (
     ),
     _pass("eliminate_nop_reduce", "Reductions of single elements", "Axes of size 1 with keepdims.", _nop_reduce),
     _pass("eliminate_nop_resize", "Resizing by 1", "Removes Resize and Upsample with all scales 1.", _nop_resize),
+    _pass("eliminate_zero_state", "States of zeros", "Leaves out first states that are zero anyway.", _zero_state),
     _pass(
         "eliminate_nop_monotone_argmax",
         "Softmax before ArgMax",

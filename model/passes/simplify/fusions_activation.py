@@ -189,7 +189,7 @@ def _hard_swish(context: Context) -> Iterator[Match]:
 
 
 PASSES = (
-    Pass("fuse_gelu", "Gelu", "x·Φ(x), with erf or tanh, as Gelu. Needs operator set 20.", _gelu, is_default=False),
+    Pass("fuse_gelu", "Gelu", "x·Φ(x), with erf or tanh, as Gelu. Needs operator set 20.", _gelu),
     Pass("fuse_hard_swish", "HardSwish", "x·HardSigmoid(x), or x·Clip(x+3, 0, 6)/6, as HardSwish. Needs operator set "
          "14.", _hard_swish, is_default=False),
     Pass("fuse_mish", "Mish", "x·Tanh(Softplus(x)) as Mish. Needs operator set 18.",

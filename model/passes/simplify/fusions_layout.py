@@ -70,7 +70,7 @@ def _consecutive_concats(context: Context) -> Iterator[Match]:
 def _same_axis(context: Context, a: Node, b: Node) -> bool:
     first, second = number(a, "axis", 1), number(b, "axis", 1)
     rank = context.facts.rank(a.inputs[0])
-    return first == second if rank is None else first % rank == second % rank
+    return first % rank == second % rank if rank else first == second
 
 
 def _splice(node: Node, inner: Node, place: int, rewriter: Rewriter) -> None:
@@ -105,7 +105,7 @@ def _reduce_unsqueeze(context: Context) -> Iterator[Match]:
         is_arg = inner.op_type.startswith("Arg")
         axes = (number(inner, "axis", 0),) if is_arg else reduced_axes(context, inner)
         new = axes_of(context.facts, node, context.opset(node))
-        if rank is None or axes is None or new is None:
+        if not rank or axes is None or new is None:
             continue
         if sorted(a % rank for a in axes) == sorted(a % rank for a in new):
             yield Match(f"{said(inner)} keeps the axes {said(node)} puts back", (inner, node),
@@ -137,6 +137,8 @@ def _consecutive_axes(context: Context, op_type: str) -> Iterator[Match]:
         second = axes_of(context.facts, node, context.opset(node))
         if rank is None or first is None or second is None:
             continue
+        if op_type == "Squeeze" and len(first) + len(second) > rank:
+            continue  # it cannot run
         axes = _joined_axes(rank, first, second, adds=op_type == "Unsqueeze")
         yield Match(f"{said(before)} and {said(node)} become one", (before, node),
                     partial(_set_axes, context, node, before, axes))  # fmt: skip

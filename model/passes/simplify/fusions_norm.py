@@ -106,7 +106,7 @@ def _first_axis(context: Context, mean: Node) -> int | None:
     """The first axis of a mean over the last ones, counted from the end; None when it is another mean."""
     axes = ints(mean, "axes") if context.opset(mean) < 18 else constant_ints(context.facts, mean, 1)
     rank = context.facts.rank(mean.inputs[0])
-    if not axes or rank is None or not number(mean, "keepdims", 1):
+    if not axes or not rank or not number(mean, "keepdims", 1):
         return None
     counted = sorted(a % rank for a in axes)
     return counted[0] - rank if counted == list(range(counted[0], rank)) else None
@@ -197,9 +197,9 @@ def _is_mask(context: Context, mask: Value | None, scores: Value | None) -> bool
 
 PASSES = (
     Pass("fuse_layer_norm", "LayerNormalization", "Mean, deviation, scale and bias as LayerNormalization. Needs "
-         "operator set 17.", _layer_norm, is_default=False),
+         "operator set 17.", _layer_norm),
     Pass("fuse_rms_norm", "RMSNormalization", "Root mean square and scale as RMSNormalization. Needs operator set 23.",
-         _rms_norm, is_default=False),
+         _rms_norm),
     Pass("fuse_attention", "Attention", "Scaled products of queries and keys, mask, Softmax and values as Attention. "
          "Needs operator set 23.", _attention, is_default=False),
 )  # fmt: skip

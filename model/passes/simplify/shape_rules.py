@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _ENDLESS = (1 << 31) - 1  # the end of a slice from here on means all
 
+#: What rules meet in a node that cannot run; checks say so.
+_CANNOT_RUN = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError)
+
 _INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 
 
@@ -33,8 +36,8 @@ def contents_of(facts: Facts, node: Node, opset: int) -> Sequence[NDArray[Any] |
         return ()
     try:
         result = rule(facts, node, opset)
-    except (ValueError, IndexError, TypeError, KeyError):
-        return ()  # a node that cannot run; checks say so
+    except _CANNOT_RUN:
+        return ()
     if result is None:
         return ()
     return result if isinstance(result, list) else [result]
@@ -54,7 +57,7 @@ def dims_of(facts: Facts, node: Node, opset: int) -> Sequence[Dims | None]:
         return ()
     try:
         found = rule(facts, node, opset)
-    except (ValueError, IndexError, TypeError, KeyError):
+    except _CANNOT_RUN:
         return ()
     return [found]
 

@@ -76,6 +76,9 @@ def _symbolic_shapes(context: Context) -> Iterator[Match]:
 
 def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: bool) -> tuple[int, ...] | None:
     """The sizes as a constant Reshape input: numbers, 0 where the input's is copied, -1 once at most."""
+    resolved = None if dims is None else reshaped(dims, wanted, allow_zero=allow_zero)
+    if resolved is not None and 0 not in resolved and 0 not in wanted:
+        wanted = list(resolved)  # where -1 is a number, a size that is not can be the -1
     entries: list[int] = []
     for axis, size in enumerate(wanted):
         if isinstance(size, int):

@@ -68,6 +68,21 @@ CASES = [
         {"Relu": 1},
     ),
     ("eliminate_nop_with_unit", text("a = Mul(x, o) y = Relu(a)", constants="float o = {1.0}"), {"Relu": 1}),
+    (
+        "fuse_consecutive_mul",
+        text("a = Mul(x, o) b = Mul(two, a) y = Mul(b, o)", constants="float[5] o = {1.5,2,3,-1,0}, float two = {2.0}"),
+        {"Mul": 1},
+    ),
+    (
+        "eliminate_zero_state",
+        text(
+            "s = Shape(x) n = Gather(s, k) t = Concat<axis=0>(k, n, k) z = ConstantOfShape(t) "
+            "o, h = LSTM <hidden_size = 1> (x, w, r, , , z, z) y = Relu(h)",
+            "(float[2, N, 3] x) => (float[1, N, 1] y)",
+            "float[1,4,3] w = {1,2,3,4,5,6,7,8,9,8,7,6}, float[1,4,1] r = {1,2,3,4}, int64[1] k = {1}",
+        ),
+        {"LSTM": 1, "Relu": 1},
+    ),
     ("eliminate_nop_with_unit", text("a = Add(o, x) y = Relu(a)", constants="float[1, 1] o = {0.0}"), {"Relu": 1}),
     (
         "eliminate_nop_reduce",

@@ -322,3 +322,51 @@ def test_nodes_that_lack_inputs_or_outputs_are_left_alone(operator, lacking):
             edit.do(SetOutputs(node, ()))
     simplify(document, evaluate=evaluate)
     assert left(document)["Relu"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "constants"),
+    [
+        ("a = Mul(x, s) y = Mul(a, s)", "float s = {1e-30}"),  # the product would be 0 where the two are not
+        ("a = Mul(x, s) y = Mul(a, s)", "float s = {1e30}"),
+        ("a = Mul(x, r) y = Mul(a, c)", "float[2, 1] r = {1, 2}, float[2] c = {3, 4}"),  # a larger constant
+        ("a = Mul(x, t) b = Mul(a, t) y = Sub(b, a)", "float t = {2}"),  # the first product is needed
+    ],
+)
+def test_constants_are_not_multiplied_at_a_loss(body: str, constants: str) -> None:
+    document, _ = simplified(graph(body, "(float[2, 2] x) => (float[2, 2] y)", constants))
+    assert left(document)["Mul"] == 2
+
+
+@pytest.mark.parametrize("state", ["ConstantOfShape <value = float[1] {0.5}> (t)", "Identity(x0)", "Neg(x0)"])
+def test_states_that_are_not_zero_stay(state: str) -> None:
+    document, _ = simplified(
+        graph(
+            f"t = Shape(x0) z = {state} o, h = GRU <hidden_size = 1> (x, w, r, , , z) y = Relu(h)",
+            "(float[2, 4, 3] x, float[1, 4, 1] x0) => (float[1, 4, 1] y)",
+            "float[1,3,3] w = {1,2,3,4,5,6,7,8,9}, float[1,3,1] r = {1,2,3}",
+        )
+    )
+    gru = next(n for n in document.model.graph.nodes if n.op_type == "GRU")
+    assert len(gru.inputs) == 6
+    assert gru.inputs[5] is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = Squeeze(s, k)",
+        "a = ReduceSum(s, k)",
+        "a = Concat <axis = 0> (s, s)",
+        "a = Gather(s, k)",
+        "b = Squeeze(s, k) a = Squeeze(b, k)",
+        "b = ReduceMax <axes = [0], keepdims = 0> (s) a = Unsqueeze(b, k)",
+        "b = Softmax(s) a = ArgMax(b)",
+        "b = Concat(s, s) a = Concat(b, s)",
+        "b = Mul(s, s) c = ReduceMean <axes = [-1]> (b) d = Add(c, s) e = Sqrt(d) f = Div(s, e) a = Mul(f, s)",
+    ],
+)
+def test_axes_of_what_has_none_do_no_harm(body: str) -> None:
+    document, report = simplified(graph(f"{body} y = Not(a)", "(float s) => (bool y)", "int64[1] k = {0}"))
+    assert left(document)["Not"] == 1
+    assert report.rounds >= 1
