@@ -31,7 +31,6 @@ class Facts(QScrollArea):
         super().__init__(parent)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Statistics")
         inner = QWidget()
         self.histogram = Histogram()
@@ -115,7 +114,8 @@ class Facts(QScrollArea):
                     Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
                 )
                 where.linkActivated.connect(lambda _link, i=index: self.element_wanted.emit(i))
-                self._grid.addWidget(where, place, 1)
+                where.setIndent(12)
+                self._grid.addWidget(where, place, 0, 1, 2)  # a place of many axes needs the whole width
                 place += 1
         self._color()
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
+    QSizePolicy,
     QSplitter,
     QStackedWidget,
     QToolButton,
@@ -98,6 +99,9 @@ class TensorPane(QWidget):
         self.view_box = combo("View", self._on_view)
         self.mode_box = combo("Value now, before, or the difference", lambda _: self._refresh())
         self.mode_box.addItems(["Value", "Before", "Difference"])
+        for box in (self.mode_box, self.view_box):  # the name of the tensor, which elides, gives way first
+            box.setMinimumWidth(0)
+            box.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         self.menu_button = button("More…", "edit", "Edit, import, export and copy")
         self.menu = TensorMenu(self)
         self.menu_button.setMenu(self.menu)
@@ -144,7 +148,7 @@ class TensorPane(QWidget):
             return
         self.facts.setVisible(shown)
         if not self._is_divided:
-            facts = min(_FACTS, int(0.38 * self.width()))
+            facts = min(_FACTS, int(0.43 * self.width()))
             self.splitter.setSizes([facts, self.width() - facts])
 
     def _place_controls(self) -> None:

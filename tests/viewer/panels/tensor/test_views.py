@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
+from model.steps import SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType
 from tests.viewer.panels.tensor.hands import look, put, select
@@ -246,3 +247,28 @@ def test_a_tensor_without_elements_says_so(qtbot, panel, chain, shape):
     assert "0 elements" in pane.type_line.text()
     select(qtbot, panel, put(chain, np.ones((2, 2), np.float32), name="full"))
     assert pane.stack.currentWidget() is not pane.notice
+
+
+def test_statistics_wider_than_their_column_can_be_scrolled_to(qtbot, panel, chain):
+    array = np.zeros((2, 3, 28, 28), np.float32)
+    array[1, 2, 27, 27] = -1.18026
+    select(qtbot, panel, put(chain, array))
+    panel.resize(320, 400)
+    facts = panel.pane.facts
+    assert any(index == (1, 2, 27, 27) for _, _, index in facts.rows)
+    bar, inner = facts.horizontalScrollBar(), facts.widget()
+    qtbot.waitUntil(lambda: bar.maximum() + facts.viewport().width() >= inner.minimumSizeHint().width())
+
+
+def test_the_name_of_a_tensor_gives_way_to_the_choice_of_its_view(qtbot, panel, chain):
+    node = next(iter(chain.model.graph.nodes))
+    with chain.document.edit("Rename") as edit:
+        edit.do(SetField(node.outputs[0], "name", "a_very_long_name_" * 5))
+    select(qtbot, panel, node)
+    panel.resize(400, 400)
+    pane = panel.pane
+    qtbot.waitUntil(lambda: pane.width() <= 400)
+    pane.view_box.addItems(["Feature maps"])
+    pane.view_box.show()
+    qtbot.waitUntil(lambda: pane.view_box.width() >= pane.view_box.sizeHint().width())
+    assert pane.target_box.width() < pane.target_box.sizeHint().width()
