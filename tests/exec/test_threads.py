@@ -11,7 +11,7 @@ import pytest
 
 from exec.context import Limits, current_limits, set_limits
 from exec.kernels.onnx.math.matrix import product
-from exec.kernels.shared.products import laid_out, pays
+from exec.kernels.shared.products import Weight, pays
 from exec.threads import parallel_for, set_threads, split, threads
 
 
@@ -82,8 +82,7 @@ def test_cutting_a_range_covers_it() -> None:
 def test_products_cut_for_threads_are_the_same(count: int, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal(shape, np.float32), rng.standard_normal((300, 1031), np.float32)
-    weight = laid_out(w)
-    assert weight is not None
+    weight = Weight(w)
     assert pays(x)
     expected = x.astype(np.float64) @ w
     np.testing.assert_allclose(weight.product(x), expected, atol=1e-4)

@@ -22,6 +22,9 @@ _ROW_MAJOR = 101
 _NO_TRANSPOSE = 111
 _Gemm = Callable[..., None]
 
+#: What OpenBLAS calls the processors for which it has such kernels.
+_UNPACKED_ON = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
+
 
 def gemm_add(a: Array, b: Array, out: Array) -> None:
     """Add a @ b to out, in place; float32 or float64 matrices whose rows are contiguous take the quick way."""
@@ -58,6 +61,16 @@ def set_threads(count: int) -> int:
     if before != count:
         put(count)
     return before
+
+
+@cache
+def multiplies_unpacked() -> bool:
+    """Whether BLAS multiplies small float32 matrices where they lie: OpenBLAS does on processors with AVX-512."""
+    name = _symbol("scipy_openblas_get_corename64_", "openblas_get_corename64_", "openblas_get_corename")
+    if name is None:
+        return False
+    name.restype, name.argtypes = ctypes.c_char_p, ()
+    return bytes(name()) in _UNPACKED_ON
 
 
 def _rows(matrix: Array) -> bool:

@@ -1,4 +1,4 @@
-"""The order in memory of what products with a constant matrix give: features outermost, as if it were transposed.
+"""Values whose features, the last axis, are outermost in memory, as a transpose to channels last gives.
 
 Elementwise kernels and normalisations keep that order, so that a chain of them works on contiguous memory.
 """

@@ -8,7 +8,9 @@ import weakref
 import numpy as np
 
 from exec.arrays import Array, empty
-from exec.threads import parallel_for, split, threads
+from exec.kernels.shared import blas
+from exec.kernels.shared.scratch import aligned, scratch
+from exec.threads import parallel_for
 
 #: Up to rows × columns × depth of this OpenBLAS multiplies in place. Beyond it packs both matrices first, which costs
 #: more than it saves when one of them is small.
@@ -72,9 +74,15 @@ def _pieces(matrix: Array, count: int, step: int) -> Array:
 
 # --- weights laid out for products -------------------------------------------------------------------------------
 
-#: Rows of a laid-out weight that are multiplied at a time: enough work, and BLAS packs no more than the cache holds.
-_BLOCK = 384
-#: Smaller weights stay in the cache between runs, shorter inputs are bound by reading the weight once.
+#: Columns and rows of a panel, as many as a product of a few rows may have to be computed in place.
+_WIDE, _DEEP = 64, 768
+#: Rows of the input that are multiplied by a panel at a time, measured; half as many where that leaves fewer to fill.
+_HIGH = 16
+#: Panels that one call multiplies: their products stay in the second-level cache until they are added up.
+_PANELS, _FEW_PANELS = 6, 3
+#: Of a longer input BLAS packs the weight once for more rows than that costs.
+_MOST_ROWS = 256
+#: Smaller weights stay in the cache between runs.
 _LEAST_BYTES = 1 << 20
 #: All laid-out weights of the process together may take so many bytes.
 _KEPT_BYTES = 1 << 30
@@ -105,41 +113,81 @@ _kept = _Allowance(_KEPT_BYTES)
 
 
 class Weight:
-    """A constant matrix (K, N) for products from the left, kept transposed; its products are transposed as well.
+    """A constant matrix (K, N) for products from the left, kept in panels as small products read them.
 
-    Of the two factors BLAS packs the one that counts as its right one piece by piece, right before it is used, and
-    the left one as a whole. Taking a large weight for the right one is a tenth quicker, where the input has about
-    as many rows as a text has tokens, and means computing the transposed product: features are its outer axis in
-    memory. What follows keeps that order (see `exec.kernels.shared.order`).
+    BLAS copies both factors into an order of its own before it multiplies; where the input has few rows, as many as
+    a text has tokens, that costs a third of the product. Panels of 64 columns are small enough to be multiplied
+    without, a few rows at a time, and are read from memory once. Where the matrix is deeper than a panel, so are
+    several products added up. The last panels are filled up with zeros.
     """
 
     def __init__(self, matrix: Array) -> None:
         self.depth, self.columns = matrix.shape
-        self._turned: Array = np.ascontiguousarray(matrix.T)  # no copy of what is the transpose of a constant
+        blocks = -(-self.depth // _DEEP)
+        self._deep = -(-self.depth // blocks)
+        count = -(-self.columns // _WIDE)
+        at_once = _PANELS if blocks <= 2 else _FEW_PANELS
+        panels = aligned((count, blocks, self._deep, _WIDE), matrix.dtype)
+        panels[...] = 0
+        self._groups: list[Array] = []
+        for first in range(0, count, at_once):
+            group = panels[first : first + at_once].reshape(blocks, -1, self._deep, _WIDE)  # in the order it is read
+            for block, panel in np.ndindex(group.shape[:2]):
+                rows, column = block * self._deep, (first + panel) * _WIDE
+                part = matrix[rows : rows + self._deep, column : column + _WIDE]
+                group[block, panel, : part.shape[0], : part.shape[1]] = part
+            self._groups.append(group)
 
     def product(self, x: Array) -> Array:
-        """x (…, K) @ the matrix, for at least two axes, of the same type; features outermost in memory."""
-        leading = x.shape[:-1]
-        out = empty((self.columns, *leading), x.dtype)
-        right = x.reshape(-1, self.depth).T
-        target = out.reshape(self.columns, -1)
-        parts = split(self.columns, max(-(-self.columns // _BLOCK), threads(right.size * self.columns)))
+        """x (…, K) @ the matrix, of the same type."""
+        result = empty((*x.shape[:-1], self.columns), x.dtype)
+        source, target = x.reshape(-1, self.depth), result.reshape(-1, self.columns)
+        left = self._in_blocks(source)
+        at_once = self._groups[0].shape[1] * _WIDE
 
         def part(index: int) -> None:
-            here = slice(*parts[index])
-            np.matmul(self._turned[here], right, out=target[here])
+            first = index * at_once
+            self._multiply(left, self._groups[index], target[:, first : first + at_once])
 
-        parallel_for(part, len(parts), right.size * self.columns)
-        return np.moveaxis(out, 0, -1)
+        parallel_for(part, len(self._groups), source.size * self.columns)
+        return result
+
+    def _in_blocks(self, source: Array) -> Array:
+        """The rows (M, K) as (blocks, 1, M / high, high, depth of a block), filled up with zeros."""
+        rows = len(source)
+        high = min(_HIGH if -rows % _HIGH < _HIGH // 2 else _HIGH // 2, rows)
+        blocks, count = self._groups[0].shape[0], -(-rows // high)
+        shape = (blocks, 1, count, high, self._deep)
+        if blocks == 1 and count * high == rows and source.flags.c_contiguous:
+            return source.reshape(shape)
+        left = scratch("rows in blocks", (blocks, count * high, self._deep), source.dtype)
+        left[:, rows:] = 0
+        for block in range(blocks):
+            here = source[:, block * self._deep : (block + 1) * self._deep]
+            left[block, :rows, : here.shape[1]] = here
+            left[block, :rows, here.shape[1] :] = 0
+        return left.reshape(shape)
+
+    def _multiply(self, left: Array, group: Array, target: Array) -> None:
+        """The products with a group of panels, added up into their columns of the result."""
+        blocks, panels = group.shape[:2]
+        _, _, count, high, _ = left.shape
+        products = scratch("products of panels", (blocks, panels, count, high, _WIDE), target.dtype)
+        np.matmul(left, group[:, :, None], out=products, order="C")  # panel by panel, each for all rows
+        parts = products.reshape(blocks, panels, count * high, _WIDE)[:, :, : len(target)]
+        whole = target.shape[1] // _WIDE
+        columns = target[:, : whole * _WIDE]
+        np.add.reduce(parts[:, :whole], axis=0, out=columns.reshape(len(target), whole, _WIDE).swapaxes(0, 1))
+        if whole < panels:
+            rest = target[:, whole * _WIDE :]
+            np.add.reduce(parts[:, whole, :, : rest.shape[1]], axis=0, out=rest)
 
 
 def laid_out(matrix: Array) -> Weight | None:
     """The matrix in the form products read quickest, or None where that does not pay or would take too much memory."""
-    if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < _BLOCK:
+    if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < _WIDE:
         return None
-    if matrix.T.flags.c_contiguous:
-        return Weight(matrix)
-    if not _kept.take(matrix.nbytes):
+    if not blas.multiplies_unpacked() or not _kept.take(matrix.nbytes):
         return None
     weight = Weight(matrix)
     weakref.finalize(weight, _kept.give_back, matrix.nbytes)
@@ -147,5 +195,5 @@ def laid_out(matrix: Array) -> Weight | None:
 
 
 def pays(x: Array) -> bool:
-    """Whether x @ weight gains from the layout: there are enough rows to multiply."""
-    return x.ndim >= 2 and x.size >= _LEAST_ROWS * x.shape[-1]
+    """Whether x @ weight gains from the layout: there are rows to multiply, and not too many."""
+    return x.ndim >= 1 and x.shape[-1] < x.size <= _MOST_ROWS * x.shape[-1]

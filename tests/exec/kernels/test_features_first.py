@@ -1,17 +1,15 @@
-"""Chains of kernels on values whose last axis is the outermost in memory, as products with weights leave them."""
+"""Chains of kernels on values whose last axis is the outermost in memory, as a transpose to channels last gives."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exec.kernels.onnx.math.arithmetic import add_7, mul_7, pow_7
 from exec.kernels.onnx.math.functions import erf_9
-from exec.kernels.onnx.math.matrix import matmul_1, prepare_matmul
 from exec.kernels.onnx.nn.normalization import layer_normalization_17
 from exec.kernels.registry import find
 from exec.kernels.shared.order import empty_features_first, features_first
@@ -65,17 +63,3 @@ def test_a_scale_that_varies_over_rows_is_no_scale_of_the_features() -> None:
     scale = np.arange(15, dtype=np.float32).reshape(3, 5)
     expected = layer_normalization_17(x, scale)[0]
     np.testing.assert_allclose(layer_normalization_17(turned(x), scale)[0], expected, rtol=2e-5, atol=2e-6)
-
-
-@pytest.mark.parametrize("is_turned", [False, True])
-@pytest.mark.parametrize("shape", [(40, 512), (2, 30, 512), (3, 512), (512,)])
-def test_products_with_a_weight(shape: tuple[int, ...], is_turned: bool) -> None:
-    rng = np.random.default_rng(0)
-    weight = rng.standard_normal((512, 1000), np.float32)
-    run = prepare_matmul((None, weight))
-    assert run is not None
-    x = rng.standard_normal(shape, np.float32)
-    given_x = turned(x) if is_turned and x.ndim > 1 else x
-    result = run(given_x, weight)
-    assert result.shape == (*shape[:-1], 1000)
-    np.testing.assert_allclose(result, matmul_1(x, weight), atol=1e-3)

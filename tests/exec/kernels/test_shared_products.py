@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exec.kernels.onnx.math.matrix import matmul_1, prepare_matmul
 from exec.kernels.shared import products
 
 
@@ -47,3 +48,74 @@ def test_a_broadcast_stack_is_not_made_whole() -> None:
     out = np.empty((2, 3, 200, 700), np.float32)
     products.matmul_stack(a, b, out)
     np.testing.assert_array_equal(out, 8)
+
+
+@st.composite
+def weighted(draw: st.DrawFn) -> tuple[Any, Any]:
+    """Rows and a constant matrix, of any size around those of panels, each perhaps a view of another order."""
+    shape = [*draw(st.lists(st.integers(1, 3), max_size=2)), draw(st.integers(1, 40))]
+    depth = draw(st.sampled_from([1, 63, 768, 769, 1537, 2400]))
+    columns = draw(st.sampled_from([1, 63, 64, 65, 384, 385, 450]))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    x = rng.standard_normal((*shape, depth), np.float32)
+    matrix = rng.standard_normal((depth, columns), np.float32)
+    if draw(st.booleans()):
+        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 0)), 0, -1)
+    return x, np.asfortranarray(matrix) if draw(st.booleans()) else matrix
+
+
+@settings(max_examples=60, deadline=None)
+@given(weighted())
+def test_products_with_panels_of_a_weight(case: tuple[Any, Any]) -> None:
+    x, matrix = case
+    given_x, given_matrix = x.copy(), matrix.copy()
+    result = products.Weight(matrix).product(x)
+    assert result.dtype == np.float32
+    assert result.flags.c_contiguous
+    np.testing.assert_allclose(result, x.astype(np.float64) @ matrix, atol=1e-3)
+    np.testing.assert_array_equal(x, given_x)
+    np.testing.assert_array_equal(matrix, given_matrix)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_not_finite_stays_in_its_row(value: float) -> None:
+    rng = np.random.default_rng(0)
+    x, matrix = rng.standard_normal((21, 800), np.float32), rng.standard_normal((800, 70), np.float32)
+    x[20, 799] = value
+    with np.errstate(all="ignore"):
+        result = products.Weight(matrix).product(x)
+        expected = x @ matrix
+    assert np.isfinite(result[:20]).all()
+    np.testing.assert_array_equal(np.isnan(result[20]), np.isnan(expected[20]))
+    assert not np.isfinite(result[20]).any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((), False), ((768,), False), ((1, 768), False), ((2, 768), True), ((1, 5, 768), True), ((0, 768), False),
+     ((4, 5, 64, 768), False), ((3, 0), False)],
+)  # fmt: skip
+def test_a_layout_pays_for_a_few_rows(shape: tuple[int, ...], *, expected: bool) -> None:
+    assert products.pays(np.zeros(shape, np.float32)) is expected
+
+
+def test_a_weight_in_the_graph_is_multiplied_whatever_it_is_given() -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((512, 1000), np.float32)
+    run = prepare_matmul((None, matrix)) or matmul_1  # None where BLAS has no use for panels
+    for shape in ((40, 512), (2, 30, 512), (3, 512), (512,), (0, 512), (300, 512)):
+        x = rng.standard_normal(shape, np.float32)
+        np.testing.assert_allclose(run(x, matrix), x @ matrix, atol=1e-3)
+
+
+def test_laid_out_weights_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = np.ones((600, 512), np.float32)
+    monkeypatch.setattr(products, "_kept", products._Allowance(matrix.nbytes))
+    monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: True)
+    first = products.laid_out(matrix)
+    assert first is not None
+    assert products.laid_out(matrix) is None
+    del first
+    assert products.laid_out(matrix) is not None
+    monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: False)
+    assert products.laid_out(matrix) is None
