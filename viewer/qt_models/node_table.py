@@ -17,6 +17,7 @@ from model.edits.attributes import expected_kind, remove_attribute, set_attribut
 from model.edits.nodes import change_operator, rename_node
 from model.errors import ModelError
 from model.graph import Graph, Node
+from model.operatortext import operator_for
 from model.schemas import AttributeSchema
 from viewer.places import name_of
 from viewer.text import display, plural
@@ -214,8 +215,7 @@ def _write(edit: Transaction, node: Node, column: Column, text: str) -> None:
         if column.title == NAME:
             rename_node(edit, node, text)
         elif column.title == OPERATOR:
-            domain, _, op_type = text.strip().rpartition("::")
-            change_operator(edit, node, op_type, "" if domain == "ai.onnx" else domain)
+            change_operator(edit, node, *operator_for(node, text))
         else:
             raise ModelError("The graph of a node cannot be written", "Cut the node and paste it there.", node)
         return

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 from model import schemas
 from model.errors import ModelError
 from model.graph import Function, Graph
+from model.operatortext import parse_operator
 from model.schemas import Parameter, Schema
 from model.types import Type
 from viewer.text import display
@@ -84,15 +85,6 @@ def first_sentence(doc: str) -> str:
     return display(line if end < 0 else line[: end + 1], _DOC, elide="end")
 
 
-def parse_operator(text: str) -> Operator | None:
-    """An operator as a person names it, ``domain::Operator`` or ``Operator``; None when it cannot be a name."""
-    domain, _, op_type = text.rpartition("::")
-    op_type, domain = op_type.strip(), domain.strip()
-    if not op_type or not op_type.isprintable() or any(c.isspace() for c in op_type + domain):
-        return None
-    return Operator(op_type, "" if domain == "ai.onnx" else domain)
-
-
 class OperatorPalette(ChoicePopup):
     """Choose an operator. `run` gets it, and whether it was chosen with Shift."""
 
@@ -112,12 +104,14 @@ class OperatorPalette(ChoicePopup):
         imports = graph.opset_imports
         found = list(operators(graph))
         names = {(operator.domain, operator.op_type) for operator in found}
+        domains = {*imports, *(domain for domain, _ in names)}
 
         def others(text: str) -> list[Choice]:
-            custom = parse_operator(text)
-            if custom is None or (custom.domain, custom.op_type) in names:
+            try:
+                op_type, domain = parse_operator(text, domains)
+            except ModelError:
                 return []
-            return [_custom(custom, run)]
+            return [] if (domain, op_type) in names else [_custom(Operator(op_type, domain), run)]
 
         self.open(
             [replace(_choice(operator, imports, run), reason=why_not(operator)) for operator in found],

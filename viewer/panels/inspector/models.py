@@ -11,6 +11,7 @@ from model.document import Transaction
 from model.edits import functions, properties
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, TrainingInfo
+from model.operatortext import parse_operator
 from viewer.panels.inspector.common import (
     act,
     add_row,
@@ -169,8 +170,8 @@ def _functions(workspace: Workspace, model: Model) -> Row:
         return row
 
     def add(edit: Transaction, text: str) -> None:
-        domain, separator, name = text.strip().rpartition("::")
-        functions.add_function(edit, name, domain if separator else "local")
+        name, domain = parse_operator(text, {f.domain for f in model.functions})
+        functions.add_function(edit, name, domain or "local")
 
     adding = add_row("Add function", Field("Add function", str, add, hint="domain::name"))
     return section("functions", "Functions", count, lambda: many(count, make, adding))

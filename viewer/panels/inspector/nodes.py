@@ -10,6 +10,7 @@ from model.document import Transaction
 from model.edits import nodes, values
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
+from model.operatortext import operator_for
 from model.queries.scope import downstream
 from model.schemas import AttributeSchema, Parameter, Schema
 from viewer.panels.inspector.attributes import OpenList, attributes_section
@@ -115,7 +116,7 @@ def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> Ro
     field = Field(
         f"Change operator of {name_of(node)}",
         lambda: node.op_type,
-        lambda edit, text: _change_operator(edit, node, text),
+        lambda edit, text: nodes.change_operator(edit, node, *operator_for(node, text)),
         suggest=lambda typed: _suggest_operators(workspace, node, typed),
         hint="operator or domain::operator",
     )
@@ -132,26 +133,6 @@ def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> Ro
         row.help = operator_help(schema)
         row.tip = display(" ".join(schema.doc.split()), 300, elide="end")
     return row
-
-
-def _change_operator(edit: Transaction, node: Node, text: str) -> None:
-    text = text.strip()
-    domain, separator, op_type = text.rpartition("::")
-    if separator:
-        domain = "" if domain == "ai.onnx" else domain
-        nodes.change_operator(edit, node, op_type, domain)
-        return
-    imports = node.graph.opset_imports if node.graph is not None else {}
-    domains = [node.domain, "", *(f.domain for f in edit.model.functions if f.name == text), *imports]
-    known = next(
-        (
-            d
-            for d in domains
-            if edit.model.function(d, text) is not None or schemas.find(text, imports.get(d, 1), d) is not None
-        ),
-        node.domain,
-    )
-    nodes.change_operator(edit, node, text, known)
 
 
 @lru_cache(maxsize=4)
