@@ -37,6 +37,7 @@ MAP_BELOW = 0.10
 
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
+_STRIPE = 6.0  # that a title stands aside for the colour of its operator
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
 _SMOOTH = QPainter.RenderHint.Antialiasing
@@ -91,7 +92,7 @@ class ScenePainter:
             return
         painter.setRenderHint(_SMOOTH, True)
         if scale >= TITLES_FROM:
-            self._paint_frame_titles(painter, frames)
+            self._paint_frame_titles(painter, frames.tolist())
         for count, index in enumerate(boxes.tolist()):
             if count % _CHUNK == _CHUNK - 1:
                 progress.report(count, len(boxes), "Drawing")
@@ -153,15 +154,20 @@ class ScenePainter:
                 painter.setBrush(theme.header(box.category))
                 painter.drawRoundedRect(QRectF(left + 5, top + 6, 4, HEADER - 12), 2, 2)
 
-    def _paint_frame_titles(self, painter: QPainter, frames: Ids) -> None:
+    def _paint_frame_titles(self, painter: QPainter, frames: list[int]) -> None:
         """Over the edges into a body: none strikes through its name."""
         theme = self._theme
-        for index in frames.tolist():
+        for index in frames:
             left, top, width, _ = self.scene.rect(index)
             box = self.scene.boxes[index]
-            offset = 6.0 if box.category else 0.0
-            painter.fillRect(QRectF(*title_ground(box, self._fonts, left + offset, top)), self._ground(index))
+            offset = _STRIPE if box.category else 0.0
+            painter.fillRect(QRectF(*self._title_ground(index)), self._ground(index))
             self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted)
+
+    def _title_ground(self, frame: int) -> tuple[float, float, float, float]:
+        left, top, _, _ = self.scene.rect(frame)
+        box = self.scene.boxes[frame]
+        return title_ground(box, self._fonts, left + _STRIPE if box.category else left, top)
 
     def _ground(self, frame: int) -> QColor:
         """What lies behind the content of a container; of the canvas for -1."""
@@ -315,18 +321,29 @@ class ScenePainter:
             self._text(painter, column, y, row.text, Style.ROW, color)
             y += ROW
 
-    def paint_labels_on(self, painter: QPainter, pieces: Ids, area: Area, scale: float) -> None:
-        """Write labels of an area again where something was drawn along pieces of edges, at most their width aside."""
-        if scale < ROWS_FROM or self._labels is None or not len(pieces):
+    def paint_texts_on(self, painter: QPainter, pieces: Ids, area: Area, scale: float) -> None:
+        """Write titles of opened bodies and labels of an area again that something drawn along pieces of edges struck.
+
+        It may reach their width beside the pieces.
+        """
+        if scale < TITLES_FROM or not len(pieces):
             return
         points = self.scene.pieces[pieces]
         low, high = points.min(1), points.max(1)
         left, top = np.maximum(low.min(0), area[:2]).tolist()
         right, bottom = np.minimum(high.max(0), area[2:]).tolist()
-        for label in self._labels.in_rect(left, top, right, bottom):
-            x, y, width, height = label.rect
-            if ((low <= (x + width, y + height)) & (high >= (x, y))).all(1).any():
-                self._paint_label(painter, label)
+
+        def is_struck(rect: tuple[float, float, float, float]) -> bool:
+            x, y, width, height = rect
+            return bool(((low <= (x + width, y + height)) & (high >= (x, y))).all(1).any())
+
+        ids = self.scene.box_grid.in_rect(left, top, right, bottom)
+        frames = ids[self.scene.kinds[ids] == Kind.CONTAINER].tolist()
+        self._paint_frame_titles(painter, [index for index in frames if is_struck(self._title_ground(index))])
+        if scale >= ROWS_FROM and self._labels is not None:
+            for label in self._labels.in_rect(left, top, right, bottom):
+                if is_struck(label.rect):
+                    self._paint_label(painter, label)
 
     def _paint_labels(self, painter: QPainter, area: Area) -> None:
         assert self._labels is not None

@@ -353,9 +353,9 @@ class Surface(QWidget):
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
 
     def _write_on(self, painter: QPainter, pieces: Ids) -> None:
-        """No mark strikes through what is written beside an edge."""
+        """No mark strikes through what is written beside an edge or on an opened body."""
         if self._painter is not None:
-            self._painter.paint_labels_on(painter, pieces, self.viewport.area, self.viewport.device_scale)
+            self._painter.paint_texts_on(painter, pieces, self.viewport.area, self.viewport.device_scale)
 
     def paint_notice(self, painter: QPainter, text: str) -> None:
         """One line in the middle."""

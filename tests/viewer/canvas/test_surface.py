@@ -402,3 +402,37 @@ def test_no_edge_strikes_through_the_title_of_an_opened_body(qapp, branching_mod
     title = QRect(round((x - left) * ratio), 0, end - round((x - left) * ratio), through.height())
     assert difference(through.copy(title), elsewhere.copy(title), 16) == 0
     assert difference(through, elsewhere, 16) > 20  # it is seen beside
+
+
+@pytest.mark.parametrize("mark", ["selected", "hovered"])
+def test_highlighted_edges_strike_through_no_title_of_an_opened_body(show, branching_model, mark):
+    """An edge from outside that runs across a title, though layouts avoid it."""
+    view = show(branching_model)
+    view.expand(next(index for index, box in enumerate(view.scene.boxes) if box.title == "If"))
+    settle(view)
+    drawing, found = view.scene.drawing, view.scene.layout
+    frame = next(index for index, box in enumerate(drawing.boxes) if box.title == "then_branch")
+    left, top, width, height = view.scene.rect(frame)
+    edge = int(np.flatnonzero(drawing.dashed)[0])
+    points = found.route_points.copy()
+    first, last = found.route_starts[edge : edge + 2]
+    points[first:last, 0] = np.linspace(left, left + width, last - first)
+    points[first:last, 1] = top + HEADER / 2
+    view.set_scene(Scene(drawing, replace(found, route_points=points)))
+    view.minimap.set_wanted(False)
+    view.zoom_to(1.0)
+    view.centre_on(left + width / 2, top + height / 2)
+    view.finish_painting()
+    plain = image(view)
+    if mark == "selected":
+        view.workspace.selection.set([drawing.values[edge]])
+    else:
+        view.mark_hovered(drawing.values[edge])
+    view.finish_painting()
+    marked = image(view)
+    x, y, wide, high = title_ground(drawing.boxes[frame], view.fonts, left, top)
+    (x0, y0), (x1, y1) = view.viewport.to_widget(x, y), view.viewport.to_widget(x + wide, y + high)
+    title = QRect(QPoint(int(x0) + 1, int(y0) + 1), QPoint(int(x1) - 2, int(y1) - 2))
+    assert title.width() > 40
+    assert difference(plain.copy(title), marked.copy(title)) == 0
+    assert difference(plain, marked) > 20
