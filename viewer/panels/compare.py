@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from exec import reference
 from exec.compare import Difference, first_divergence
@@ -21,6 +21,7 @@ from viewer.panels import Panel
 from viewer.results import Record
 from viewer.runs import RunControl
 from viewer.text import display, number_text, plural
+from viewer.widgets.flow import FlowLayout, labelled
 from viewer.widgets.number_edit import NumberEdit
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
 from viewer.workspace import Workspace
@@ -64,13 +65,10 @@ class ComparePanel(Panel):
         self.colour.setChecked(True)
         self.table = NumberTable("Compared values", _COLUMNS)
         self.summary.setContentsMargins(8, 0, 8, 4)
-        row = QHBoxLayout()
+        row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
-        row.setSpacing(6)
-        row.addWidget(self.choose)
-        row.addWidget(self.divergence)
-        row.addStretch(1)
-        for widget in (QLabel("relative"), self.relative, QLabel("absolute"), self.absolute, self.colour):
+        tolerances = labelled("relative", self.relative), labelled("absolute", self.absolute)
+        for widget in (self.choose, self.divergence, *tolerances, self.colour):
             row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from exec.results import Moment, NodeResult, State
 from model.graph import Node, Value
@@ -15,11 +15,15 @@ from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
 from viewer.theme import theme, themes
+from viewer.widgets.flow import FlowLayout, labelled
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
 from viewer.workspace import Workspace
 
 #: What is shown, and what it is called.
 _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}
+
+#: The kind of an overlay of numbers from elsewhere, as of a file or a comparison: there while it is shown.
+_OWN = "own"
 
 _NODE_COLUMNS = (
     Column("Node", 0, number=False),
@@ -71,13 +75,10 @@ class ProfilePanel(Panel):
         self._refresh()
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
+        row = FlowLayout(8)
         row.setContentsMargins(6, 4, 6, 4)
-        row.setSpacing(8)
-        row.addWidget(self.view)
-        row.addWidget(self.summary, 1)
-        row.addWidget(QLabel("Colour the graph by"))
-        row.addWidget(self.colour)
+        for widget in (self.view, self.summary, labelled("Colour the graph by", self.colour)):
+            row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -95,8 +96,11 @@ class ProfilePanel(Panel):
         workspace.runs.overlays.changed.connect(self._show_colour)
 
     def _show_colour(self) -> None:
-        index = self.colour.findData(self.workspace.runs.overlays.kind)
-        self.colour.setCurrentIndex(max(0, index))
+        overlays = self.workspace.runs.overlays
+        self.colour.removeItem(self.colour.findData(_OWN))
+        if overlays.kind == _OWN:
+            self.colour.addItem(display(overlays.title, 40), _OWN)
+        self.colour.setCurrentIndex(max(0, self.colour.findData(overlays.kind)))
 
     def _on_results(self, values: object) -> None:
         if values is None:

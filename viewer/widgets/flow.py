@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLayout, QLayoutItem, QWidget
 
 
 class FlowLayout(QLayout):
@@ -97,3 +97,13 @@ class FlowLayout(QLayout):
             top += high + self.spacing() // 2
         bottom = top - (self.spacing() // 2 if lines else 0)
         return bottom - rect.top() + self.contentsMargins().bottom()
+
+
+def labelled(text: str, widget: QWidget) -> QWidget:
+    """A widget behind its label, in one line wherever that flows to."""
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.addWidget(QLabel(text))
+    row.addWidget(widget)
+    return holder

@@ -102,3 +102,28 @@ def test_types_and_ranges_of_the_outcome_are_read_whole(window, qtbot, workspace
         qtbot.waitUntil(lambda: tree.columnWidth(0) + tree.columnWidth(1) == tree.viewport().width())
         assert tree.columnWidth(1) >= tree.sizeHintForColumn(1)
         assert tree.columnWidth(0) >= min(tree.sizeHintForColumn(0), tree.viewport().width() // 3)
+
+
+@pytest.mark.parametrize("name", ["tensor", "watch", "profile", "element", "compare"])
+def test_panels_of_numbers_fit_below_the_graph_of_a_small_window(make_window, qtbot, net, name):
+    window = make_window(size=(1024, 700))
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace)
+    window.docks.open(name)
+    qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=30_000)
+    assert window.docks.panel(name).minimumSizeHint().width() <= 500
+    assert (window.width(), window.height()) == (1024, 700)
+
+
+def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspace, tmp_path):
+    run(qtbot, workspace)
+    panel = window.docks.open("profile")
+    path = tmp_path / "my numbers.csv"
+    path.write_text("conv,1\nlog,2\n")
+    workspace.runs.overlays.load(path)
+    assert panel.colour.currentText() == "my numbers"
+    workspace.trigger("run.colour_time")
+    assert panel.colour.currentText() == "Time (ms)"
+    assert panel.colour.findText("my numbers") < 0
+    workspace.trigger("run.colour_none")
+    assert panel.colour.currentText() == "Operator category"

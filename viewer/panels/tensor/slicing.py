@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from viewer.panels.tensor.readers import Slice, first_slice
-from viewer.widgets.flow import FlowLayout
+from viewer.widgets.flow import FlowLayout, labelled
 
 _MOST = (1 << 31) - 1
 
@@ -63,7 +63,7 @@ class SliceBar(QWidget):
         which = self._slice
         if len(self._shape) >= 2:
             for word, chosen in (("Rows", which.rows), ("Columns", which.columns)):
-                self._row.addWidget(_together(QLabel(word), self._axis_box(word, chosen)))
+                self._row.addWidget(labelled(word, self._axis_box(word, chosen)))
         for axis, size in enumerate(self._shape):
             if len(self._shape) >= 2 and size > 1 and axis not in (which.rows, which.columns):
                 self._row.addWidget(self._spin(axis, size))
@@ -113,16 +113,6 @@ class SliceBar(QWidget):
         self._slice = Slice(self._slice.fixed, rows, columns)
         self._rebuild()
         self.changed.emit(self._slice)
-
-
-def _together(label: QLabel, box: QComboBox) -> QWidget:
-    """A label and its box, which stay in one line."""
-    holder = QWidget()
-    row = QHBoxLayout(holder)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.addWidget(label)
-    row.addWidget(box)
-    return holder
 
 
 def _fits(which: Slice, shape: tuple[int, ...]) -> bool:
