@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from model import schemas
 from model.attributes import Attribute, AttributeKind, make_attribute
 from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Function, Node
+from model.signatures import signature_of
 from model.steps import SetAttribute
 
 
@@ -33,10 +33,8 @@ def set_attribute(edit: Transaction, node: Node, name: str, value: Any, kind: At
 
 
 def expected_kind(node: Node, name: str) -> AttributeKind | None:
-    """The kind the signature gives an attribute, or None when nobody says."""
-    if node.graph is None:
-        return None
-    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    """The kind that the operator or the function called gives an attribute, or None when nobody says."""
+    schema = signature_of(node)
     formal = schema.attributes.get(name) if schema is not None else None
     return formal.kind if formal is not None else None
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from model import schemas
 from model.attributes import Attribute, AttributeKind
 from model.attributetext import attribute_source, has_text, parse_any, parse_attribute
 from model.document import Document, Transaction
 from model.edits.attributes import expected_kind, remove_attribute, set_attribute
 from model.edits.nodes import change_operator, rename_node
 from model.errors import ModelError
-from model.graph import Graph, Node
+from model.graph import Node
 from model.operatortext import operator_for
 from model.schemas import AttributeSchema
+from model.signatures import signature_of
 from viewer.places import name_of
 from viewer.text import display, plural
 from viewer.theme import theme
@@ -239,10 +239,7 @@ def _written(attribute: Attribute, limit: int | None) -> str:
 
 
 def _formal(node: Node, name: str) -> AttributeSchema | None:
-    graph: Graph | None = node.graph
-    if graph is None:
-        return None
-    schema = schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
+    schema = signature_of(node)
     return None if schema is None else schema.attributes.get(name)
 
 
@@ -253,9 +250,7 @@ def _columns(nodes: Sequence[Node]) -> list[Column]:
     for node in nodes:
         operators.setdefault((node.domain, node.op_type), node)
     for node in islice(operators.values(), 50):
-        schema = None
-        if node.graph is not None:
-            schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+        schema = signature_of(node)
         for name, formal in schema.attributes.items() if schema is not None else ():
             tips.setdefault(name, " ".join(formal.doc.split())[:400])
     for node in nodes[:_LOOKED_AT]:

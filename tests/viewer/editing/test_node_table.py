@@ -216,3 +216,33 @@ def test_what_is_selected_stays_selected_when_the_list_is_filtered(panel):
     panel.refresh()
     rows = {index.row() for index in panel.table.selectionModel().selectedIndexes()}
     assert [panel.model.nodes[row] for row in sorted(rows)] == [n for n in chosen if n.op_type == "Conv"]
+
+
+CALLS = """
+<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+g (float[3] x) => (float[3] y)
+{
+    [one] p = local.Scale <alpha: float = 2.0> (x)
+    [two] y = local.Scale (p)
+}
+<domain: "local", opset_import: ["" : 21]>
+Scale <alpha: float = 1.0> (a) => (b)
+{
+    k = Constant <value_float: float = @alpha> ()
+    b = Mul (a, k)
+}
+"""
+
+
+def test_calls_of_a_function_have_its_attributes_and_their_kinds(desk):
+    desk.open(CALLS)
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.show()
+    assert panel.operator.currentText() == "local::Scale (2)"
+    assert cells(panel, "alpha") == ["2.0", "1.0"]
+    select(panel, "alpha", 0, 1)
+    panel.bulk.setText("3")
+    desk.qtbot.mouseClick(panel.set_button, Qt.MouseButton.LeftButton)
+    assert [desk.node(n).attributes["alpha"].value for n in ("one", "two")] == [3.0, 3.0]
+    assert {desk.node(n).attributes["alpha"].kind.name for n in ("one", "two")} == {"FLOAT"}

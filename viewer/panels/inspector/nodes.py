@@ -9,10 +9,11 @@ from model import schemas
 from model.document import Transaction
 from model.edits import nodes, values
 from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
+from model.graph import Graph, Node, Value
 from model.operatortext import operator_for
 from model.queries.scope import downstream
-from model.schemas import AttributeSchema, Parameter, Schema
+from model.schemas import Parameter, Schema
+from model.signatures import function_schema
 from viewer.panels.inspector.attributes import OpenList, attributes_section
 from viewer.panels.inspector.common import (
     VisibleValues,
@@ -65,27 +66,6 @@ def schema_of(workspace: Workspace, node: Node) -> Schema | None:
     if node.graph is None or not schemas.is_loaded():
         return None
     return schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
-
-
-def function_schema(function: Function) -> Schema:
-    """The signature of a function as that of an operator."""
-    every = frozenset[str]()
-    inputs = tuple(Parameter(v.name, "", every, "optional") for v in function.body.inputs)
-    outputs = tuple(Parameter(v.name, "", every) for v in function.body.outputs)
-    formal = {a.name: AttributeSchema(a.name, a.kind, default=a) for a in function.attribute_defaults}
-    return Schema(
-        name=function.name,
-        domain=function.domain,
-        since_version=1,
-        inputs=inputs,
-        outputs=outputs,
-        attributes=formal,
-        doc=function.doc_string,
-        max_inputs=len(inputs),
-        max_outputs=len(outputs),
-        origin="function",
-        is_signature_known=not function.attributes,  # those without a default have no kind to show
-    )
 
 
 def operator_help(schema: Schema) -> Help:

@@ -1,0 +1,39 @@
+"""What a node may have: the signature of the function it calls, else that of its operator."""
+
+from __future__ import annotations
+
+from model import schemas
+from model.graph import Function, Node
+from model.schemas import AttributeSchema, Parameter, Schema
+
+
+def signature_of(node: Node) -> Schema | None:
+    """The signature of a node under the imports of its graph; None when nobody knows it."""
+    graph = node.graph
+    if graph is None:
+        return None
+    function = None if graph.model is None else graph.model.function(node.domain, node.op_type, node.overload)
+    if function is not None:
+        return function_schema(function)
+    return schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
+
+
+def function_schema(function: Function) -> Schema:
+    """The signature of a function as that of an operator."""
+    every = frozenset[str]()
+    inputs = tuple(Parameter(v.name, "", every, "optional") for v in function.body.inputs)
+    outputs = tuple(Parameter(v.name, "", every) for v in function.body.outputs)
+    formal = {a.name: AttributeSchema(a.name, a.kind, default=a) for a in function.attribute_defaults}
+    return Schema(
+        name=function.name,
+        domain=function.domain,
+        since_version=1,
+        inputs=inputs,
+        outputs=outputs,
+        attributes=formal,
+        doc=function.doc_string,
+        max_inputs=len(inputs),
+        max_outputs=len(outputs),
+        origin="function",
+        is_signature_known=not function.attributes,  # those without a default have no kind to show
+    )
