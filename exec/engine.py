@@ -149,6 +149,7 @@ class Engine:
     def _let_go(self) -> None:
         """Let go of constants and prepared weights that no plan has any more, and of tokens of what is not kept."""
         steps: list[Step] = []
+        tensors: set[int] = set()
         pending = list(self._plans.values())
         known = self._store.tokens() | {token for token, _ in self._feeds.values()}
         for numbering in self._tokens.values():
@@ -156,10 +157,11 @@ class Engine:
         while pending:
             plan = pending.pop()
             steps += plan.steps
+            tensors.update(plan.constants.values())
             known.update(plan.tokens.values())
             pending += [body.plan for step in plan.bodied for body in step.bodies]
         known.update(s.key for s in steps)
-        self.library.retain({s.token for s in steps}, {s.operation.number for s in steps}, known)
+        self.library.retain({s.token for s in steps}, {s.operation.number for s in steps}, tensors, known)
 
     def start(
         self,

@@ -30,8 +30,11 @@ from model.tensors import SparseTensor, Tensor
 Environment = Mapping[str, AttributeSnapshot]
 NO_ENVIRONMENT: Environment = {}
 
-#: Bytes of constants, operations and tokens that edits and inputs may leave behind before they are let go of.
+#: What edits and inputs may leave behind until it is let go of: bytes of constants, weights or tensors, tokens.
 _GROWTH_BYTES, _GROWTH, _GROWTH_TOKENS = 1 << 20, 16, 50_000
+
+#: Operations are small, and those of an undone edit are found again: many more may stay.
+_GROWTH_OPERATIONS = 10_000
 
 #: Attributes of opset 1 that only told a framework which buffers it may overwrite.
 _DROPPED = frozenset({"consumed_inputs"})
@@ -81,7 +84,8 @@ class Library:
         self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
         self.prepared: dict[tuple[int, Hashable], KernelFunction | None] = {}  # by number of the operation, constants
         self.folded_bytes = 0
-        self._kept = 0, 0, 0  # bytes folded, operations prepared, tokens after the last look; see is_grown
+        self._kept = 0, 0, 0, 0  # what there was after the last look, see is_grown
+        self._kept_operations = 0
 
     def token(self, content: Hashable) -> int:
         """A number that is the same for the same content."""
@@ -93,23 +97,37 @@ class Library:
     @property
     def is_grown(self) -> bool:
         """Whether enough was added for `retain` to be worth its time."""
-        folded, prepared, tokens = self._kept
+        folded, prepared, arrays, tokens = self._kept
         return (
             self.folded_bytes > 2 * folded + _GROWTH_BYTES
             or len(self.prepared) > prepared + _GROWTH
+            or len(self._arrays) > arrays + _GROWTH
             or len(self._tokens) > 2 * tokens + _GROWTH_TOKENS
+            or self._has_many_operations
         )
 
-    def retain(self, tokens: Container[int], operations: Container[int], known: Container[int]) -> None:
-        """Let go of constants and weights that belong to none of these steps and operations: edits replaced them.
+    @property
+    def _has_many_operations(self) -> bool:
+        return len(self._operations) > 2 * self._kept_operations + _GROWTH_OPERATIONS
+
+    def retain(
+        self, tokens: Container[int], operations: Container[int], tensors: Container[int], known: Container[int]
+    ) -> None:
+        """Let go of constants and weights that belong to none of these steps, operations and tensors: edits
+        replaced them. What was read from the model can be read again.
 
         Contents whose token is not among `known` are forgotten; no number is given twice.
         """
+        if self._has_many_operations:
+            self._operations = {key: found for key, found in self._operations.items() if found.number in operations}
+            self._kept_operations = len(self._operations)
+        self._arrays = {number: array for number, array in self._arrays.items() if number < 0 or number in tensors}
+        self._free.clear()
         self._tokens = {content: token for content, token in self._tokens.items() if token in known}
         self.folded = {token: values for token, values in self.folded.items() if token in tokens}
         self.prepared = {key: call for key, call in self.prepared.items() if key[0] in operations}
         self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
-        self._kept = self.folded_bytes, len(self.prepared), len(self._tokens)
+        self._kept = self.folded_bytes, len(self.prepared), len(self._arrays), len(self._tokens)
 
     def local_number(self) -> int:
         """A number no snapshot uses: for graphs and tensors that come from operator specifications."""
@@ -173,7 +191,7 @@ class Library:
         return found
 
     def _settle(self, node: NodeSnapshot, opset: int, given: tuple[AttributeSnapshot, ...]) -> Operation:
-        operation = Operation(self.token(("operation", len(self._operations))), opset, given=given)
+        operation = Operation(next(self._numbers), opset, given=given)
         try:
             operation.kernel = find(node.op_type, opset, node.domain)
         except MissingKernelError as error:

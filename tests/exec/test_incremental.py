@@ -18,6 +18,7 @@ from exec.arrays import SparseArray
 from exec.plan import MISSING
 from model import Document, load
 from model.attributes import make_attribute
+from model.errors import ModelError
 from model.steps import SetAttribute, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.tensors import ArrayTensor
 from tests.exec.texts import node, parse, states
@@ -110,6 +111,32 @@ def test_constants_that_edits_replaced_are_let_go_of() -> None:
     assert session.run({"x": x}).outputs["y"][0, 0] == 1
 
 
+def test_weights_and_attributes_that_edits_replaced_are_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "_GROWTH_OPERATIONS", 20)
+    document = Document(parse("g (float[3] x, float[3] w) => (float[3] y) { a = Mul(x, w) y = Elu <alpha = 1.0> (a) }"))
+    session = Session(document)
+    x = np.array([-1.0, -0.5, 0.0], np.float32)
+    graph, last = document.model.graph, node(document.model, "y")
+    value = next(v for v in graph.inputs if v.name == "w")
+    sizes = []
+    for number in range(1, 100):
+        with document.edit("Set both") as edit:
+            edit.do(SetInitializer(graph, value, ArrayTensor(np.full(3, number, np.float32))))
+            edit.do(SetAttribute(last, "alpha", make_attribute("alpha", float(number))))
+        assert session.run({"x": x}).outputs["y"] == pytest.approx(number * np.expm1(x * number))
+        library = session._engine.library
+        sizes.append((len(library._arrays), len(library._operations)))
+    assert max(count for count, _ in sizes) < 40
+    assert max(count for _, count in sizes) < 60
+    while document.undo():
+        pass
+    with pytest.raises(ModelError, match="missing"):
+        session.run({"x": x})
+    while document.redo():
+        pass
+    assert session.run({"x": x}).outputs["y"] == pytest.approx(99 * np.expm1(x * 99))
+
+
 def test_inputs_that_change_for_ever_leave_no_tokens_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "_GROWTH_TOKENS", 20)
     session = Session(parse("g (float[1] x) => (float[1] y) { a = Neg(x) b = Abs(a) y = Exp(b) }"), budget=64)
@@ -159,7 +186,7 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
     changes = [("k", "value_float"), ("l", "value_float"), ("a", "alpha"), ("g", "alpha"), ("u", "alpha")]
     feeds, seed = {"x": pool[0], "z": pool[1]}, 0
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_BYTES"):
+        for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_BYTES", "_GROWTH_OPERATIONS"):
             patch.setattr(operations, name, 0)
         patch.setattr(engine, "_REMEMBERED", 2)
         session = Session(document, budget=budget)
