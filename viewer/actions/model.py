@@ -17,7 +17,7 @@ from viewer.actions.targets import (
     has_several,
     has_value,
 )
-from viewer.dialogs.lifetime import show_for
+from viewer.dialogs.lifetime import show_aside, show_for
 from viewer.text import display, plural
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _extract(way: Way, context: Context) -> None:
     def done(part: Model, suffix: str) -> None:
         window.files.add_new(part, f"{origin.title.removesuffix('.onnx')}-{suffix}")
 
-    show_for(origin, ExtractDialog(origin, way, done, window))
+    show_aside(origin, ExtractDialog(origin, way, done, window))
 
 
 def _merge(context: Context) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
-from viewer.dialogs.lifetime import show_for
+from viewer.dialogs.lifetime import show_aside, show_for
 from viewer.settings import COMPARE_MERGED
 from viewer.text import display, plural
 
@@ -72,13 +72,13 @@ def _set_type_rule(context: Context) -> None:
 def _convert(context: Context) -> None:
     from viewer.dialogs.convert import ConvertDialog
 
-    show_for(context.opened, ConvertDialog(context.opened, context.window))
+    show_aside(context.opened, ConvertDialog(context.opened, context.window))
 
 
 def _simplify(context: Context) -> None:
     from viewer.dialogs.simplify import SimplifyDialog
 
-    show_for(context.opened, SimplifyDialog(context.opened, context.window))
+    show_aside(context.opened, SimplifyDialog(context.opened, context.window))
 
 
 def _compare(context: Context) -> None:
