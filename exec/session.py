@@ -295,14 +295,15 @@ class Stepper:
         return self._stops.after(self._execution.plan, step, run.slots)
 
     def _given(self) -> str:
-        """Why to stop before anything is computed: a value that is watched is an input."""
+        """Why to stop before anything is computed: because of an input, or of what constants alone make."""
         slots, plan = self._execution.run.slots, self._execution.plan
         for breakpoint_, watched in self._stops.of(plan):
             for slot in watched.intersection(plan.inputs):
                 reason = "" if slots[slot] is MISSING else breakpoint_.holds(breakpoint_.value, slots[slot])
                 if reason:
                     return f"before the first node: {reason}"
-        return ""
+        made = (self._stops.after(plan, step, slots) for step in plan.steps if step.folded)
+        return next(filter(None, made), "")
 
     def __iter__(self) -> Iterator[Node]:
         while (following := self.next_node) is not None and self.step():

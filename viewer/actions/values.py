@@ -148,7 +148,7 @@ def _break(condition: Condition, title: str) -> Action:
         menu=Menu.RUN,
         section=4,
         submenu=Submenu.BREAK,
-        words="breakpoint condition stop debug pause",
+        words="breakpoint condition stop debug pause nan inf infinity large shape differs mismatch",
     )
 
 

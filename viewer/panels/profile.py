@@ -321,7 +321,7 @@ class MemoryCurve(QWidget):
             )  # fmt: skip
         bottom = QRectF(plot.left(), plot.bottom() + 2, plot.width(), 18)
         painter.drawText(bottom, Qt.AlignmentFlag.AlignLeft, "first node")
-        painter.drawText(bottom, Qt.AlignmentFlag.AlignRight, f"{len(self.moments):,}th node")
+        painter.drawText(bottom, Qt.AlignmentFlag.AlignRight, f"node {len(self.moments):,}")
         self._draw_curve(painter, plot, peak)
         painter.end()
 

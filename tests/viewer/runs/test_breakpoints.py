@@ -168,3 +168,31 @@ def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, 
         run(qtbot, workspace, "run.step")
     assert not workspace.runs.is_paused
     assert workspace.results.is_current
+
+
+CONSTANTS = """
+<ir_version: 9, opset_import: ["" : 17]>
+constants (float[2] x) => (float[2] y)
+{
+    c = Constant <value_floats: floats = [-1.0, 1.0]> ()
+    [log] bad = Log (c)
+    [add] y = Add (x, bad)
+}
+"""
+
+
+def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path):
+    path = tmp_path / "constants.onnx"
+    onnx.save(onnx.parser.parse_model(CONSTANTS), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.toggle_condition("non-finite")
+    for _ in range(2):  # computed in the first run, known in the second
+        run(qtbot, workspace)
+        assert workspace.runs.is_paused
+        assert workspace.run_state.startswith("Paused: after 'log'")
+        assert workspace.runs.paused_at.name == "add"
+        workspace.runs.stop()
+    workspace.runs.set_breakpoints(())
+    workspace.runs.toggle_breakpoint(value(workspace, "bad"))
+    run(qtbot, workspace)
+    assert workspace.runs.is_paused
