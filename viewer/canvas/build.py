@@ -166,7 +166,7 @@ class Builder:
         ends, number = np.unique(edges, return_inverse=True)
         touched = [boxes[index] for index in ends.tolist()]
         widths = np.array([box.width if down else box.height for box in touched])
-        widths[[box.kind in (Kind.CONTAINER, Kind.GROUP) for box in touched]] = np.nan
+        widths[[box.kind is Kind.GROUP for box in touched]] = np.nan
         widths = widths[number.reshape(-1, 2)]
         return Wires(
             edges=edges,
@@ -438,7 +438,7 @@ def _container_buttons(bodies: tuple[Graph, ...]) -> tuple[Button, ...]:
 
 
 def _ports(places: list[int], widths: NDArray[np.float64]) -> NDArray[np.float32]:
-    """[E] where edges touch their boxes: spread evenly; NaN where any place will do, and at boxes of no known width."""
+    """[E] where edges touch their boxes: spread evenly; NaN where any place will do, and at groups."""
     place = np.array(places, np.int64).reshape(-1, 2)
     ports = widths * (place[:, 0] + 1) / (np.maximum(place[:, 1], 0) + 1)
     return np.where(place[:, 1] > 0, ports, np.nan).astype(np.float32)

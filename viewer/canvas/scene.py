@@ -384,9 +384,10 @@ class Scene:
         return self._arrivals(box, node, wired) or self._ports(box, wired, start=True)
 
     def _arrivals(self, box: int, node: Node, wired: list[int]) -> list[tuple[int, tuple[float, float]]]:
-        """Where the layout let the edges of a node arrive whose inputs may change places; none for others."""
+        """Where the layout let the edges of a node arrive whose inputs it may place; none for others."""
         into = self.arrivals(box).tolist()
-        if len(into) < 2 or len(into) != len(wired) or not np.isnan(self.drawing.target_ports[into]).all():
+        placed = len(into) > 1 and bool(np.isnan(self.drawing.target_ports[into]).all())
+        if len(into) != len(wired) or not (placed or self.boxes[box].kind is Kind.CONTAINER):
             return []
         layout = self.layout
         ends = {self.drawing.values[edge]: layout.route_points[layout.route_starts[edge + 1] - 1] for edge in into}

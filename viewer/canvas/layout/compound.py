@@ -116,6 +116,7 @@ class Nesting:
         container = np.concatenate([graph.parent[nodes], border.home])
         self._make_room(border)
         self._adopt(level, nodes, solution, container, problem)
+        self._spread_own(container, border)
         key = np.repeat([0, -1 - level, 1 + level], [len(across), len(out), len(into)])
         runs_in = container[problem.source]
         self.pieces.edge.append(np.concatenate([across, out, into]))
@@ -132,6 +133,20 @@ class Nesting:
         counts = np.bincount(border.home[~border.leaves], minlength=len(self.width))
         self.entry_room = entries.room(self.graph.titles, counts, self.graph.spacing.edge)
         self.width = np.maximum(self.width, self.entry_room + self.graph.titles[:, 1])
+
+    def _spread_own(self, container: Index, border: _Border) -> None:
+        """Put ports of containers themselves where they are in the size these have now, and those above beside what
+        enters: over the title.
+        """
+        graph, n = self.graph, len(self.width)
+        opened, entered = np.zeros(n, bool), np.zeros(n, bool)
+        opened[container[container >= 0]] = True
+        entered[border.home[~border.leaves]] = True
+        above = np.where(entered, np.maximum(graph.titles[:, 0], graph.inset[0]), self.width)
+        own = opened[graph.source]
+        self.head_port[own] = (graph.source_ports * (self.width / graph.width)[graph.source])[own]
+        own = opened[graph.target]
+        self.tail_port[own] = (graph.target_ports * (above / graph.width)[graph.target])[own]
 
     def _entered(self, border: _Border, solution: flat.Solution) -> Real:
         """[nodes and points] where edges cross borders: as the inside has it, but beside the titles."""

@@ -190,6 +190,31 @@ def test_what_enters_a_container_keeps_off_its_title(asked: LayoutRequest, title
     assert under_titles(result, asked) == []
 
 
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_ports_of_an_opened_container_stay_apart_beside_what_goes_into_it(direction: str) -> None:
+    """Nodes 0 to 2 feed the container 5 itself, 3 and 4 what is in it (6 and 7), and 8 and 9 take its two outputs."""
+    edges = [(0, 5), (1, 5), (2, 5), (3, 6), (4, 7), (6, 7), (5, 8), (5, 9)]
+    parents = np.full(10, -1, np.int32)
+    parents[6:8] = 5
+    across = 0 if direction == "down" else 1
+    asked = request(10, edges, parents=parents, direction=direction, titles=np.full((10, 2), [120, 20], np.float32))
+    asked.sizes[5] = 140.0
+    source, target = np.full(8, np.nan, np.float32), np.full(8, np.nan, np.float32)
+    target[:3] = 35.0, 70.0, 105.0
+    source[6:] = 47.0, 93.0
+    asked = dataclasses.replace(asked, source_ports=source, target_ports=target)
+    result = layout(asked)
+    assert_sound(result, asked)
+    low, size = float(result.positions[5, across]), float(result.sizes[5, across])
+    ends = [float(result.route(e)[-1, across]) - low for e in range(3)]
+    assert (np.diff(ends) > 5).all()
+    entered = [float(r[np.abs(r[:, 1 - across] - result.positions[5, 1 - across]).argmin(), across]) - low
+               for r in (result.route(3), result.route(4))]  # fmt: skip
+    assert max(ends) < min(entered)
+    starts = [(float(result.route(e)[0, across]) - low) / size for e in (6, 7)]
+    assert starts == pytest.approx([47 / 140, 93 / 140], abs=0.01)
+
+
 @given(nested(), st.integers(0, 17))
 @settings(max_examples=40, deadline=None)
 def test_after_an_edit_too_what_enters_keeps_off_the_title(asked: LayoutRequest, grown: int) -> None:
