@@ -25,16 +25,19 @@ def why_not_connect(node: Node, value: Value) -> str:
     return ""
 
 
-def type_mismatch(node: Node, index: int, value: Value) -> str:
-    """Why the declared type of `value` does not fit this input, in words; empty when it does or is unknown."""
-    graph = node.graph
-    if graph is None or value.type is None:
+def type_mismatch(node: Node, index: int, value: Value, type_: Type | None = None) -> str:
+    """Why `value` does not fit this input, in words; empty when it does or nobody knows.
+
+    `type_` is what the value is known to be; without it what is declared counts.
+    """
+    graph, known = node.graph, type_ or value.type
+    if graph is None or known is None:
         return ""
     schema = schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
     parameter = schema.input(index) if schema is not None else None
-    if parameter is None or parameter.allows(value.type):
+    if parameter is None or parameter.allows(known):
         return ""
-    return f"{node.op_type} takes {', '.join(sorted(parameter.types))} here; {value.name} is {value.type}."
+    return f"{node.op_type} takes {', '.join(sorted(parameter.types))} here; {value.name} is {known}."
 
 
 def connect(edit: Transaction, node: Node, index: int, value: Value) -> None:

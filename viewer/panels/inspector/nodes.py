@@ -207,7 +207,7 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Fie
             after = downstream([node])
         if value.producer in after:
             return "would be a cycle"
-        return values.type_mismatch(node, index, value)
+        return values.type_mismatch(node, index, value, workspace.types.type_of(value))
 
     visible = VisibleValues(workspace, graph, judge=judge)
 
@@ -254,7 +254,8 @@ def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | No
             row.actions = _disconnecting(workspace, node, index, label)
         return row
     fill_value(workspace, row, value)
-    mismatch = values.type_mismatch(node, index, value) if schemas.is_loaded() else ""
+    known = workspace.types.type_of(value)
+    mismatch = values.type_mismatch(node, index, value, known) if schemas.is_loaded() else ""
     if not value.is_defined and not value.is_input:
         row.style, row.tip = "error", "Nothing gives this value."
     elif mismatch:

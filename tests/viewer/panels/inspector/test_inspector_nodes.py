@@ -1,10 +1,12 @@
 """A node through the inspector's widgets: what it is, its wires, texts and devices."""
 
+import numpy as np
 from PySide6.QtCore import Qt
 
 from model.devices import DeviceConfiguration
-from model.edits import nodes
+from model.edits import initializers, nodes
 from model.steps import SetField
+from model.tensors import ArrayTensor
 from tests.viewer.panels.inspector.hands import begin, press, relu, row, shown, write
 
 
@@ -80,6 +82,8 @@ def test_variadic_inputs_grow_and_shrink(qtbot, net):
 
 def test_values_are_offered_with_what_fits_first(qtbot, net):
     panel, workspace, conv, _, _ = net
+    with workspace.document.edit("Add") as edit:
+        initializers.add_initializer(edit, workspace.graph, ArrayTensor(np.zeros(2, np.complex64)), "waves")
     workspace.selection.set([conv])
     editor = begin(qtbot, panel, "inputs", "input 0")
     editor.drop_down()
@@ -88,7 +92,8 @@ def test_values_are_offered_with_what_fits_first(qtbot, net):
     names = [i.data(Qt.ItemDataRole.EditRole) for i in offered]
     assert names[:2] == ["x", "w"]
     assert "cycle" in offered[names.index("y")].data(Qt.ItemDataRole.ToolTipRole)
-    assert "takes" in offered[names.index("flags")].data(Qt.ItemDataRole.ToolTipRole)
+    for misfit in ("flags", "waves"):
+        assert "takes" in offered[names.index(misfit)].data(Qt.ItemDataRole.ToolTipRole)
 
 
 def test_outputs_are_renamed_added_and_left_out(qtbot, workspace):
