@@ -22,6 +22,7 @@ from viewer.selection import Item
 if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
 
+_AROUND = 96.0  # pixels that stay around what is brought into view
 
 #: What is open around something: its title, and what it stands for.
 Frame = tuple[str, Subject]
@@ -47,7 +48,7 @@ class Travel:
         """Show what is selected as large as it fits."""
         area = self._selected_area()
         if area is not None:
-            self._jump(lambda: self._view.fit_area(area, 96.0))
+            self._jump(lambda: self._view.fit_area(area, _AROUND))
 
     def _jump(self, move: Callable[[], object]) -> None:
         with self._view.workspace.visits.jump():
@@ -61,16 +62,22 @@ class Travel:
         return scene.bounds_of(boxes)
 
     def to_object(self, item: Item) -> None:
-        """Bring an object into view, in a readable size."""
+        """Bring an object into view, in a readable size; all that is selected with it where that much fits."""
         view, scene = self._view, self._view.scene
         area = scene.bounds_of(scene.drawing.boxes_for(item)[:1]) if scene is not None else None
         if area is None:
             return
+        selected = view.workspace.selection.items
+        whole = self._selected_area() if len(selected) > 1 and item in selected else None
+        if whole is not None and (scale := view.viewport.fitting(whole, _AROUND)) >= READABLE:
+            if scale < view.viewport.scale:
+                view.fit_area(whole, _AROUND)
+            area = whole
         if view.viewport.scale < READABLE:
             view.viewport.scale = 1.0
             view.centre_on((area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
             view.zoom_changed.emit(1.0)
-        view.show_area(area, 96.0)
+        view.show_area(area, _AROUND)
 
     def walk(self, way: walking.Way) -> None:
         """Select the box an arrow key leads to."""

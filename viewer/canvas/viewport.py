@@ -61,12 +61,17 @@ class Viewport:
         self.scale = scale
         self.put(scene_x, scene_y, x, y)
 
-    def fit(self, area: Area, margin: float = 24.0, largest: float = NATURAL) -> None:
-        """Show an area as large as it fits, in the middle."""
+    def fitting(self, area: Area, margin: float) -> float:
+        """The largest scale at which an area fits."""
         left, top, right, bottom = area
         wide, high = max(right - left, 1.0), max(bottom - top, 1.0)
         room = max(self.width - 2 * margin, 16.0), max(self.height - 2 * margin, 16.0)
-        self.scale = min(room[0] / wide, room[1] / high, largest)
+        return min(room[0] / wide, room[1] / high)
+
+    def fit(self, area: Area, margin: float = 24.0, largest: float = NATURAL) -> None:
+        """Show an area as large as it fits, in the middle."""
+        left, top, right, bottom = area
+        self.scale = min(self.fitting(area, margin), largest)
         self.put((left + right) / 2, (top + bottom) / 2, self.width / 2, self.height / 2)
 
     def keep_near(self, area: Area, rest: float = 48.0) -> None:

@@ -431,3 +431,24 @@ def test_screen_readers_hear_what_is_selected(show, small):
     view = show(small.model())
     view.workspace.selection.set([small.values["x"]])
     assert view.accessibleDescription() == "5 boxes drawn; selected: value x in main"
+
+
+@pytest.mark.parametrize(("length", "all_are_seen"), [(4, True), (40, False)])
+def test_what_is_revealed_together_is_seen_together_where_that_can_be_read(show, qtbot, length, all_are_seen):
+    g = Graphs()
+    g.input("x", 2)
+    last = "x"
+    for number in range(length):
+        g.node("Relu", [last], [f"r{number}"])
+        last = f"r{number}"
+    g.outputs(last)
+    view = show(g.model())
+    nodes = list(view.workspace.graph.nodes)
+    view.zoom_to(1.0)
+    view.workspace.reveal_all(nodes)
+    boxes = [view.scene.rect(view.scene.drawing.boxes_for(node)[0]) for node in nodes]
+    places = [view.viewport.to_widget(left + width / 2, top + height / 2) for left, top, width, height in boxes]
+    seen = [0 < x < view.width() and 0 < y < view.height() for x, y in places]
+    assert all(seen) is all_are_seen
+    assert seen[-1]
+    assert view.viewport.scale >= 0.6
