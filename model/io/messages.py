@@ -117,6 +117,8 @@ def set_field(message: Message, path: Path, text: str) -> None:
     """Set the scalar at a path to what a person wrote."""
     holder, (name, index) = inner(message, path[:-1]), path[-1]
     field = field_of(holder, name)
+    if field.message_type is not None:
+        raise ModelError(f"{name} is a message", "Its fields are edited one by one.")
     value = _parsed(field, text)
     if _repeated(field):
         _item(getattr(holder, name), name, index)

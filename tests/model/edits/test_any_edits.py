@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+import model.edits
 from model.edits import (
     attributes,
     functions,
@@ -23,6 +26,7 @@ from model.errors import ModelError
 from model.steps import SetField
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
+from tests.model.edits import further_edits
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 pick = st.integers(0, 1 << 16)
@@ -178,6 +182,16 @@ class AnyEdits(RuleBasedStateMachine):
         self.edit(lambda edit: properties.set_opset(edit, edit.model, "", version))
         self.edit(lambda edit: properties.set_metadata(edit, edit.model, "key", str(version)))
 
+    @rule(
+        which=st.sampled_from(sorted(further_edits.EDITS)),
+        a=pick,
+        b=pick,
+        text=st.sampled_from(["", "a", "fresh", "x", "7", "local"]),
+    )
+    def edit_further(self, which, a, b, text):
+        if sum(len(list(g.nodes)) for g in self.document.model.graphs()) < 60:
+            self.edit(lambda edit: further_edits.EDITS[which](self, edit, a, b, text))
+
     @rule(text=st.text(max_size=3))
     def type_a_text(self, text):
         with self.document.edit("Type", merge="doc") as edit:
@@ -227,3 +241,21 @@ def _in_one_graph(chosen):
 
 TestAnyEdits = AnyEdits.TestCase
 TestAnyEdits.settings = settings(stateful_step_count=30)
+
+
+def test_every_edit_there_is_takes_part():
+    """By its name in the rules or the table of further edits; what another one does need not."""
+    used = set()
+    for path in (Path(__file__), Path(further_edits.__file__)):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names_used = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
+        used |= {f"{name.value.id}.{name.attr}" for name in names_used}
+    there = set()
+    for path in Path(model.edits.__path__[0]).glob("*.py"):
+        for made in ast.parse(path.read_text(encoding="utf-8")).body:
+            public = isinstance(made, ast.FunctionDef) and not made.name.startswith("_")
+            if public and made.args.args and made.args.args[0].arg == "edit":
+                there.add(f"{path.stem}.{made.name}")
+    assert len(there) > 80
+    assert there - used == set(further_edits.ELSEWHERE) - used
+    assert set(further_edits.ELSEWHERE) <= there

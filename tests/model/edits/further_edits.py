@@ -1,0 +1,257 @@
+"""What AnyEdits has no rule of its own for: one small edit by each of the other functions of model.edits.
+
+Each takes the machine, the edit and some numbers to choose by; what it cannot be done to, `chosen` refuses.
+"""
+
+import numpy as np
+
+from model.attributes import make_attribute
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from model.edits import (
+    attributes,
+    constants,
+    devices,
+    function_attributes,
+    functions,
+    initializers,
+    interface,
+    names,
+    nodes,
+    properties,
+    raw,
+    rawchanges,
+    subgraphs,
+    takeover,
+    tensors,
+    values,
+)
+from model.errors import ModelError
+from model.graph import Graph, QuantizationAnnotation, TrainingInfo
+from model.io.rawview import RawField, contents_of, fields, root
+from model.queries.differences import compare
+from model.tensors import ArrayTensor
+from model.types import ElementType, Shape, TensorType
+from tests.model import builders
+
+
+def chosen(thing):
+    """What was chosen; refused when there is nothing of the kind."""
+    if thing is None:
+        raise ModelError("Nothing of that kind", "")
+    return thing
+
+
+def one(things, number):
+    things = list(things)
+    return chosen(things[number % len(things)] if things else None)
+
+
+def function(m, a):
+    return one(m.document.model.functions, a)
+
+
+def attribute(m, a, b):
+    node = chosen(m.node(a))
+    return node, one(node.attributes, b)
+
+
+def initializer(m, a):
+    return one((v for g in m.document.model.graphs() for v in g.initializers), a)
+
+
+def configuration(m, a):
+    return one(m.document.model.configurations, a)
+
+
+def training(m, a):
+    return one(m.document.model.training_info, a)
+
+
+def tensor(a):
+    return ArrayTensor(np.full((a % 3 + 1,), a % 7, np.float32))
+
+
+def target(m, a, b):
+    model = m.document.model
+    return one((model, m.graph(b), m.node(b), m.value(b), *model.functions), a)
+
+
+def place(m, a):
+    owners = [v for g in m.document.model.graphs() for v in g.initializers]
+    owners += [n for g in m.document.model.graphs() for n in g.nodes]
+    found = [place for owner in owners for place in tensors.places(owner)]
+    return one(found, a)
+
+
+def raw_path(m, a, b, *, scalar):
+    """A field of the raw messages, found by going down from the top at random."""
+    contents = contents_of(m.document.model)
+    rows, path, at = list(fields(contents, root(contents))), (), a
+    while rows:
+        row = rows[at % len(rows)]
+        path, at = (*path, row.key), at // 3 + b
+        if row.message is None:
+            return path if scalar else path[:-1]
+        rows = [inner for inner in fields(contents, row) if isinstance(inner, RawField)]
+    return path
+
+
+def set_raw(m, e, a, b, _text):
+    path = chosen(raw_path(m, a, b, scalar=True) or None)
+    if not raw.can_set(m.document.model, path):
+        raise ModelError("Not a field that is set", "")
+    raw.set_field(e, path, str(b % 5))
+
+
+def add_raw(m, e, a, b, text):
+    path = raw_path(m, a, b, scalar=False)
+    name, ask = one(sorted(rawchanges.addable(m.document.model, path).items()), b)
+    rawchanges.add_field(e, path, name, text if ask else "")
+
+
+def merge(m, e, a, b, _text):
+    other = builders.model(builders.CHAIN)
+    feeds = {"x": m.value(b).name} if b % 2 and m.value(b) is not None else {}
+    subgraphs.merge(e, m.document.model.graph, other, feeds, prefix="other_", keep_outputs=bool(a % 2))
+
+
+def take_over(m, e, a, b, _text):
+    comparison = compare(m.document.model, builders.model(builders.CHAIN if a % 2 else builders.BRANCHES))
+    found = comparison.differences
+    if b % 3:
+        takeover.take_over(e, comparison, one(found, b), "old")
+    else:
+        takeover.take_over_all(e, comparison, found[: b % 7], "old")
+
+
+def replace_uses(m, e, a, b, _text):
+    old, new = chosen(m.value(a)), chosen(m.value(b))
+    reasons = (values.why_not_connect(node, new) for node in old.consumers)
+    returned = [user for user, _ in old.uses if isinstance(user, Graph)]
+    if any(reasons) or not all(values.is_visible(new, graph) for graph in returned):
+        raise ModelError("It cannot stand there", "")
+    nodes.replace_uses(e, old, new)
+    for node in old.consumers:
+        values.ensure_order(e, new, node)
+
+
+def shard(m, e, a, b, _text):
+    node = one((n for g in m.document.model.graphs() for n in g.nodes if n.device_configurations), a)
+    names_ = [v.name for v in (*node.inputs, *node.outputs) if v is not None]
+    spec = ShardingSpec(one(names_, b), (0,)) if b % 3 else None
+    devices.put_sharding(e, node, 0, b % 2, spec)
+
+
+def annotate(m, e, a, b, _text):
+    graph, value = m.graph(a), chosen(m.value(b))
+    annotation = QuantizationAnnotation(value, (("SCALE_TENSOR", value),))
+    properties.set_quantization_annotations(e, graph, (annotation,) if b % 3 else ())
+
+
+def bind(m, e, a, b, _text):
+    weights = [v.name for v in m.document.model.graph.initializers]
+    properties.set_bindings(e, training(m, a), update={one(weights, b): "y"} if b % 2 else {})
+
+
+EDITS = {
+    "rename attribute": lambda m, e, a, b, t: attributes.rename_attribute(e, *attribute(m, a, b), t),
+    "describe attribute": lambda m, e, a, b, t: attributes.describe_attribute(e, *attribute(m, a, b), t),
+    "refer": lambda m, e, a, b, t: attributes.refer_to_function_attribute(e, chosen(m.node(a)), "alpha", t),
+    "add constant": lambda m, e, a, b, t: constants.add_constant(e, m.graph(a), f"{t or 'k'} = {b % 9}"),
+    "rename configuration": lambda m, e, a, b, t: devices.rename_configuration(e, configuration(m, a), t),
+    "remove configuration": lambda m, e, a, b, t: devices.remove_configuration(e, configuration(m, a)),
+    "spread": lambda m, e, a, b, t: devices.put_device_configuration(
+        e, chosen(m.node(b)), 0, NodeDeviceConfiguration(configuration(m, a).name) if b % 3 else None
+    ),
+    "spread anew": lambda m, e, a, b, t: nodes.set_device_configurations(e, chosen(m.node(a)), ()),
+    "shard": shard,
+    "require": lambda m, e, a, b, t: function_attributes.require(e, function(m, a), t),
+    "default": lambda m, e, a, b, t: function_attributes.set_default(e, function(m, a), make_attribute(t or "x", 1)),
+    "remove formal": lambda m, e, a, b, t: function_attributes.remove(
+        e, function(m, a), one(function_attributes.formal_names(function(m, a)), b)
+    ),
+    "rename formal": lambda m, e, a, b, t: function_attributes.rename(
+        e, function(m, a), one(function_attributes.formal_names(function(m, a)), b), t
+    ),
+    "add function": lambda m, e, a, b, t: functions.add_function(e, t),
+    "remove function": lambda m, e, a, b, t: functions.remove_function(e, function(m, a)),
+    "rename function": lambda m, e, a, b, t: functions.rename_function(e, function(m, a), name=t),
+    "signature": lambda m, e, a, b, t: functions.set_signature(
+        e, function(m, a), inputs=function(m, a).body.inputs[::-1], outputs=function(m, a).body.outputs[: 1 + b % 2]
+    ),
+    "inline": lambda m, e, a, b, t: functions.inline_call(
+        e, one((n for g in m.document.model.graphs() for n in g.nodes if n.domain == "local"), a)
+    ),
+    "add initializer": lambda m, e, a, b, t: initializers.add_initializer(e, m.document.model.graph, tensor(a), t),
+    "remove initializer": lambda m, e, a, b, t: initializers.remove_initializer(e, initializer(m, a)),
+    "set tensor": lambda m, e, a, b, t: initializers.set_tensor(e, initializer(m, a), tensor(b)),
+    "set constant": lambda m, e, a, b, t: initializers.set_constant_tensor(
+        e, one((n for g in m.document.model.graphs() for n in g.nodes if n.op_type == "Constant"), a), tensor(b)
+    ),
+    "put": lambda m, e, a, b, t: tensors.put(e, place(m, a), tensor(b)),
+    "remove output": lambda m, e, a, b, t: interface.remove_output(e, m.graph(a), one(m.graph(a).outputs, b)),
+    "redirect output": lambda m, e, a, b, t: interface.redirect_output(
+        e, m.graph(a), b % len(chosen(m.graph(a).outputs or None)), chosen(m.value(b))
+    ),
+    "reorder": lambda m, e, a, b, t: (
+        interface.reorder_inputs(e, m.graph(a), m.graph(a).inputs[::-1]),
+        interface.reorder_outputs(e, m.graph(b), m.graph(b).outputs[::-1]),
+    ),
+    "dimension": lambda m, e, a, b, t: interface.set_dimension(e, chosen(m.value(a)), b % 3, t or None),
+    "batch": lambda m, e, a, b, t: interface.set_batch(e, m.graph(a), b % 9),
+    "substitute": lambda m, e, a, b, t: interface.substitute_dimensions(e, m.graph(a), {"N": b % 9}),
+    "constant only": lambda m, e, a, b, t: interface.input_to_initializer_only(e, m.graph(a), initializer(m, b)),
+    "constant to input": lambda m, e, a, b, t: interface.initializer_to_input(
+        e, initializer(m, a).graph, initializer(m, a), keep_default=bool(b % 2)
+    ),
+    "node names": lambda m, e, a, b, t: names.regenerate_node_names(e, e.model, only_missing=bool(a % 2)),
+    "value names": lambda m, e, a, b, t: names.regenerate_value_names(e, e.model),
+    "initializer names": lambda m, e, a, b, t: names.regenerate_initializer_names(e, e.model),
+    "replace uses": replace_uses,
+    "output count": lambda m, e, a, b, t: nodes.set_output_count(e, chosen(m.node(a)), b % 4),
+    "produce output": lambda m, e, a, b, t: nodes.produce_output(e, chosen(m.node(a)), b % 4),
+    "drop output": lambda m, e, a, b, t: nodes.drop_output(
+        e, chosen(m.node(a)), b % len(chosen(chosen(m.node(a)).outputs or None))
+    ),
+    "move": lambda m, e, a, b, t: nodes.move_before(e, chosen(m.node(a)), one(chosen(m.node(a)).graph.nodes, b)),
+    "IR version": lambda m, e, a, b, t: properties.set_ir_version(e, a % 15),
+    "text": lambda m, e, a, b, t: properties.set_text(e, target(m, a, b), "doc_string", t),
+    "model version": lambda m, e, a, b, t: properties.set_model_version(e, a),
+    "rename metadata": lambda m, e, a, b, t: properties.rename_metadata(
+        e, target(m, a, b), one(target(m, a, b).metadata, b), t
+    ),
+    "configurations": lambda m, e, a, b, t: properties.set_configurations(
+        e, (*e.model.configurations, DeviceConfiguration(t or "gpu", 2))
+    ),
+    "annotate": annotate,
+    "add training": lambda m, e, a, b, t: properties.add_training(e, TrainingInfo(None, Graph("step"))),
+    "remove training": lambda m, e, a, b, t: properties.remove_training(e, training(m, a)),
+    "training graph": lambda m, e, a, b, t: properties.set_training_graph(
+        e, training(m, a), "algorithm", Graph("again") if b % 2 else None
+    ),
+    "bind": bind,
+    "set raw": set_raw,
+    "remove raw": lambda m, e, a, b, t: rawchanges.remove_field(
+        e, chosen(raw_path(m, a, b, scalar=bool(b % 2)) or None)
+    ),
+    "add raw": add_raw,
+    "add unknown": lambda m, e, a, b, t: rawchanges.add_unknown_field(
+        e, raw_path(m, a, b, scalar=False), "1007", f"bytes {b % 256:02x}"
+    ),
+    "merge": merge,
+    "take over": take_over,
+    "types": lambda m, e, a, b, t: values.set_types(
+        e, {chosen(m.value(n)): TensorType(ElementType.FLOAT, Shape((b % 5,))) for n in (a, b)}
+    ),
+}
+
+#: Functions that need no edit of their own here, and why.
+ELSEWHERE = {
+    "functions.call_instead": "by extract_function",
+    "functions.replace_by_body": "by inline_call",
+    "initializers.put_constant": "by add_constant and paste",
+    "unknown.add_unknown": "by add_unknown_field",
+    "unknown.change_unknown": "by remove_field and set_field of such a field",
+    "values.ensure_order": "by connect and replace_uses",
+    "properties.set_opset": "a rule of AnyEdits",
+}
