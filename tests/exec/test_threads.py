@@ -83,7 +83,7 @@ def test_products_cut_for_threads_are_the_same(count: int, shape: tuple[int, ...
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal(shape, np.float32), rng.standard_normal((300, 1031), np.float32)
     weight = Weight(w)
-    assert pays(x)
+    assert pays(x, weight)
     expected = x.astype(np.float64) @ w
     np.testing.assert_allclose(weight.product(x), expected, atol=1e-4)
     np.testing.assert_allclose(product(x, w), expected, atol=1e-4)

@@ -183,17 +183,38 @@ class Weight:
             np.add.reduce(parts[:, whole, :, : rest.shape[1]], axis=0, out=rest)
 
 
-def laid_out(matrix: Array) -> Weight | None:
-    """The matrix in the form products read quickest, or None where that does not pay or would take too much memory."""
+class LaidOut:
+    """A constant matrix (K, N) that is laid out when the first input comes that gains from it."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._matrix: Array | None = matrix if _is_large(matrix) else None
+        self._weight: Weight | None = None
+
+    @property
+    def may_pay(self) -> bool:
+        """Whether there is an input that gains from it."""
+        return self._matrix is not None or self._weight is not None
+
+    def product(self, x: Array) -> Array | None:
+        """x (…, K) @ the matrix; None where another way is as quick, or the copy would take too much memory."""
+        matrix = self._matrix
+        if matrix is not None and pays(x, matrix):
+            self._matrix = None
+            if _kept.take(matrix.nbytes):
+                self._weight = Weight(matrix)
+                weakref.finalize(self._weight, _kept.give_back, matrix.nbytes)
+        weight = self._weight
+        return weight.product(x) if weight is not None and pays(x, weight) else None
+
+
+def _is_large(matrix: Array) -> bool:
+    """Whether it is read from memory in every run, and in a form that BLAS multiplies where it lies."""
     if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < _WIDE:
-        return None
-    if not blas.multiplies_unpacked() or not _kept.take(matrix.nbytes):
-        return None
-    weight = Weight(matrix)
-    weakref.finalize(weight, _kept.give_back, matrix.nbytes)
-    return weight
+        return False
+    return blas.multiplies_unpacked()
 
 
-def pays(x: Array) -> bool:
+def pays(x: Array, weight: Array | Weight) -> bool:
     """Whether x @ weight gains from the layout: there are rows to multiply, and not too many."""
-    return x.ndim >= 1 and x.shape[-1] < x.size <= _MOST_ROWS * x.shape[-1]
+    depth = weight.depth if isinstance(weight, Weight) else weight.shape[0]
+    return x.dtype == np.float32 and x.ndim > 1 and x.shape[-1] == depth < x.size <= _MOST_ROWS * depth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.kernels.onnx.math.matrix import matmul_1, prepare_matmul
+from exec.errors import KernelError
+from exec.kernels.onnx.math.matrix import gemm_11, matmul_1, prepare_gemm, prepare_matmul
 from exec.kernels.shared import products
 
 
@@ -96,26 +98,43 @@ def test_what_is_not_finite_stays_in_its_row(value: float) -> None:
      ((4, 5, 64, 768), False), ((3, 0), False)],
 )  # fmt: skip
 def test_a_layout_pays_for_a_few_rows(shape: tuple[int, ...], *, expected: bool) -> None:
-    assert products.pays(np.zeros(shape, np.float32)) is expected
+    weight = np.zeros((768, 512), np.float32)
+    assert products.pays(np.zeros(shape, np.float32), weight) is expected
+    assert not products.pays(np.zeros(shape), weight)
 
 
-def test_a_weight_in_the_graph_is_multiplied_whatever_it_is_given() -> None:
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_a_weight_in_the_graph_is_multiplied_whatever_it_is_given(transposed: int) -> None:
     rng = np.random.default_rng(0)
     matrix = rng.standard_normal((512, 1000), np.float32)
     run = prepare_matmul((None, matrix)) or matmul_1  # None where BLAS has no use for panels
-    for shape in ((40, 512), (2, 30, 512), (3, 512), (512,), (0, 512), (300, 512)):
+    for shape in ((512,), (40, 512), (2, 30, 512), (3, 512), (0, 512), (300, 512)):
         x = rng.standard_normal(shape, np.float32)
         np.testing.assert_allclose(run(x, matrix), x @ matrix, atol=1e-3)
+    b = np.ascontiguousarray(matrix.T) if transposed else matrix
+    attributes = {"alpha": 0.5, "beta": 2.0, "transB": transposed}
+    c = rng.standard_normal(1000).astype(np.float32)
+    for turned in (0, 1):
+        attributes["transA"] = turned
+        gemm = prepare_gemm((None, b, None), **attributes) or partial(gemm_11, **attributes)
+        for rows in (1, 5, 40, 300):
+            x = rng.standard_normal((rows, 512), np.float32)
+            expected = 0.5 * (x @ matrix) + 2 * c
+            np.testing.assert_allclose(gemm(x.T if turned else x, b, c), expected, atol=1e-3)
+            np.testing.assert_allclose(gemm(x.T if turned else x, b), expected - 2 * c, atol=1e-3)
+    with pytest.raises(KernelError, match="cannot be multiplied"):
+        run(np.ones((4, 511), np.float32), matrix)
 
 
 def test_laid_out_weights_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = np.ones((600, 512), np.float32)
+    matrix, x = np.ones((600, 512), np.float32), np.ones((2, 600), np.float32)
     monkeypatch.setattr(products, "_kept", products._Allowance(matrix.nbytes))
     monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: True)
-    first = products.laid_out(matrix)
-    assert first is not None
-    assert products.laid_out(matrix) is None
+    first = products.LaidOut(matrix)
+    assert first.product(x[:1]) is None, "a single row reads the matrix once as it is"
+    assert first.product(x) is not None
+    assert products.LaidOut(matrix).product(x) is None
     del first
-    assert products.laid_out(matrix) is not None
+    assert products.LaidOut(matrix).product(x) is not None
     monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: False)
-    assert products.laid_out(matrix) is None
+    assert products.LaidOut(matrix).product(x) is None

@@ -15,14 +15,13 @@ from exec.kernels.shared.dtypes import (
     FLOAT32,
     FLOAT64,
     cast,
-    compute_dtype,
     integer_limits,
     is_float,
     is_float8,
     narrow,
     widen,
 )
-from exec.kernels.shared.products import Weight, laid_out, matmul_stack, pays
+from exec.kernels.shared.products import LaidOut, matmul_stack
 from exec.threads import parallel_for, split, threads
 
 
@@ -126,24 +125,17 @@ def matmul_1(a: Array, b: Array) -> Array:
 def prepare_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
     """Weights in float16 or bfloat16 are widened once, and large ones laid out as products read them quickest."""
     wide = [None if c is None or not is_float(c.dtype) else widen(c) for c in constants]
-    weight = None if wide[1] is None else laid_out(wide[1])
-    if weight is not None:
-        return _with_weight(weight)
-    if all(w is None or w is c for w, c in zip(wide, constants, strict=True)):
+    weight = None if wide[1] is None else LaidOut(wide[1])
+    is_plain = all(w is None or w is c for w, c in zip(wide, constants, strict=True))
+    if is_plain and not (weight and weight.may_pay):
         return None
 
     def run(a: Array, b: Array) -> Array:
-        left, right = (w if w is not None else widen(x) for w, x in zip(wide, (a, b), strict=True))
-        return narrow(product(left, right), a.dtype)
-
-    return run
-
-
-def _with_weight(weight: Weight) -> Callable[..., Array]:
-    def run(a: Array, b: Array) -> Array:
-        if a.dtype != b.dtype or not pays(a) or a.shape[-1] != weight.depth:
+        if a.dtype != b.dtype:
             return matmul_1(a, b)
-        return narrow(weight.product(widen(a)), a.dtype)
+        left, right = (w if w is not None else widen(x) for w, x in zip(wide, (a, b), strict=True))
+        result = None if weight is None else weight.product(left)
+        return narrow(product(left, right) if result is None else result, a.dtype)
 
     return run
 
@@ -170,13 +162,17 @@ def gemm_11(
     right = b.T if transB else b
     if a.dtype.kind in "iu":
         return _integer_gemm(left, right, c, alpha, beta)
-    result = product(widen(left), widen(right))
+    return narrow(_scaled(product(widen(left), widen(right)), c, alpha, beta), a.dtype)
+
+
+def _scaled(result: Array, c: Array | None, alpha: float, beta: float) -> Array:
+    """alpha·result + beta·C, in place."""
     if alpha != 1:
         np.multiply(result, alpha, out=result)
     if c is not None and beta != 0:
         addend = widen(c)
         _add_into(result, addend if beta == 1 else np.asarray(addend * result.dtype.type(beta)))
-    return narrow(result, a.dtype)
+    return result
 
 
 def _integer_gemm(a: Array, b: Array, c: Array | None, alpha: float, beta: float) -> Array:
@@ -229,15 +225,23 @@ def gemm_1(
 
 @prepares(gemm_11, gemm_7, gemm_1)
 def prepare_gemm(constants: tuple[Array | None, ...], **attributes: Any) -> Callable[..., Array] | None:
-    """Weights in float16 or bfloat16 are widened once."""
-    weight = constants[1] if len(constants) > 1 else None
-    if weight is None or not is_float(weight.dtype) or compute_dtype(weight.dtype) == weight.dtype:
+    """Weights in float16 or bfloat16 are widened once, and large ones laid out as products read them quickest."""
+    b = constants[1] if len(constants) > 1 else None
+    if b is None or not is_float(b.dtype) or b.ndim != 2:
         return None
-    wide = widen(weight)
     attributes.pop("broadcast", None)
+    wide = widen(b)
+    weight = LaidOut(wide.T if attributes.get("transB") else wide)
+    if wide is b and not weight.may_pay:
+        return None
+    is_turned, alpha, beta = attributes.get("transA"), attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
 
     def run(a: Array, b: Array, c: Array | None = None) -> Array:
-        return narrow(gemm_11(widen(a), wide, c, **attributes), b.dtype)
+        left = widen(a)
+        result = weight.product(left.T if is_turned else left) if a.ndim == 2 and a.dtype == b.dtype else None
+        if result is None:
+            return narrow(gemm_11(left, wide, c, **attributes), b.dtype)
+        return narrow(_scaled(result, c, alpha, beta), b.dtype)
 
     return run
 
