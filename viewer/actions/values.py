@@ -227,7 +227,7 @@ ACTIONS = (
     ),
     _comparison(
         "compare_with",
-        "Compare With…",
+        "Compare Values With…",
         lambda panel: panel.show_menu(),
         "reference difference open model earlier run expected test data",
         "Choose among other open models, earlier runs, expected outputs, files and fewer bits.",

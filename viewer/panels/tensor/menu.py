@@ -165,13 +165,18 @@ class TensorMenu(QMenu):
 
     def ask_export(self) -> None:
         """Write values into a file."""
-        subject = self._pane.subject
-        path = self._ask_file("Export values", ".npy", _EXPORTS)
-        if subject is not None and path is not None:
-            try:
-                self._pane.editing.export(subject.tensor(), path)
-            except ModelError as error:
-                self._pane.workspace.report(error)
+        subject, workspace = self._pane.subject, self._pane.workspace
+        if subject is None or subject.problem or subject.waiting:
+            detail = "Select a value or an initializer that has numbers." if subject is None else subject.problem
+            workspace.message("info", "There is nothing to export", detail or "The value is on its way.")
+            return
+        try:
+            tensor = subject.tensor()
+            path = self._ask_file("Export values", ".npy", _EXPORTS)
+            if path is not None:
+                self._pane.editing.export(tensor, path)
+        except ModelError as error:
+            workspace.report(error)
 
     def _ask_file(self, title: str, suffix: str, filters: tuple[str, ...]) -> Path | None:
         """Where to write what is shown, named after it."""

@@ -190,3 +190,11 @@ def test_numbers_have_no_picture_and_a_right_click_opens_the_menu(qtbot, panel, 
     menu.hide()
     assert "Export…" in titles
     assert "Save Picture…" not in titles
+
+
+def test_nothing_is_asked_for_where_there_is_nothing_to_export(panel, messages, monkeypatch):
+    monkeypatch.setattr("viewer.panels.tensor.menu.ask_save", lambda *_: pytest.fail("asked for a file"))
+    panel.workspace.selection.clear()
+    panel.pane.show_targets([])
+    panel.pane.menu.ask_export()
+    assert [message.title for message in messages] == ["There is nothing to export"]
