@@ -72,6 +72,42 @@ def test_ports_are_where_edges_end(small):
             assert scene.value_at(scene.hit(*point)) is value
 
 
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_ports_of_an_opened_loop_are_where_edges_end_and_begin(direction):
+    g = Graphs()
+    for name in ("turns", "on", "x"):
+        g.input(name, 2)
+    g.node("Relu", ["x"], ["r"])
+    body = Graphs("body", outer=g)
+    for name in ("turn", "go_on", "state_in"):
+        body.input(name)
+    body.node("Identity", ["go_on"], ["still"])
+    body.node("Mul", ["state_in", "r"], ["state_out"])
+    body.node("Neg", ["state_out"], ["seen"])
+    body.outputs("still", "state_out", "seen")
+    g.node("Loop", ["turns", "on", "x"], ["y", "all"], body=body.graph)
+    g.outputs("y", "all")
+    graph = g.model().graph
+    options = Options(direction=direction)
+    closed = scene_of(graph, options)
+    scene = scene_of(graph, options, {closed.boxes[box(closed, "Loop")].key})
+    frame = box(scene, "Loop")
+    loop, ends, starts = scene.boxes[frame].subject, {}, {}
+    for edge, (source, target) in enumerate(scene.drawing.edges.tolist()):
+        if target == frame:
+            ends[scene.drawing.values[edge]] = scene.layout.route(edge)[-1]
+        if source == frame:
+            starts[scene.drawing.values[edge]] = scene.layout.route(edge)[0]
+    for ports, values, found in (
+        (scene.inputs(frame), loop.inputs, ends),
+        (scene.outputs(frame), loop.outputs, starts),
+    ):
+        assert [index for index, _ in ports] == list(range(len(values)))
+        assert len({tuple(np.round(place)) for _, place in ports}) == len(values)
+        for index, place in ports:
+            assert np.allclose(found[values[index]], place, atol=1.0)
+
+
 def test_edges_are_hit_on_their_way_and_boxes_come_first(small):
     scene = scene_of(small.model().graph)
     for edge in range(len(scene.drawing.edges)):
