@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
+from model.edits.initializers import add_initializer
 from model.io.read import load
+from model.io.save import to_bytes
+from model.tensors import ArrayTensor
 
 
 @pytest.fixture
@@ -79,14 +84,18 @@ def test_closing_the_tab_asks_about_what_is_being_typed(desk, tree):
     box.reject()
 
 
-def test_saving_takes_what_is_being_typed(desk, tree, tmp_path):
-    from model.io.save import to_bytes
-
+@pytest.fixture
+def file(desk, tmp_path):
+    """The file of the document, now open in a second tab."""
     path = tmp_path / "a.onnx"
     path.write_bytes(to_bytes(desk.document.model))
     desk.window.files.open([path])
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 2, timeout=20_000)
     desk.settle()
+    return path
+
+
+def test_saving_takes_what_is_being_typed(desk, tree, file):
     desk.select(desk.node("first"))
     tree = desk.window.docks.open("inspector").tree
     QApplication.processEvents()
@@ -94,4 +103,46 @@ def test_saving_takes_what_is_being_typed(desk, tree, tmp_path):
     saved = []
     desk.window.files.save(desk.window.tab, lambda: saved.append(True))
     desk.qtbot.waitUntil(lambda: bool(saved))
-    assert load(path).graph.nodes.first.name == "renamed"
+    assert load(file).graph.nodes.first.name == "renamed"
+
+
+@pytest.fixture
+def cell(desk, file):
+    """The field of the first element of a constant, open in the tensor panel."""
+    with desk.document.edit("Add") as edit:
+        value = add_initializer(edit, desk.workspace.graph, ArrayTensor(np.array([1, 2], np.uint8)), "bytes")
+    panel = desk.window.docks.open("tensor")
+    desk.window.activateWindow()
+    desk.select(value)
+    table = panel.pane.table
+    desk.qtbot.waitUntil(lambda: table.cells.rowCount() == 1)
+    table.setCurrentIndex(table.cells.index(0, 0))
+    table.edit(table.cells.index(0, 0))
+    return table.findChild(QLineEdit)
+
+
+def retype(desk, field, text):
+    field.selectAll()
+    desk.qtbot.keyClicks(field, text)
+
+
+def elements(desk):
+    return desk.value("bytes").initializer.numpy().tolist()
+
+
+def test_saving_takes_the_element_that_is_being_typed(desk, cell, file):
+    retype(desk, cell, "7")
+    QTest.keyClick(cell, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    assert elements(desk) == [7, 2]
+    desk.qtbot.waitUntil(lambda: not desk.document.modified)
+    assert load(file).graph.initializers[-1].initializer.numpy().tolist() == [7, 2]
+
+
+def test_an_element_that_is_refused_holds_saving_back(desk, cell):
+    retype(desk, cell, "300")
+    QTest.keyClick(cell, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    assert "0 to 255" in cell.accessibleDescription()
+    assert not desk.window.files.saving
+    retype(desk, cell, "30")
+    desk.run("file.save")  # as from the menu
+    assert elements(desk) == [30, 2]

@@ -32,6 +32,7 @@ from model.errors import ModelError
 from viewer.qt_models.tensor import TensorTableModel
 from viewer.text import display
 from viewer.theme import monospace, theme
+from viewer.widgets.fields.editors import takes_the_document
 
 if TYPE_CHECKING:
     from model.edits.tensors import Region
@@ -70,9 +71,14 @@ class CellDelegate(QStyledItemDelegate):
         return editor
 
     def eventFilter(self, editor: QObject, event: QEvent) -> bool:
-        """Hold Enter and Tab back while the text is refused."""
+        """Hold Enter, Tab and the keys for saving and closing back while the text is refused."""
         if isinstance(editor, QLineEdit):
-            if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _COMMITS:
+            if takes_the_document(event):
+                if not self._accepts(editor):
+                    event.accept()
+                    return True
+                self.commitData.emit(editor)
+            elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _COMMITS:
                 if not self._accepts(editor):
                     return True
             elif isinstance(event, QFocusEvent) and event.lostFocus() and not self._accepts(editor):

@@ -21,6 +21,7 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter, QTextOption
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QCompleter,
     QLineEdit,
     QListView,
@@ -223,8 +224,13 @@ def is_own_shortcut(event: QEvent) -> bool:
 def take_typed(window: QWidget) -> None:
     """Let the field that is being typed in give its text to the document, which will be saved or closed."""
     field = window.focusWidget()
-    if isinstance(field, (LineField, TextField)):
+    if isinstance(field, (LineField, TextField)) or (isinstance(field, QLineEdit) and _is_cell(field)):
         field.clearFocus()
+
+
+def _is_cell(field: QWidget) -> bool:
+    viewport = field.parentWidget()
+    return viewport is not None and isinstance(viewport.parentWidget(), QAbstractItemView)
 
 
 def takes_the_document(event: QEvent) -> bool:
