@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from viewer.selection import Item
 
 
+#: Marks of the documents that are shown here too: what was found, and what is wrong.
+_MIRRORED = ("matches", "errors")
+
+
 class Merged(QWidget):
     """The graph of both. GUI thread only; it is there while it is shown."""
 
@@ -43,6 +47,7 @@ class Merged(QWidget):
         self._breadcrumb: Breadcrumb | None = None
         self._front = comparing.new
         self._following = False
+        self._marked: dict[str, dict[Workspace, list[object]]] = {kind: {} for kind in _MIRRORED}
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(0)
@@ -50,6 +55,8 @@ class Merged(QWidget):
         for workspace in (comparing.old, comparing.new):
             # Methods of this object, so that Qt ends the connections with it.
             workspace.types.changed.connect(self._show_types)
+        comparing.old.marked.connect(self._on_old_marked)
+        comparing.new.marked.connect(self._on_new_marked)
         comparing.old.selection.changed.connect(self._select_old)
         comparing.new.selection.changed.connect(self._select_new)
         comparing.old.reveal_requested.connect(self._reveal)
@@ -153,6 +160,26 @@ class Merged(QWidget):
         for mark, kind in (("came", "added"), ("went", "removed")):
             wires = [w for w in lone[kind] if isinstance(w, Wire)]
             view.workspace.mark(mark, [] if "changed" in hidden and kind in hidden else wires)
+        for kind in _MIRRORED:
+            self._mirror(kind)
+
+    def _on_old_marked(self, kind: str, items: list[object]) -> None:
+        self._on_marked(self._comparing.old, kind, items)
+
+    def _on_new_marked(self, kind: str, items: list[object]) -> None:
+        self._on_marked(self._comparing.new, kind, items)
+
+    def _on_marked(self, workspace: Workspace, kind: str, items: list[object]) -> None:
+        if kind in self._marked:
+            self._marked[kind][workspace] = items
+            self._mirror(kind)
+
+    def _mirror(self, kind: str) -> None:
+        """Mark here what is marked in either document."""
+        union, view = self._union, self.view
+        if union is not None and view is not None:
+            items = (item for found in self._marked[kind].values() for item in found)
+            view.workspace.mark(kind, dict.fromkeys(union.of[item] for item in items if item in union.of))
 
     # -- where it was --------------------------------------------------------------------------------------------
 

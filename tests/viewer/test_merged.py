@@ -130,6 +130,27 @@ def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
     assert old.workspace.selection.items == (builders.node(old.workspace.model, "four"),)
 
 
+def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
+    old, new = merged
+    view = new.canvas
+
+    def found():
+        boxes = view.marks.boxes.get("matches", ())
+        return {view.scene.boxes[box].subject.name for box in list(boxes)}
+
+    for tab, names in ((old, ["one", "three"]), (new, ["two"])):
+        tab.workspace.mark("matches", [builders.node(tab.workspace.document, name) for name in names])
+    assert found() == {"one", "two", "three"}
+    with new.workspace.document.edit("Edit") as edit:
+        nodes.insert_on_edge(edit, builders.value(new.workspace.document, "a"), "Tan")
+    settle(qtbot, new)
+    view = new.canvas
+    assert {"one", "three"} <= found()
+    old.workspace.mark("matches", [])
+    new.workspace.mark("matches", [])
+    assert found() == set()
+
+
 def test_going_through_the_list_goes_through_the_graph(merged, qtbot, window):
     old, new = merged
     comparing = new.workspace.comparing
