@@ -65,11 +65,12 @@ def with_data_set(workspace: Workspace, folder: Path) -> Callable[[Record], Work
 
 
 def with_model(other: Workspace) -> Callable[[Record], Work]:
-    """Against the last run of another open model, by the names of values."""
+    """Against the last run of another open model, by the names of values; it is run with our inputs if it was not."""
 
     def prepared(ours: Record) -> Work:
         names = {ours.result.layout.name(key[1]) for key in ours.result.layout.slots if not key[0]}
-        return _with_run(ours, other, {v.name: v for v in other.model.graph.values() if v.name in names})
+        values = {v.name: v for v in other.model.graph.values() if v.name in names}
+        return (_with_new_run if other.results.current is None else _with_run)(ours, other, values)
 
     return prepared
 
@@ -97,6 +98,23 @@ def _with_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Wo
         for done, (name, key) in enumerate(keys.items()):
             progress.report(done, len(keys))
             arrays[name] = theirs.result.value(key)
+        return ours.result.apply(compare_with, arrays)
+
+    return lambda progress: _compare(lambda: work(progress))
+
+
+def _with_new_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Work:
+    """Run the other model with our inputs, beside what it shows itself, and compare with these values of it."""
+    session = other.runs.session
+    inputs = {v.name for v in other.runs.inputs.inputs()}
+    feeds = {name: value for name, value in ours.feeds.items() if name in inputs}
+    request = session.request(feeds, seed=ours.result.seed)
+    keys = {name: ((), number) for name, v in values.items() if (number := session.number(v))}
+
+    def work(progress: Progress) -> list[Row]:
+        theirs = session.perform(request, progress=progress)
+        theirs.raise_for_failure()
+        arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
         return ours.result.apply(compare_with, arrays)
 
     return lambda progress: _compare(lambda: work(progress))

@@ -341,6 +341,22 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
     assert compared(qtbot, panel, comparing.with_npz(archive))["c"].max_abs == pytest.approx(1)
 
 
+def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    first.runs.inputs.set_source("x", Constant(3.0))
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    make_finite(second)
+    edit(second, "relu", "alpha", 0.0)
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, comparing.with_model(first))
+    assert found["c"].max_abs == 0, "its own inputs are others"
+    assert panel.first.name == "r"
+    assert first.results.current is None, "what it shows itself stays"
+
+
 def test_onnx_runtime_agrees(window, qtbot, net):
     pytest.importorskip("onnxruntime")
     workspace = opened(window, qtbot, net)
