@@ -34,13 +34,17 @@ class Cut:
 
 
 def cut_selection(nodes: Collection[Node]) -> Cut:
-    """Around nodes: what comes in from outside, and what is used outside or by nobody."""
-    graph, ordered = in_graph_order(nodes)
+    """Around nodes: what comes in from outside, and what is used outside or by nobody. Constant nodes come along."""
+    graph, chosen = in_graph_order(nodes)
+    producers = {v.producer for n in chosen for v in dependencies(n) if v.producer is not None}
+    along = {n for n in producers.difference(chosen) if n.graph is graph and n.op_type == "Constant" and not n.domain}
+    inside = along.union(chosen)
+    ordered = [n for n in graph.nodes if n in inside] if along else chosen
     taken, outputs = boundary(ordered)
-    ends = [v for n in ordered for v in n.outputs if v is not None and not v.uses]
+    ends = [v for n in chosen for v in n.outputs if v is not None and not v.uses]
     if not outputs and not ends:
         raise ModelError("Nothing would come out", "None of the selected nodes has an output.")
-    return _cut(graph, ordered, taken, [*outputs, *ends])
+    return _cut(graph, ordered, taken, [*(v for v in outputs if v.producer not in along), *ends])
 
 
 def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Value]) -> Cut:

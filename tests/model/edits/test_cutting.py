@@ -108,6 +108,19 @@ def test_cut_anywhere_and_merged_again_it_is_the_same_model(names):
     assert all(np.array_equal(theirs[name], ours[name]) for name in ours)
 
 
+def test_constant_nodes_come_along_like_initializers():
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[2] x) => (float[2] y)
+        { [k] k = Constant <value_float = 2.0> () [a] a = Mul (x, k) [b] b = Add (a, k) [c] y = Mul (b, k) }
+    """)
+    cut = cutting.cut_selection([builders.node(model, "b"), builders.node(model, "a")])
+    assert [n.name for n in cut.nodes] == ["k", "a", "b"]
+    assert ([v.name for v in cut.inputs], [v.name for v in cut.outputs]) == (["x"], ["b"])
+    assert run(cutting.cut_out(model, cut, infer(model).type_of), {"x": np.ones(2, np.float32)})["b"].tolist() == [4, 4]
+    assert [v.name for v in cutting.cut_selection([builders.node(model, "k")]).outputs] == ["k"]
+
+
 def test_a_part_of_a_body_takes_what_the_body_captures():
     model = builders.model(builders.BRANCHES)
     cut = cutting.cut_selection([builders.node(model, "inner")])
