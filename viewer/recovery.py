@@ -143,7 +143,8 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
     throw_away = ("Discard", partial(discard, leftover))
     if not leftover.titles and leftover.missing:
-        return Message("warning", f"Edits of {name} are lost", f"{when}: {_missing(leftover)}", None, (throw_away,))
+        detail = f"The program ended before these of {when} could be kept: {_last(leftover.missing)}."
+        return Message("warning", f"Edits of {name} are lost", detail, None, (throw_away,))
     choices = (
         ("Recover", partial(_recover, window, leftover)),
         ("Show changes", partial(_show, window, leftover)),
@@ -152,15 +153,10 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     were = "was" if len(leftover.titles) == 1 else "were"
     detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
     if leftover.missing:
-        detail += f" What came after is lost. {_missing(leftover)}"
+        detail += f" What came after could not be kept any more: {_last(leftover.missing)}."
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
     return Message("warning", f"Unsaved edits of {name}", detail, None, choices)
-
-
-def _missing(leftover: Leftover) -> str:
-    """What the program died too early to keep."""
-    return f"It ended before this could be written: {_last(leftover.missing)}."
 
 
 def _last(titles: Sequence[str]) -> str:

@@ -130,15 +130,7 @@ def function_of(
     """
     domain, name = key
     cloner = Cloner()
-    taken: set[str] = {v.name for n in nodes for v in n.outputs if v is not None}
-    taken |= {v.name for n in nodes for body in n.bodies for g in body.walk() for v in g.values()}
-    formal = []
-    for value in inputs:
-        own = cloner.value(value)
-        own.name = unique_name(own.name, taken)
-        taken.add(own.name)
-        own.initializer = None
-        formal.append(own)
+    formal = _formal_inputs(nodes, inputs, cloner)
     body = Graph(name)
     body.inputs = Values(formal)
     for value in formal:
@@ -160,6 +152,20 @@ def function_of(
     used = {node.domain for g in body.walk() for node in g.nodes}
     function.opset_imports = {d: imports.get(d, schemas.newest_opset(d)) for d in used}
     return function
+
+
+def _formal_inputs(nodes: list[Node], inputs: Sequence[Value], cloner: Cloner) -> list[Value]:
+    """Copies of what nodes take from outside, named so that none has the name of something inside."""
+    taken: set[str] = {v.name for n in nodes for v in n.outputs if v is not None}
+    taken |= {v.name for n in nodes for body in n.bodies for g in body.walk() for v in g.values()}
+    formal = []
+    for value in inputs:
+        own = cloner.value(value)
+        own.name = unique_name(own.name, taken)
+        taken.add(own.name)
+        own.initializer = None
+        formal.append(own)
+    return formal
 
 
 def _import(edit: Transaction, graph: Graph, domain: str) -> None:

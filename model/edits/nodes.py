@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from model import schemas
@@ -53,18 +53,12 @@ def add_node(
     function = edit.model.function(domain, op_type, overload)
     count = len(function.body.outputs) if function else max(schema.min_outputs, 1) if schema else 1
     needed = len(function.body.inputs) if function else schema.min_inputs if schema else 0
-    taken = names_taken(graph)
     node_name = unique_name(name or op_type, node_names(graph))
-    values = []
-    for index in range(count if outputs is None else outputs):
-        value = Value(unique_name(f"{node_name}_output_{index}", taken))
-        taken.add(value.name)
-        values.append(value)
     padded = (*inputs, *([None] * (needed - len(inputs))))
     node = Node(
         op_type,
         padded,
-        tuple(values),
+        _fresh_outputs(graph, node_name, range(count if outputs is None else outputs)),
         name=node_name,
         domain=domain,
         overload=overload,
@@ -75,6 +69,16 @@ def add_node(
         if used is not None:
             ensure_order(edit, used, node)
     return node
+
+
+def _fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Value, ...]:
+    """New values for outputs of a node, under free names."""
+    taken = names_taken(graph)
+    values = []
+    for index in indices:
+        values.append(Value(unique_name(f"{title}_output_{index}", taken)))
+        taken.add(values[-1].name)
+    return tuple(values)
 
 
 def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> schemas.Schema | None:
@@ -226,11 +230,8 @@ def _fit_outputs(edit: Transaction, node: Node, schema: schemas.Schema) -> None:
         outputs = outputs[:-1]
     if len(outputs) < schema.min_outputs:
         assert node.graph is not None
-        taken = names_taken(node.graph)
-        for index in range(len(outputs), schema.min_outputs):
-            name = unique_name(f"{node.title}_output_{index}", taken)
-            taken.add(name)
-            outputs = (*outputs, Value(name))
+        missing = range(len(outputs), schema.min_outputs)
+        outputs = (*outputs, *_fresh_outputs(node.graph, node.title, missing))
     if outputs != node.outputs:
         edit.do(SetOutputs(node, outputs))
 
@@ -241,13 +242,8 @@ def set_output_count(edit: Transaction, node: Node, count: int) -> None:
     for value in node.outputs[count:]:
         if value is not None and value.uses:
             raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose it while others use it.", value)
-    taken = names_taken(node.graph)
-    outputs = node.outputs[:count]
-    for index in range(len(outputs), count):
-        name = unique_name(f"{node.title}_output_{index}", taken)
-        taken.add(name)
-        outputs = (*outputs, Value(name))
-    edit.do(SetOutputs(node, outputs))
+    kept = node.outputs[:count]
+    edit.do(SetOutputs(node, (*kept, *_fresh_outputs(node.graph, node.title, range(len(kept), count)))))
 
 
 def produce_output(edit: Transaction, node: Node, index: int) -> Value:

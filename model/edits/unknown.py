@@ -60,7 +60,7 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
         raise ModelError(f"{found} is no field number", f"They go from 1 to {_LARGEST_NUMBER}, without 19000 to 19999.")
     if known is not None and found in known.fields:
         raise ModelError(f"Field {found} is known", f"It is {known.fields[found].name} of {known.name}: add that.")
-    data = text.strip().removeprefix("bytes")
+    data = text.strip().removeprefix("bytes").strip()
     kind = VARINT if data == text.strip() else LENGTH
     old = b"".join(contents.read(f.start, f.end - f.start) for f in beside if f.schema is None)
     change = UnknownChange(inner, old, old + _field(found, kind, data))

@@ -45,12 +45,8 @@ def encode(step: Step, references: References) -> dict[str, Any]:
             return entry
         case InsertNode():
             before = None if step.before is None else of(step.before)
-            return {
-                "do": "insert node",
-                "graph": of(step.graph),
-                "before": before,
-                "to": write.node_or_reference(step.node),
-            }
+            to = write.node_or_reference(step.node)
+            return {"do": "insert node", "graph": of(step.graph), "before": before, "to": to}
         case RemoveNode():
             reference = of(step.node)
             references.removed(step.node)

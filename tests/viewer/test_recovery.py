@@ -147,7 +147,7 @@ def test_an_edit_that_could_not_be_written_any_more_is_told(qtbot, window, model
     crash(qtbot, window, model_file, monkeypatch)
     recovery.offer(window)
     texts = [label.text() for label in window.findChildren(QLabel)]
-    assert any("ended before this could be written: Rename first" in text for text in texts)
+    assert any("could be kept: Rename first" in text for text in texts)
     press(qtbot, window, "Discard")
     assert list(recovery.journal_folder().iterdir()) == []
 
