@@ -91,6 +91,8 @@ def _print(trial: Trial, agreement: Agreement) -> None:
             print(display(f"{number_text(count):>7} × {text}", 300, elide="end"))
     for remark in (remark for report in trial.reports for remark in report.warnings):
         print(display(f"warning: {remark.text}", 500, elide="end"))
-    if trial.before is not None:
+    if trial.reports and not trial.steps:
+        print("there was nothing to change")
+    elif trial.before is not None:
         warns = agreement.agrees is False and trial.may_differ
         print(display(("warning: " if warns else "") + str(agreement), 500, elide="end"))

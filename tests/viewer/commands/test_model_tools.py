@@ -211,6 +211,13 @@ def test_convert_changes_the_operator_set_and_precision(tmp_path, capsys):
     assert {v.initializer.element_type.text for v in model.graph.initializers} == {"bfloat16"}
 
 
+def test_convert_says_when_there_is_nothing_to_do(tmp_path, capsys):
+    status, model = converted(tmp_path, "--functions", "extract")
+    assert status == 0
+    assert model.functions == ()
+    assert capsys.readouterr().out == "there was nothing to change\n"
+
+
 def test_convert_compares_outputs(tmp_path, capsys):
     assert converted(tmp_path, "--opset", "11")[0] == 0
     assert "outputs agree on 1 random inputs" in capsys.readouterr().out
