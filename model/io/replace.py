@@ -53,7 +53,7 @@ def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelEr
         reason = "another program has the file open"
     else:
         reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
-    kept = " The file that was there is as it was." if untouched else ""
+    kept = " The file that was there is as it was." if untouched and os.path.lexists(path) else ""
     return ModelError("The model could not be saved", f"{path}: {reason}.{kept}")
 
 
