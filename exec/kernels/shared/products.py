@@ -12,8 +12,8 @@ from exec.kernels.shared import blas
 from exec.kernels.shared.scratch import aligned, scratch
 from exec.threads import parallel_for
 
-#: Up to rows × columns × depth of this OpenBLAS multiplies in place. Beyond it packs both matrices first, which costs
-#: more than it saves when one of them is small.
+#: Up to rows × columns × depth of this OpenBLAS multiplies in place, where `blas.multiplies_unpacked`. Beyond it packs
+#: both matrices first, which costs more than it saves when one of them is small.
 UNPACKED = 1_000_000
 _STEP = 64
 _LEAST_ROWS = 16
@@ -23,7 +23,7 @@ _LEAST, _MOST = 128, 448  # columns; measured
 def columns_unpacked(rows: int, depth: int) -> int:
     """How many columns a product may have to be computed without packing; 0 when that does not pay."""
     count = UNPACKED // max(1, rows * depth) // _STEP * _STEP
-    return min(count, _MOST) if count >= _LEAST else 0
+    return min(count, _MOST) if count >= _LEAST and blas.multiplies_unpacked() else 0
 
 
 def matmul_columns(a: Array, b: Array, out: Array) -> None:
@@ -50,7 +50,7 @@ def matmul_stack(a: Array, b: Array, out: Array) -> None:
     if b.strides[-1] != b.itemsize and rows >= _LEAST_ROWS:
         b = np.ascontiguousarray(b)
     most = UNPACKED // max(1, depth * b.shape[-1])
-    if rows <= most or most < _LEAST_ROWS or a.dtype != np.float32:
+    if rows <= most or most < _LEAST_ROWS or a.dtype != np.float32 or not blas.multiplies_unpacked():
         np.matmul(a, b, out=out)
         return
     step = -(-rows // -(-rows // most))

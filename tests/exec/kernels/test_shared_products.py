@@ -40,8 +40,21 @@ def test_stacks_in_pieces_of_rows(case: tuple[Any, Any], unpacked: int) -> None:
     out = np.full(expected.shape, np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(products, "UNPACKED", unpacked)
+        patch.setattr(products.blas, "multiplies_unpacked", lambda: True)
         products.matmul_stack(a, b, out)
     np.testing.assert_allclose(out, expected, atol=1e-4)
+
+
+def test_products_in_pieces_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: True)
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((16, 300), np.float32), rng.standard_normal((300, 1000), np.float32)
+    assert products.columns_unpacked(16, 300) == 192
+    out = np.empty((16, 1000), np.float32)
+    products.matmul_columns(a, b, out)
+    np.testing.assert_allclose(out, a @ b, atol=1e-4)
+    monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: False)
+    assert products.columns_unpacked(16, 300) == 0, "where BLAS packs every piece, pieces only cost"
 
 
 def test_a_broadcast_stack_is_not_made_whole() -> None:
