@@ -7,7 +7,7 @@ could get wrong (that is the edits' business), only what would break the links.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -357,6 +357,23 @@ def touched(step: Step) -> Iterator[Target]:
         case SetInitializer():
             yield step.value
             yield step.graph
+
+
+def mentioned(step: Step) -> Sequence[Value | None]:
+    """The values a step wires, lists, declares or gives a constant; of its inverse, those that were there before."""
+    match step:
+        case InsertNode() | RemoveNode():
+            return *step.node.inputs, *step.node.outputs
+        case SetInputs() | SetGraphInputs():
+            return step.inputs
+        case SetOutputs() | SetGraphOutputs():
+            return step.outputs
+        case SetInput() | SetInitializer():
+            return (step.value,)
+        case SetField(field="declared"):
+            return tuple(step.value)
+        case _:
+            return ()
 
 
 def _add_use(value: Value, user: Node | Graph, index: int) -> None:

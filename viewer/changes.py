@@ -23,6 +23,7 @@ from model.steps import (
     SetInputs,
     SetOutputs,
     Step,
+    mentioned,
 )
 
 
@@ -104,29 +105,23 @@ def _collect(step: Step, inverse: Step, touched: Touched) -> None:
                 touched.removed.update(_bodies(before))
                 _add_structure(touched, step.node.graph)
         case InsertNode():
-            _collect_node(step.node, step.graph, touched)
+            touched.nodes.add(step.node)
+            _add_values(touched, mentioned(step))
+            touched.structure.add(step.graph)
         case RemoveNode():
             graph = inverse.graph if isinstance(inverse, InsertNode) else None
             touched.removed.add(step.node)
             touched.removed.update(body for graph_ in step.node.bodies for body in graph_.walk())
-            _collect_node(step.node, graph, touched)
-        case SetInput():
-            before_value = inverse.value if isinstance(inverse, SetInput) else None
-            _collect_wires(step.node, (before_value, step.value), touched)
-        case SetInputs():
-            before_inputs = inverse.inputs if isinstance(inverse, SetInputs) else ()
-            _collect_wires(step.node, (*before_inputs, *step.inputs), touched)
-        case SetOutputs():
-            before_outputs = inverse.outputs if isinstance(inverse, SetOutputs) else ()
-            _collect_wires(step.node, (*before_outputs, *step.outputs), touched)
-        case SetGraphInputs():
-            before_interface = inverse.inputs if isinstance(inverse, SetGraphInputs) else ()
+            touched.nodes.add(step.node)
+            _add_values(touched, mentioned(step))
+            _add_structure(touched, graph)
+        case SetInput() | SetInputs() | SetOutputs():
+            touched.nodes.add(step.node)
+            _add_values(touched, (*mentioned(inverse), *mentioned(step)))
+            _add_structure(touched, step.node.graph)
+        case SetGraphInputs() | SetGraphOutputs():
             touched.structure.add(step.graph)
-            touched.values.update(before_interface, step.inputs)
-        case SetGraphOutputs():
-            before_interface = inverse.outputs if isinstance(inverse, SetGraphOutputs) else ()
-            touched.structure.add(step.graph)
-            touched.values.update(before_interface, step.outputs)
+            _add_values(touched, (*mentioned(inverse), *mentioned(step)))
         case SetInitializer():
             touched.values.add(step.value)
             before_tensor = inverse.tensor if isinstance(inverse, SetInitializer) else None
@@ -145,8 +140,7 @@ def _collect_field(step: SetField, inverse: Step, touched: Touched) -> None:
             touched.values.add(target)
         case Graph():
             touched.model = True
-            if step.field == "declared":
-                touched.values.update(step.value)
+            _add_values(touched, mentioned(step))
         case Model() | Function() | TrainingInfo():
             touched.model = True
             if isinstance(inverse, SetField):
@@ -169,16 +163,8 @@ def _gone(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
             yield before
 
 
-def _collect_node(node: Node, graph: Graph | None, touched: Touched) -> None:
-    _add_structure(touched, graph)
-    touched.nodes.add(node)
-    touched.values.update(value for value in (*node.inputs, *node.outputs) if value is not None)
-
-
-def _collect_wires(node: Node, values: Iterable[Value | None], touched: Touched) -> None:
-    touched.nodes.add(node)
+def _add_values(touched: Touched, values: Iterable[Value | None]) -> None:
     touched.values.update(value for value in values if value is not None)
-    _add_structure(touched, node.graph)
 
 
 def _add_structure(touched: Touched, graph: Graph | None) -> None:

@@ -30,15 +30,12 @@ from model.queries.scope import captured, dependencies
 from model.steps import (
     InsertNode,
     RemoveNode,
-    SetAttribute,
     SetField,
     SetGraphInputs,
     SetGraphOutputs,
-    SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
     Step,
+    mentioned,
+    touched,
 )
 
 
@@ -73,61 +70,26 @@ class Touched:
         return found
 
     def _add(self, step: Step, inverse: Step) -> None:
-        match step:
-            case SetField():
-                self._add_field(step)
-            case SetAttribute():
-                self.nodes[step.node] = None
-            case InsertNode():
-                self.graphs[step.graph] = None
-                self._add_node(step.node)
-            case RemoveNode():
-                self._add_node(step.node)
-            case SetInputs():
-                self.nodes[step.node] = None
-                self._add_values(step.inputs)
-            case SetInput():
-                self.nodes[step.node] = None
-                self._add_values((step.value,))
-            case SetOutputs():
-                self.nodes[step.node] = None
-                self._add_values(step.outputs)
-            case SetGraphInputs():
-                self.graphs[step.graph] = None
-                self._add_values(_changed(step.inputs, inverse.inputs if isinstance(inverse, SetGraphInputs) else ()))
-            case SetGraphOutputs():
-                self.graphs[step.graph] = None
-                before = inverse.outputs if isinstance(inverse, SetGraphOutputs) else ()
-                self._add_values(_changed(step.outputs, before))
-            case SetInitializer():
-                self.graphs[step.graph] = None
-                self._add_values((step.value,))
+        for thing in touched(step):
+            if isinstance(thing, Node):
+                self.nodes[thing] = None
+            elif isinstance(thing, Graph):
+                self.graphs[thing] = None
+        of_interface = isinstance(step, (SetGraphInputs, SetGraphOutputs))
+        values = _changed(mentioned(step), mentioned(inverse)) if of_interface else mentioned(step)
+        self.values.update((value, None) for value in values if value is not None)
+        if isinstance(step, (InsertNode, RemoveNode)):
+            self.values.update((value, None) for value in captured(step.node))
+        elif isinstance(step, SetField):
+            self._add_field(step)
 
     def _add_field(self, step: SetField) -> None:
         target = step.target
-        if isinstance(target, Node):
-            self.nodes[target] = None
-            if step.field == "name":
-                self.node_names[step.value] = None
-        elif isinstance(target, Value):
+        if isinstance(target, Value):
             self.values[target] = None
-            if step.field == "name":
-                self.names[step.value] = None
-        elif isinstance(target, Graph):
-            self.graphs[target] = None
-            if step.field == "declared":
-                self._add_values(step.value)
-
-    def _add_node(self, node: Node) -> None:
-        self.nodes[node] = None
-        self._add_values(node.inputs)
-        self._add_values(node.outputs)
-        self._add_values(captured(node))
-
-    def _add_values(self, values: Iterable[Value | None]) -> None:
-        for value in values:
-            if value is not None:
-                self.values[value] = None
+        if step.field == "name" and isinstance(target, (Node, Value)):
+            names = self.node_names if isinstance(target, Node) else self.names
+            names[step.value] = None
 
     def concerned(self, most: int) -> set[Node] | None:
         """The nodes to check again: those touched and what makes or uses a touched value; None for more than `most`."""
@@ -149,7 +111,7 @@ class Touched:
         return {graph for graph in levels if graph is not None}
 
 
-def _changed(after: Collection[Value], before: Collection[Value]) -> Iterable[Value]:
+def _changed(after: Collection[Value | None], before: Collection[Value | None]) -> Iterable[Value | None]:
     """Those that are in one list only; all when they are the same in another order."""
     return set(after).symmetric_difference(before) or after
 
