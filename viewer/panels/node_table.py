@@ -171,6 +171,11 @@ class NodeTablePanel(Panel):
         self._search.start(self._matching(query))
         self._search.go_on()
 
+    @property
+    def is_listing(self) -> bool:
+        """Whether more nodes may come."""
+        return self._search.running
+
     def _matching(self, query: Query) -> Iterator[Node | None]:
         self._counts = Counter()
         for graph in self.workspace.model.graphs():
@@ -190,7 +195,10 @@ class NodeTablePanel(Panel):
             return
         chosen = set(self._selected_nodes())
         self.model.set(self._found)
-        self._select(chosen)
+        if chosen:
+            self._select(chosen)
+        else:
+            self._follow()
         self.status.setText(plural(len(self.model.nodes), "node"))
 
     def _select(self, nodes: set[Node]) -> None:
