@@ -21,7 +21,9 @@ def workspace(window, qtbot, net):
 
 def do(qtbot, window, workspace, action):
     """Choose an action as the palette does."""
-    entry = next(e for e in window.actions_binding.palette_entries() if e.title.removesuffix("…") == action)
+    binding = window.actions_binding
+    entries = binding.palette_entries(binding.run)
+    entry = next(e for e in entries if e.title.removesuffix("…") == action)
     assert entry.enabled, action
     entry.run()
     idle(qtbot, workspace)
