@@ -205,9 +205,7 @@ def _tensors(context: Context, node: Node, found: list[NDArray[Any]]) -> list[Te
 def _put(node: Node, tensors: list[Tensor], rewriter: Rewriter) -> None:
     used = [t for v, t in zip(node.outputs, tensors, strict=False) if v is not None and v.uses]
     rewriter.context.growth += sum(t.nbytes for t in used) - _freed(rewriter.context, node)
-    inputs = [v for v in node.inputs if v is not None]
     rewriter.fold(node, tensors)
-    rewriter.collect_values(inputs)
 
 
 EXTRACT = Pass(

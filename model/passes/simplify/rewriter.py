@@ -199,10 +199,10 @@ class Rewriter:
             self._drop(value)
 
     def fold(self, node: Node, tensors: Sequence[Tensor | None]) -> None:
-        """Put constants in the place of a node; outputs that are not used need none."""
+        """Put constants in the place of a node; outputs that are not used need none. What only it needed goes."""
         graph, following = node.graph, node.next
         assert graph is not None
-        outputs = node.outputs
+        outputs, needed = node.outputs, list(dependencies(node))
         self._remove(node)
         for value, tensor in zip(outputs, tensors, strict=False):
             if value is None or tensor is None or not value.uses:
@@ -217,6 +217,7 @@ class Rewriter:
                 self.context.facts.learn_constant(value, tensor)
             else:
                 self._put(graph, value, tensor, following)
+        self.collect_values(needed)
 
     def insert(self, graph: Graph, nodes: Iterable[Node], before: Node | None) -> None:
         """Put nodes that are in no graph yet into one."""
