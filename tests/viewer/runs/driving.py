@@ -14,13 +14,13 @@ def opened(window, qtbot, path):
 
 def run(qtbot, workspace, action="run.run"):
     """Start an action that runs, and wait for its end."""
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
         workspace.trigger(action)
     idle(qtbot, workspace)
 
 
 def idle(qtbot, workspace):
-    qtbot.waitUntil(lambda: not workspace.jobs.running and not workspace.runs.is_running, timeout=30_000)
+    qtbot.waitUntil(lambda: not workspace.jobs.running and not workspace.runs.is_running, timeout=120_000)
 
 
 def value(workspace, name):
