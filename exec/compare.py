@@ -15,9 +15,9 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.context import RuntimeValue
+from exec.inspection.statistics import describe
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
-from exec.statistics import describe
 
 #: Elements compared in one go, and of those looked at to find the few that decide.
 _BLOCK, _SAMPLE = 1 << 18, 1 << 10

@@ -14,6 +14,7 @@ from typing import Any
 
 from exec.compiler import compile_model
 from exec.context import Limits, RuntimeValue
+from exec.inspection.statistics import Summary, nbytes
 from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
 from exec.patching import patched
@@ -21,7 +22,6 @@ from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey
 from exec.results import Failure, NodeResult, RunResult, State
 from exec.runner import FOLD_LIMIT, Observer, Run, bind, distinct_bytes, prepare
 from exec.snapshot import ABSENT, ModelSnapshot
-from exec.statistics import Summary, nbytes
 from exec.values import copy_value, same_value
 from model.errors import ModelError
 from model.progress import SILENT, Progress

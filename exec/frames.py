@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from exec.context import RuntimeValue
+from exec.inspection.statistics import nbytes
 from exec.plan import MISSING, Path, Plan, Step
 from exec.results import NodeResult, State
-from exec.statistics import nbytes
 
 #: Times of single turns that are held before they are summed up.
 _MANY = 1 << 14

@@ -10,6 +10,7 @@ from typing import Any
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from exec.errors import MissingKernelError
+from exec.inspection.statistics import nbytes
 from exec.kernels import load
 from exec.kernels.registry import REQUIRED, Kernel, KernelFunction, find
 from exec.snapshot import (
@@ -21,7 +22,6 @@ from exec.snapshot import (
     TensorReference,
     attribute_key,
 )
-from exec.statistics import nbytes
 from model.attributes import AttributeKind
 from model.errors import ModelError
 from model.tensors import SparseTensor, Tensor

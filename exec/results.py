@@ -14,8 +14,8 @@ import numpy as np
 
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
+from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
-from exec.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from model.errors import ModelError
 from model.graph import Node, Value
 

@@ -18,11 +18,11 @@ from exec.compiler import Expansion
 from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import KernelError, LimitError
 from exec.frames import Frame, inner_nodes
+from exec.inspection.statistics import Summary, nbytes, summarise
 from exec.kernels.registry import KernelFunction
 from exec.operations import Library
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Path, Plan, Step, refusal
 from exec.results import Failure, NodeResult, StepError, failure_of
-from exec.statistics import Summary, nbytes, summarise
 from model.errors import ModelError, errors_to
 from model.progress import SILENT, Cancelled
 

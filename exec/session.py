@@ -12,11 +12,11 @@ import numpy as np
 from exec.context import RuntimeValue
 from exec.engine import Engine, Execution, Options
 from exec.feeds import Feeds, normalise
+from exec.inspection.statistics import describe
 from exec.plan import MISSING, Path, Plan, Step, ValueKey
 from exec.results import Failure, RunResult
 from exec.runner import Observer, Place
 from exec.snapshot import ModelSnapshot, Snapshots
-from exec.statistics import describe
 from model.document import Document
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value

@@ -17,16 +17,16 @@ from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from viewer import crash
 from viewer.app_icon import app_icon
+from viewer.files.opening import STANDARD_INPUT
 from viewer.garbage import Collector
 from viewer.jobs import wait_for_end
 from viewer.main_window import MainWindow
-from viewer.opening import STANDARD_INPUT
 from viewer.settings import THEME, Settings
 from viewer.theme import as_mode, themes
 
 if TYPE_CHECKING:
-    from viewer.handover import Request
-    from viewer.listener import Listener
+    from viewer.files.handover import Request
+    from viewer.files.listener import Listener
 
 SAMPLE = "--sample"
 
@@ -87,7 +87,7 @@ class Application(QApplication):
         window.expect(False)
         if not names:
             window.files.warm_up()
-        from viewer import operator_sets, recovery
+        from viewer.files import operator_sets, recovery
 
         recovery.offer(window)
         for error in operator_sets.documents().remember(window.settings):
@@ -97,7 +97,7 @@ class Application(QApplication):
     def _listen(self) -> None:
         """Take the files of later starts; without Qt's network library each start has a window of its own."""
         try:
-            from viewer.listener import Listener
+            from viewer.files.listener import Listener
         except ImportError:
             return
         self._listener = Listener(self)

@@ -85,7 +85,7 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
     from viewer.preflight import EXIT_CANNOT_START, find_problem
 
     if models and "-" not in models and not sample and not alone:
-        from viewer.handover import hand_over
+        from viewer.files.handover import hand_over
 
         if hand_over(models):
             print("Opened in the window that is open already; --new-instance opens another.")

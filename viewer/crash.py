@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TextIO
 
 from model.errors import errors_to
-from viewer.folders import state_folder
+from viewer.files.folders import state_folder
 
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")

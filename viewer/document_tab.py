@@ -11,16 +11,16 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from model.graph import Node, Value
 from viewer import garbage
-from viewer.opening import identity_at
-from viewer.recovery import Keeper
+from viewer.files.opening import identity_at
+from viewer.files.recovery import Keeper
 from viewer.widgets.breadcrumb import Breadcrumb
 from viewer.widgets.message_bar import MessageBar
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
     from model.io.source import Identity
-    from viewer.beside import Beside
     from viewer.canvas.view import GraphView
+    from viewer.comparison.beside import Beside
 
 
 class DocumentTab(QWidget):

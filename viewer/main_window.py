@@ -33,13 +33,13 @@ from viewer.actions.binding import ActionBinding
 from viewer.app_icon import app_icon
 from viewer.docks import Docks
 from viewer.document_tab import DocumentTab
-from viewer.files import Files
+from viewer.files.files import Files
+from viewer.files.views import ViewStore
 from viewer.icons import icon
 from viewer.settings import THEME, Settings
 from viewer.text import display
 from viewer.theme import as_mode, theme, themes
 from viewer.tips import plain_tip
-from viewer.views import ViewStore
 from viewer.widgets.command_palette import CommandPalette
 from viewer.widgets.document_tabs import DocumentTabs
 from viewer.widgets.fields.editors import take_typed
@@ -49,8 +49,8 @@ from viewer.widgets.status_line import StatusLine
 from viewer.workspace import Message, Workspace
 
 if TYPE_CHECKING:
-    from viewer.beside import Beside
     from viewer.canvas.view import GraphView
+    from viewer.comparison.beside import Beside
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}

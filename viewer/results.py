@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
+from exec.inspection.statistics import Summary, ValueInfo, describe
 from exec.plan import MISSING, ValueKey
 from exec.results import Failure, NodeResult, RunResult
-from exec.statistics import Summary, ValueInfo, describe
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.queries.topology import Thing
+from viewer.runs.staleness import outdated, rewires, sources
 from viewer.slices import Slices
-from viewer.staleness import outdated, rewires, sources
 
 if TYPE_CHECKING:
     from model.document import Change

@@ -24,9 +24,9 @@ from viewer.visits import Visit, Visits
 
 if TYPE_CHECKING:
     from viewer.canvas.notes import Note
-    from viewer.pairing import Comparing
+    from viewer.comparison.pairing import Comparing
     from viewer.results import Results
-    from viewer.runs import RunControl
+    from viewer.runs.control import RunControl
 
 Severity = Literal["info", "warning", "error"]
 
@@ -110,7 +110,7 @@ class Workspace(QObject):
     @cached_property
     def runs(self) -> RunControl:
         """What runs the model. Made on first use: it brings the executor."""
-        from viewer.runs import RunControl
+        from viewer.runs.control import RunControl
 
         return RunControl(self)
 

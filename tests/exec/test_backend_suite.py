@@ -17,7 +17,7 @@ from exec import Session
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from exec.inputs import Range, data_sets, decode_proto, make_feeds
-from exec.statistics import describe
+from exec.inspection.statistics import describe
 from model import load
 
 #: Cases that cannot pass, with the reason. The only place where any is listed; at most two.

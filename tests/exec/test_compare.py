@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from exec import Session
 from exec import compare as c
-from exec.reference import available, run_onnxruntime
+from exec.inspection.reference import available, run_onnxruntime
 from model import ModelError
 from model.attributes import make_attribute
 from model.steps import SetAttribute

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exec import Session
-from exec.remote import WorkerSession
+from exec.remote.session import WorkerSession
 from exec.results import RunResult
 from tests.exec.texts import node, parse
 

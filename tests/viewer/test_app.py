@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from viewer.app import signals_heard
+from viewer.files.opening import sample_model
 from viewer.main_window import MainWindow
-from viewer.opening import sample_model
 from viewer.panels import PANELS
 from viewer.settings import Settings
 

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QDockWidget, QScrollArea
 from model.document import Document
 from model.graph import Model
 from model.steps import RemoveNode, SetField
+from viewer.files.opening import sample_model
 from viewer.main_window import MainWindow
-from viewer.opening import sample_model
 from viewer.panels import PANELS, Panel
 from viewer.settings import Settings
 from viewer.workspace import Workspace

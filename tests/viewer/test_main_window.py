@@ -9,9 +9,9 @@ from shiboken6 import isValid
 from model.steps import SetField
 from viewer.actions import actions
 from viewer.actions.binding import ActionBinding
+from viewer.files.opening import sample_model
 from viewer.icons import icon
 from viewer.main_window import MainWindow
-from viewer.opening import sample_model
 from viewer.settings import DIRECTION, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
 from viewer.theme import theme, themes
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
 from viewer.actions.action import Action, Context, Menu, always
-from viewer.folders import state_folder
+from viewer.files.folders import state_folder
 
 
 def _about(context: Context) -> None:

@@ -32,7 +32,7 @@ _LONGEST_SCRIPT = 256 << 20
 
 def _new(context: Context) -> None:
     from viewer.dialogs.new_model import NewModelDialog
-    from viewer.opening import import_view
+    from viewer.files.opening import import_view
 
     def create(model: Model) -> None:
         import_view()
@@ -82,7 +82,7 @@ def _merge(context: Context) -> None:
 
 def merge_file(context: Context, path: Path) -> None:
     """Read a model and ask how it is to be connected."""
-    from viewer import opening
+    from viewer.files import opening
 
     workspace, graph = context.opened, graph_in_view(context)
 

@@ -106,7 +106,7 @@ def _has_results(context: Context) -> bool:
 
 
 def _first_non_finite(context: Context) -> None:
-    from viewer.after_run import find_non_finite
+    from viewer.runs.afterwards import find_non_finite
 
     workspace, docks = context.opened, context.window.docks
 
@@ -125,7 +125,7 @@ def _test(context: Context) -> None:
 
 
 def _save_run(context: Context) -> None:
-    from viewer.after_run import write_run
+    from viewer.runs.afterwards import write_run
 
     workspace = context.opened
     suggestion = Path(workspace.title).with_suffix(".npz")
@@ -136,7 +136,7 @@ def _save_run(context: Context) -> None:
 
 
 def _load_run(context: Context) -> None:
-    from viewer.after_run import take_up_run
+    from viewer.runs.afterwards import take_up_run
 
     name, _ = QFileDialog.getOpenFileName(context.window, "Load run", "", "Arrays (*.npz);;All files (*)")
     if name:
@@ -193,7 +193,7 @@ def _colour_by(kind: str, title: str) -> Action:
     )
 
 
-#: Titles of the overlays; `viewer.overlays` has them with their units, but brings numpy.
+#: Titles of the overlays; `viewer.runs.overlays` has them with their units, but brings numpy.
 _OVERLAYS = {
     "time": "Time",
     "memory": "Memory",

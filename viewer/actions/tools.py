@@ -14,9 +14,9 @@ from viewer.text import display, plural
 
 if TYPE_CHECKING:
     from model.graph import Node
-    from viewer.comparing import Reference
     from viewer.document_tab import DocumentTab
     from viewer.main_window import MainWindow
+    from viewer.runs.comparing import Reference
     from viewer.widgets.choice_popup import Choice
 
 
@@ -132,8 +132,8 @@ def _beside_asked(window: MainWindow, tab: DocumentTab, _shift: bool) -> None:
 
 def show_beside(window: MainWindow, other: DocumentTab, tab: DocumentTab) -> None:
     """Compare a document with another one, side by side, with the list of differences."""
-    from viewer.beside import Beside
-    from viewer.pairing import Comparing
+    from viewer.comparison.beside import Beside
+    from viewer.comparison.pairing import Comparing
 
     if tab not in window.tabs() or other not in window.tabs():
         return  # closed while the other one was read
@@ -148,8 +148,8 @@ def _is_compared(context: Context) -> bool:
 
 def _run_both(context: Context) -> None:
     """Run both compared documents with the same inputs, then list how far the values are off."""
+    from viewer.comparison.run_both import run_both
     from viewer.panels.compare import ComparePanel
-    from viewer.run_both import run_both
 
     window, comparing = context.window, context.opened.comparing
     assert comparing is not None

@@ -9,7 +9,7 @@ from model.graph import Node, Value
 from viewer.actions.action import Action, Context, Menu, Submenu
 
 if TYPE_CHECKING:
-    from exec.whatif import Precision
+    from exec.inspection.whatif import Precision
     from viewer.panels.compare import ComparePanel
     from viewer.panels.tensor import TensorPanel
     from viewer.panels.tensor.views import View

@@ -16,11 +16,11 @@ from model.passes.rehearsal import Rehearsal
 from viewer.commands.arguments import add_check_arguments
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
-from viewer.converting import RENAMED, Trial, attempt
+from viewer.passes.converting import RENAMED, Trial, attempt
 from viewer.text import display, number_text
 
 if TYPE_CHECKING:
-    from exec.agreement import Agreement
+    from exec.inspection.agreement import Agreement
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

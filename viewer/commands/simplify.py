@@ -18,7 +18,7 @@ from model.passes.simplify.framework import Options, Pass
 from viewer.commands.arguments import add_check_arguments, natural
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
-from viewer.simplifying import Outcome, Simplification
+from viewer.passes.simplifying import Outcome, Simplification
 from viewer.text import bytes_text, display
 
 

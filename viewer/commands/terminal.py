@@ -51,7 +51,7 @@ def progress(title: str) -> Iterator[Progress]:
 
 def read_model(name: str) -> Model:
     """The model in a file, or on standard input for ``-``; ModelError when it cannot be read."""
-    from viewer.opening import read
+    from viewer.files.opening import read
 
     with progress(f"Reading {name}") as reading:
         return read(name, reading)

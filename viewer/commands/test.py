@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model_file(path: Path) -> Path:
-    from exec.verdicts import model_in
+    from exec.inspection.verdicts import model_in
 
     if path.is_file():
         return path
@@ -67,7 +67,7 @@ def _model_file(path: Path) -> Path:
 
 
 def _test(session: Session, data_set: DataSet, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from exec.verdicts import judge_run
+    from exec.inspection.verdicts import judge_run
 
     result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
     return [asdict(verdict) for verdict in judge_run(result, data_set, arguments.rtol, arguments.atol)]

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QLabel, QV
 from viewer.about import versions
 from viewer.app_icon import app_icon
 from viewer.dialogs.buttons import close_button
-from viewer.folders import state_folder
+from viewer.files.folders import state_folder
 
 
 class AboutDialog(QDialog):

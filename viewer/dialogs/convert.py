@@ -29,17 +29,17 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert import PARTS, PRECISIONS, symbols
-from viewer.converting import RENAMED, Trial, attempt
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
-from viewer.rehearsing import Rehearsing
+from viewer.passes.converting import RENAMED, Trial, attempt
+from viewer.passes.rehearsing import Rehearsing
 from viewer.text import display, number_text, plural
 from viewer.tips import plain_tip
 from viewer.widgets.busy import changing
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from exec.agreement import Agreement
+    from exec.inspection.agreement import Agreement
     from model.passes.rehearsal import Rehearsal
     from viewer.jobs import Job
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from viewer.dialogs.buttons import close_button
-from viewer.folders import state_folder
+from viewer.files.folders import state_folder
 from viewer.theme import monospace
 
 

@@ -22,7 +22,7 @@ from shiboken6 import isValid
 from model.errors import ModelError
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import close_button
-from viewer.operator_sets import OpenOperatorSet, documents
+from viewer.files.operator_sets import OpenOperatorSet, documents
 from viewer.text import display, plural
 from viewer.tips import plain_tip
 from viewer.widgets.operator_palette import Operator, first_sentence, signature

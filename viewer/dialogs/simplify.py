@@ -25,12 +25,12 @@ from model.passes.rehearsal import Rehearsal
 from model.passes.simplify.catalogue import PASSES
 from model.passes.simplify.driver import chosen_passes
 from model.passes.simplify.framework import Match, Options, Refusal
-from viewer.applying import Applying
 from viewer.commands.simplify import refusal_counts, table
 from viewer.dialogs.buttons import without_icons
 from viewer.dialogs.simplify_matches import MatchTree, make_tree
-from viewer.rehearsing import Rehearsing
-from viewer.simplifying import Outcome, Simplification
+from viewer.passes.applying import Applying
+from viewer.passes.rehearsing import Rehearsing
+from viewer.passes.simplifying import Outcome, Simplification
 from viewer.text import display, plural
 from viewer.tips import plain_tip
 from viewer.workspace import Workspace

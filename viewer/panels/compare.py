@@ -9,17 +9,17 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from exec import reference
 from exec.compare import Difference, first_divergence
 from exec.compare import Row as Compared
-from exec.whatif import Precision
+from exec.inspection import reference
+from exec.inspection.whatif import Precision
 from model.errors import ModelError
 from model.graph import Node, Value
-from viewer import comparing
-from viewer.comparing import Work
 from viewer.panels import Panel
 from viewer.results import Record
-from viewer.runs import RunControl
+from viewer.runs import comparing
+from viewer.runs.comparing import Work
+from viewer.runs.control import RunControl
 from viewer.text import display, number_text, plural
 from viewer.widgets.flow import FlowLayout, labelled
 from viewer.widgets.number_edit import NumberEdit

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from model.queries.differences import Difference
 from viewer.commands.diff import location
-from viewer.pairing import SIGNS, WORDS, Comparing
+from viewer.comparison.pairing import SIGNS, WORDS, Comparing
 from viewer.panels import Panel
 from viewer.text import count_text, display, plural
 from viewer.theme import theme

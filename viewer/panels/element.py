@@ -7,13 +7,13 @@ from typing import Any
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QSplitter, QToolButton, QVBoxLayout, QWidget
 
-from exec.tracing import Origin, Trace, trace
+from exec.inspection.tracing import Origin, Trace, trace
 from model.errors import ModelError
 from model.graph import Node, Value
-from viewer.calls import call_of
 from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.places import name_of
+from viewer.runs.calls import call_of
 from viewer.text import display, number_text, plural
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
 from viewer.widgets.undoing import pass_undo

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBo
 
 from exec.results import Moment, NodeResult, State
 from model.graph import Node, Value
-from viewer.overlays import TITLES, multiply_adds
 from viewer.panels import Panel
 from viewer.places import name_of
+from viewer.runs.overlays import TITLES, multiply_adds
 from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
 from viewer.theme import theme, themes
 from viewer.widgets.flow import FlowLayout, labelled

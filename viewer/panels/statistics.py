@@ -41,7 +41,7 @@ from model.types import Type
 from viewer.commands.arguments import sizes
 from viewer.dialogs.files import ask_save
 from viewer.panels import Panel
-from viewer.rehearsing import Rehearsing
+from viewer.passes.rehearsing import Rehearsing
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
@@ -51,7 +51,7 @@ from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
-    from viewer.overlays import Overlays
+    from viewer.runs.overlays import Overlays
 
 Amount = int | Polynomial | None
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from shiboken6 import isValid
 
-from exec.overview import Watched, watch
+from exec.inspection.overview import Watched, watch
 from exec.plan import ValueKey
 from model.graph import Node, Value
 from viewer.panels import Panel

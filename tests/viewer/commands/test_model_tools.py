@@ -8,7 +8,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from exec.agreement import Agreement
+from exec.inspection.agreement import Agreement
 from model.edits import nodes
 from model.io.read import load
 from model.io.save import save
@@ -232,7 +232,7 @@ def test_convert_compares_outputs(tmp_path, capsys):
 
 def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatch):
     differs = Agreement(agrees=False, reason="output y (by up to 3)")
-    monkeypatch.setattr("viewer.converting.compare_models", lambda *_, **__: differs)
+    monkeypatch.setattr("viewer.passes.converting.compare_models", lambda *_, **__: differs)
     assert converted(tmp_path, "--opset", "11") == (1, None)
     assert "outputs differ: output y (by up to 3)" in capsys.readouterr().out
     assert converted(tmp_path, "--precision", "float16")[0] == 0

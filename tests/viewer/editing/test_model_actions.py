@@ -14,7 +14,6 @@ from model.io.place import Layout
 from model.io.save import to_bytes
 from model.steps import SetField
 from tests.model import builders
-from viewer import operator_sets
 from viewer.actions.model import export_script, merge_file, replay_script
 from viewer.dialogs.ask_text import AskText
 from viewer.dialogs.extract import ExtractDialog
@@ -22,6 +21,7 @@ from viewer.dialogs.merge import MergeDialog
 from viewer.dialogs.new_model import NewModelDialog, parse_interface
 from viewer.dialogs.operator_sets import OperatorSetsDialog
 from viewer.dialogs.save_options import SaveOptionsDialog
+from viewer.files import operator_sets
 from viewer.widgets.operator_palette import OperatorPalette
 
 

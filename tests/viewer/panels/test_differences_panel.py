@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 
 from model.edits import attributes, nodes
 from tests.model import builders
-from viewer.pairing import Comparing
+from viewer.comparison.pairing import Comparing
 from viewer.panels.differences import DifferencesPanel
 from viewer.workspace import Workspace
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exec.glimpse import Glimpse
 from exec.inputs import Constant
-from exec.statistics import statistics
+from exec.inspection.glimpse import Glimpse
+from exec.inspection.statistics import statistics
 from model.types import ElementType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, opened, run, value
-from viewer.edge_notes import note_text, outline
+from viewer.runs.edge_notes import note_text, outline
 from viewer.settings import EDGE_NOTES, RUN_IN_PROCESS
 
 

@@ -14,10 +14,10 @@ from model import load
 from model.edits.nodes import rename_node
 from model.types import Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
-from viewer import comparing
-from viewer.after_run import take_up_run, write_run
 from viewer.results import info_of
-from viewer.run_inputs import as_json, from_json
+from viewer.runs import comparing
+from viewer.runs.afterwards import take_up_run, write_run
+from viewer.runs.inputs import as_json, from_json
 from viewer.settings import RUN_IN_PROCESS
 
 # -- values ----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from exec.inputs import Constant
-from exec.process import Process
+from exec.remote.process import Process
 from tests.viewer.runs.driving import edit, idle, node, opened, run, value
 from viewer.settings import CLOSED_PANELS, RUN_IN_PROCESS
 

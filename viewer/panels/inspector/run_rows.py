@@ -29,8 +29,8 @@ def _open(workspace: Workspace, value: Value) -> None:
 
 
 def _text(workspace: Workspace, value: Value) -> str:
-    from viewer.edge_notes import alarm_text, range_text  # they bring the executor: not before something has run
     from viewer.results import info_of
+    from viewer.runs.edge_notes import alarm_text, range_text  # they bring the executor: not before something has run
 
     results = workspace.results
     found = results.value_of(value)

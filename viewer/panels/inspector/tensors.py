@@ -13,7 +13,7 @@ from viewer.text import bytes_text, display, element_text, number_text, shape_te
 from viewer.widgets.fields.rows import Row
 
 if TYPE_CHECKING:
-    from exec.distribution import Distribution
+    from exec.inspection.distribution import Distribution
     from viewer.jobs import Jobs
 
 _FIRST = 24  # values shown
@@ -164,6 +164,6 @@ def one_value(value: Any) -> str:
 
 def spread(tensor: Tensor, progress: Progress) -> Distribution:
     """How the elements are spread, read in slices. Any thread but the GUI's."""
-    from exec.distribution import distribution
+    from exec.inspection.distribution import distribution
 
     return distribution(tensor.read, tuple(tensor.shape), tensor.size, progress)

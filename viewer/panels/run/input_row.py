@@ -30,7 +30,7 @@ from model.graph import Value
 from model.io.arrays import npz_members
 from viewer.icons import icon
 from viewer.panels.run.controls import Combo, line
-from viewer.run_inputs import RunInputs, SourceKind, kind_of
+from viewer.runs.inputs import RunInputs, SourceKind, kind_of
 from viewer.text import display, type_text
 from viewer.tips import plain_tip
 from viewer.widgets.number_edit import NumberEdit

@@ -12,17 +12,17 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
 from shiboken6 import isValid
 
-from exec.glimpse import Glimpse
-from exec.overview import Contradiction, contradictions
-from exec.statistics import ValueInfo
-from exec.verdicts import Verdict
+from exec.inspection.glimpse import Glimpse
+from exec.inspection.overview import Contradiction, contradictions
+from exec.inspection.statistics import ValueInfo
+from exec.inspection.verdicts import Verdict
 from model.edits.values import set_type
 from model.graph import Node, Value
 from model.types import ElementType, Shape, TensorType, Type
-from viewer.edge_notes import glimpses_of, note_text
 from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
 from viewer.results import Record, info_of
+from viewer.runs.edge_notes import glimpses_of, note_text
 from viewer.text import bytes_text, display, element_text, number_text, plural, shape_text, type_text
 from viewer.theme import theme, themes
 from viewer.tips import plain_tip

@@ -9,14 +9,14 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from exec.distribution import PERCENTILES, Distribution, distribution
+from exec.inspection.distribution import PERCENTILES, Distribution, distribution
 from viewer.panels.tensor.readers import Reader, SparseReader
 from viewer.text import number_text
 from viewer.theme import monospace, themes
 from viewer.widgets.plots.histogram import Histogram
 
 if TYPE_CHECKING:
-    from exec.statistics import Statistics
+    from exec.inspection.statistics import Statistics
     from model.progress import Progress
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]

@@ -45,7 +45,7 @@ from viewer.widgets.plots.lines import LinePlot
 from viewer.widgets.plots.picture import Part, Picture, PictureView
 
 if TYPE_CHECKING:
-    from exec.distribution import Distribution
+    from exec.inspection.distribution import Distribution
     from viewer.workspace import Workspace
 
 _NARROW = 420  # px: no room for every word about a tensor

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from exec.arrays import SparseArray
-from exec.statistics import Summary, describe
+from exec.inspection.statistics import Summary, describe
 from model.edits.tensors import Place, places, tensor_at
 from model.errors import ModelError
 from model.graph import Node, Value

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from exec.arrays import SparseArray
-from exec.statistics import describe
+from exec.inspection.statistics import describe
 from viewer.qt_models.tensor import number_cell
 from viewer.text import display, number_text
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.agreement import compare_models
 from exec.fold import evaluate
+from exec.inspection.agreement import compare_models
 from model.document import Document
 from model.io.read import load
 from model.io.save import to_bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from exec.agreement import compare_models
 from exec.fold import evaluate
+from exec.inspection.agreement import compare_models
 from model.document import Document
 from model.io.read import load
 from model.passes.simplify.driver import simplify

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from exec.agreement import compare_models
 from exec.fold import evaluate
+from exec.inspection.agreement import compare_models
 from model.document import Document
 from model.passes.simplify.catalogue import PASSES
 from model.passes.simplify.driver import chosen_passes, simplify, survey

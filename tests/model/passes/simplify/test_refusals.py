@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exec.agreement import compare_models
 from exec.fold import evaluate
+from exec.inspection.agreement import compare_models
 from model.document import Document
 from model.errors import ModelError
 from model.io.save import to_bytes

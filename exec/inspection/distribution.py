@@ -1,0 +1,153 @@
+"""How the elements of a tensor are spread: statistics, percentiles, distinct values and a histogram, streamed.
+
+A tensor is given as a function that reads a range of its elements, so that one in a file is never in memory as a
+whole. Above a limit, percentiles and distinct values come from a sample of evenly spread runs, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.inspection.statistics import Gathered, Statistics
+from model.progress import SILENT, Progress
+
+#: Reads elements start to stop, flat.
+Reader = Callable[[int, int], Array]
+
+#: Percentiles that are worked out.
+PERCENTILES: Final = (1, 5, 25, 50, 75, 95, 99)
+BINS: Final = 96
+
+_BLOCK = 1 << 20
+_EXACT = 1 << 22  # elements up to which everything is exact
+_RUN = 4096  # elements of one run of a sample
+_MOST_DISTINCT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """What is said of a tensor's elements. `sampled` is how many elements stand for all; 0: every one was looked at.
+
+    `edges` has one entry more than `counts`; both are empty without
+        finite numbers. `distinct` is None when there are too many to count; of a sample it is a lower bound.
+    """
+
+    statistics: Statistics
+    percentiles: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    edges: tuple[float, ...] = ()
+    distinct: int | None = None
+    sampled: int = 0
+
+
+def distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Progress = SILENT) -> Distribution:
+    """Look at every element once, and at a sample for what needs sorting. Strings and complex have counts only."""
+    with np.errstate(all="ignore"):
+        return _distribution(read, shape, size, progress)
+
+
+def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Progress) -> Distribution:
+    if not size:
+        return Distribution(Statistics(0), distinct=0)
+    first = read(0, 1)
+    if first.dtype.kind in "OUSc":
+        return _of_unordered(read, size)
+    gathered = Gathered()
+    sample = _Sample(size)
+    for start in range(0, size, _BLOCK):
+        progress.report(start, size, "Statistics")
+        block = read(start, min(start + _BLOCK, size))
+        for offset in range(0, block.size, _BLOCK >> 3):
+            gathered.add(start + offset, block[offset : offset + (_BLOCK >> 3)])
+        sample.add(start, block)
+    numbers = _numbers(sample.values())
+    statistics = gathered.statistics(shape, size)
+    finite = np.sort(numbers[np.isfinite(numbers)])
+    sampled = sample.size if sample.size < size else 0
+    distinct = 1 + int(np.count_nonzero(np.diff(finite))) if finite.size else 0
+    percentiles: tuple[float, ...] = ()
+    if finite.size:
+        percentiles = _percentiles(finite)
+    counts, edges = _histogram(finite, statistics)
+    return Distribution(statistics, percentiles, counts, edges, distinct, sampled)
+
+
+def _percentiles(ordered: Array) -> tuple[float, ...]:
+    """Between the two nearest elements; the nearest one where their difference is no number."""
+    places = [percent / 100 * (ordered.size - 1) for percent in PERCENTILES]
+    found = np.interp(places, np.arange(ordered.size), ordered.astype(np.float64))
+    nearest = [float(ordered[round(place)]) for place in places]
+    return tuple(float(f) if np.isfinite(f) else n for f, n in zip(found, nearest, strict=True))
+
+
+def _numbers(values: Array) -> Array:
+    if values.dtype.kind == "f" and values.dtype.itemsize >= 4:
+        return values
+    return values.astype(np.float64 if values.dtype.kind in "iu" and values.dtype.itemsize > 2 else np.float32)
+
+
+def _histogram(finite: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    if not finite.size or statistics.minimum is None or statistics.maximum is None:
+        return (), ()
+    low, high = float(statistics.minimum), float(statistics.maximum)
+    if not np.isfinite(high - low):  # a range that is wider than any number
+        low, high = low / 2, high / 2
+        finite = finite / 2
+        counts, edges = np.histogram(finite.astype(np.float64), BINS, (low, high))
+        return tuple(int(c) for c in counts), tuple(float(e) * 2 for e in edges)
+    if high - low <= abs(high) * 1e-12:
+        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    counts, edges = np.histogram(finite.astype(np.float64), BINS, (low, high))
+    return tuple(int(c) for c in counts), tuple(float(e) for e in edges)
+
+
+class _Sample:
+    """Evenly spread runs of elements, or all of them when there are few."""
+
+    def __init__(self, size: int) -> None:
+        self._all = size <= _EXACT
+        self._step = _RUN if self._all else size * _RUN // _EXACT
+        self._parts: list[Array] = []
+        self.size = 0
+
+    def add(self, start: int, block: Array) -> None:
+        """Take what belongs to the sample of a block that begins at this element."""
+        for part in (block,) if self._all else self._runs(start, block):
+            self._parts.append(np.array(part))
+            self.size += part.size
+
+    def _runs(self, start: int, block: Array) -> Iterator[Array]:
+        stop = start + block.size
+        number = max(0, (start - _RUN) // self._step)
+        while (position := number * self._step) < stop:
+            first, last = max(position, start), min(position + _RUN, stop)
+            if first < last:
+                yield block[first - start : last - start]
+            number += 1
+
+    def values(self) -> Array:
+        """The elements of the sample."""
+        return np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
+
+
+def _of_unordered(read: Reader, size: int) -> Distribution:
+    """Of strings and complex numbers: how many are empty or zero, and how many differ."""
+    zeros = nan = 0
+    seen: set[Any] | None = set()
+    for start in range(0, size, _BLOCK):
+        block = read(start, min(start + _BLOCK, size))
+        if block.dtype.kind == "c":
+            zeros += int(np.count_nonzero(block == 0))
+            nan += int(np.count_nonzero(np.isnan(block)))
+        else:
+            zeros += int(np.count_nonzero(block == ""))
+        if seen is not None:
+            seen.update(block[: 2 * _MOST_DISTINCT].tolist())
+            if len(seen) > _MOST_DISTINCT or block.size > 2 * _MOST_DISTINCT:
+                seen = None
+    return Distribution(Statistics(size, nan=nan, zeros=zeros), distinct=None if seen is None else len(seen))

@@ -1,0 +1,189 @@
+"""From one element of a value to the elements it was made of, and from a NaN to where it began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.compare import value_keys
+from exec.inspection.provenance import Called, Reach, reach
+from exec.inspection.statistics import describe
+from exec.plan import MISSING, ValueKey
+from exec.results import RunResult
+from model.graph import Value
+from model.types import ElementType
+
+#: Elements of an input that are told one by one.
+_TOLD = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A node in keys of values, fit for another process. `constants` are values that no run has, such as weights."""
+
+    op_type: str
+    domain: str
+    version: int
+    attributes: Mapping[str, Any]
+    inputs: tuple[ValueKey | None, ...]
+    outputs: tuple[ValueKey | None, ...]
+
+
+def call_of(value: Value, key_of: Callable[[Value], ValueKey | None]) -> Call | None:
+    """The node that makes a value, as it is now; None for inputs and constants of a graph."""
+    node = value.producer
+    if node is None or node.graph is None:
+        return None
+    attributes: dict[str, Any] = {}
+    for name, attribute in node.attributes.items():
+        if attribute.reference == "" and isinstance(attribute.value, (int, float, str, tuple)):
+            attributes[name] = attribute.value
+    version = node.graph.opset_imports.get(node.domain, 0)
+    inputs = tuple([None if v is None else key_of(v) for v in node.inputs])
+    outputs = tuple([None if v is None else key_of(v) for v in node.outputs])
+    return Call(node.op_type, node.domain, version, attributes, inputs, outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The elements of one input that reach an output element.
+
+    `suspect` is the one to look at next: the first that is not finite, else the largest. `told` pairs indices and
+    values of the first few.
+    """
+
+    key: ValueKey
+    reach: Reach
+    suspect: tuple[int, ...]
+    suspect_value: Any
+    non_finite: int
+    low: float | None
+    high: float | None
+    told: tuple[tuple[tuple[int, ...], Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One element of a value and where it comes from. `value` is None when there is no such element."""
+
+    value: Any
+    shape: tuple[int, ...]
+    origins: tuple[Origin, ...]
+    problem: str = ""
+
+
+def trace(result: RunResult, call: Call | None, key: ValueKey, index: Sequence[int]) -> Trace:
+    """Where an element comes from; `call` None for inputs and constants of the graph, which come from nowhere.
+
+    Values that were not kept are computed again. LookupError when a value cannot be had.
+    """
+    array = result.value(key)
+    if not isinstance(array, np.ndarray):
+        return Trace(None, (), (), f"it is a {describe(array).kind}, not a tensor")
+    at = tuple(int(i) for i in index)
+    if len(at) != array.ndim or any(not 0 <= i < d for i, d in zip(at, array.shape, strict=True)):
+        return Trace(None, array.shape, (), f"index {list(at)} is outside of shape {list(array.shape)}")
+    value = plain(array[at])
+    if call is None:
+        return Trace(value, array.shape, ())
+    inputs = [None if k is None else _tensor(result, k) for k in call.inputs]
+    position = call.outputs.index(key)
+    shapes = [array.shape if k == key else _shape(result, k) for k in call.outputs]
+    node = Called(call.op_type, call.domain, call.attributes, inputs, shapes, position, call.version)
+    origins = []
+    for found in reach(node, at):
+        source = inputs[found.input]
+        where = call.inputs[found.input]
+        if source is not None and where is not None and source.size:
+            origins.append(_origin(where, found, source))
+    return Trace(value, array.shape, tuple(origins))
+
+
+def _tensor(result: RunResult, key: ValueKey) -> Array | None:
+    value = result.value(key)
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _shape(result: RunResult, key: ValueKey | None) -> tuple[int, ...]:
+    info = None if key is None else result.info(key)
+    return () if info is None else info.shape
+
+
+def _origin(key: ValueKey, found: Reach, source: Array) -> Origin:
+    taken = found.take(source)
+    flat = taken.reshape(-1)
+    numbers = _numbers(flat)
+    suspect, bad, low, high = 0, 0, None, None
+    if numbers is not None and numbers.size:
+        finite = np.isfinite(numbers)
+        bad = int(numbers.size - np.count_nonzero(finite))
+        suspect = int(np.argmin(finite)) if bad else int(np.argmax(np.abs(numbers)))
+        if bad < numbers.size:
+            low, high = float(numbers[finite].min()), float(numbers[finite].max())
+
+    def index_of(position: int) -> tuple[int, ...]:
+        return found.index([int(i) for i in np.unravel_index(position, taken.shape)]) if taken.ndim else ()
+
+    told = tuple((tuple(map(int, index_of(i))), plain(flat[i])) for i in range(min(flat.size, _TOLD)))
+    at = tuple(map(int, index_of(suspect)))
+    return Origin(key, found, at, plain(flat[suspect]), bad, low, high, told)
+
+
+def _numbers(flat: Array) -> Array | None:
+    if flat.dtype.kind in "fiu":
+        return flat
+    if flat.dtype.kind == "b":
+        return flat.view(np.uint8)
+    return flat.astype(np.float32) if flat.dtype.kind == "V" else None
+
+
+def plain(element: Any) -> Any:
+    """An element as a Python object that any process can read."""
+    if isinstance(element, np.generic):
+        kind = element.dtype.kind
+        return float(element) if kind == "V" else element.item()
+    return element
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A value with elements that are not finite: the first index, its value, how many."""
+
+    key: ValueKey
+    index: tuple[int, ...]
+    value: float
+    count: int
+
+
+def non_finite_values(result: RunResult, most: int = 1000) -> list[Bad]:
+    """Values of the main graph that are not finite everywhere, in the order of the run.
+
+    Reads every element; those of an array that was found finite before, as one that was kept, no more.
+    """
+    found: list[Bad] = []
+    for key in value_keys(result):
+        value = result.find(key)
+        if value is MISSING or not isinstance(value, np.ndarray) or value.dtype.kind not in "fV" or not value.size:
+            continue
+        if value.dtype.kind == "V" and not ElementType.from_numpy(value.dtype).is_float:
+            continue
+        if _finite.get(id(value)) is value:
+            continue
+        finite = np.isfinite(value if value.dtype.kind == "f" else value.astype(np.float32))
+        if not finite.all():
+            at = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), value.shape))
+            found.append(Bad(key, at, float(value[at]), int(value.size - np.count_nonzero(finite))))
+            if len(found) >= most:
+                break
+        else:
+            _finite[id(value)] = value
+    return found
+
+
+#: Arrays that are finite, by id.
+_finite: WeakValueDictionary[int, Array] = WeakValueDictionary()

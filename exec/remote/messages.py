@@ -1,0 +1,253 @@
+"""Snapshots as messages from the program to its worker: only what the other side lacks."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.context import RuntimeValue
+from exec.operations import runtime_constant
+from exec.remote.transfer import Exchange
+from exec.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot, TensorReference
+from model.errors import ModelError
+from model.io.payloads import Payload
+from model.io.source import FileSource, Identity, identity_of
+from model.io.tensors import ProtoTensor
+from model.tensors import SparseTensor, Tensor
+from model.types import ElementType
+
+#: Tensors below this size are sent, larger ones in a file are read there by the worker.
+_IN_FILE_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """A tensor that the worker reads from the file itself, if that is still the same."""
+
+    path: str
+    identity: Identity
+    offset: int
+    element_type: ElementType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A tensor whose values are not available: title and detail of the ModelError."""
+
+    title: str
+    detail: str
+
+
+class RangeTensor(Tensor):
+    """A FileRange on the worker's side."""
+
+    __slots__ = ("_range",)
+
+    def __init__(self, found: FileRange) -> None:
+        super().__init__(found.element_type, found.shape)
+        self._range = found
+
+    def numpy(self) -> Array:
+        """Read from the file; ModelError when it changed."""
+        found, dtype = self._range, self._range.element_type.numpy_dtype
+        try:
+            with open(found.path, "rb") as file:
+                if identity_of(os.fstat(file.fileno())) != found.identity:
+                    raise ModelError("The file changed on disk since it was opened", f"{found.path}. Reload it.")
+                array = np.fromfile(file, dtype.newbyteorder("<"), self.size, offset=found.offset)
+        except OSError as error:
+            raise ModelError("The file cannot be read", f"{found.path}: {error.strerror or error}") from error
+        return array.reshape(found.shape).astype(dtype, copy=False)
+
+
+class ValueTensor(Tensor):
+    """A tensor that came as a value."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: RuntimeValue) -> None:
+        known = isinstance(value, np.ndarray)
+        super().__init__(ElementType.from_numpy(value.dtype) if known else ElementType.UNDEFINED, ())
+        self._value = value
+
+    def numpy(self) -> Array:
+        """The value, which for a sparse tensor is a SparseArray."""
+        value: Array = self._value
+        return value
+
+
+class RefusedTensor(Tensor):
+    """A tensor that could not be read where the model is."""
+
+    __slots__ = ("_refusal",)
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(ElementType.UNDEFINED, ())
+        self._refusal = refusal
+
+    def numpy(self) -> Array:
+        """Raises the ModelError that reading it raised."""
+        raise ModelError(self._refusal.title, self._refusal.detail)
+
+
+def tensor_message(tensor: Tensor | SparseTensor, exchange: Exchange) -> Any:
+    """What to send for a tensor: where it is in a file, or its values. May read a file."""
+    try:
+        if isinstance(tensor, ProtoTensor) and tensor.nbytes >= _IN_FILE_BYTES:
+            found = _file_range(tensor)
+            if found is not None:
+                return found
+        return exchange.put(runtime_constant(tensor))
+    except (ModelError, ValueError) as error:
+        return Refusal(getattr(error, "title", "The values are not available"), getattr(error, "detail", str(error)))
+
+
+def _file_range(tensor: ProtoTensor) -> FileRange | None:
+    kind = tensor.element_type
+    if not isinstance(kind, ElementType) or kind.bits < 8 or kind is ElementType.STRING:
+        return None
+    pieces = tensor.raw_pieces()
+    if pieces is None or len(pieces) != 1 or not isinstance(pieces[0], Payload):
+        return None
+    payload = pieces[0]
+    source = payload.source
+    if not isinstance(source, FileSource) or payload.length != tensor.nbytes:
+        return None
+    try:
+        same = identity_of(Path(source.name).stat()) == source.identity
+    except (OSError, ValueError):
+        return None
+    path = Path(source.name).absolute()
+    return FileRange(str(path), source.identity, payload.offset, kind, tensor.shape) if same else None
+
+
+@dataclass(slots=True)
+class ModelMessage:
+    """A snapshot without what was sent before."""
+
+    content: bytes
+    tensors: dict[int, Any]
+    names: dict[int, str]
+
+
+class Sender:
+    """Knows what the other side has."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._nodes: set[int] = set()
+        self._graphs: set[int] = set()
+        self._tensors: set[int] = set()
+        self._names: dict[int, str] = {}
+
+    def model(self, snapshot: ModelSnapshot) -> ModelMessage:
+        """The message for a snapshot. Reads tensors that are new and not in a file."""
+        roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
+        graphs, nodes, wanted = self._new(roots)
+        for function in snapshot.functions.values():
+            wanted.update(r.number for a in function.defaults for r in _references(a.value))
+        buffer = io.BytesIO()
+        _Pickler(buffer, self._nodes, self._graphs).dump(replace(snapshot, names={}, tensors={}))
+        self._nodes.update(nodes)
+        self._graphs.update(graphs)
+        tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in sorted(wanted - self._tensors)}
+        self._tensors.update(tensors)
+        names = {n: name for n, name in snapshot.names.items() if self._names.get(n) != name}
+        self._names.update(names)
+        return ModelMessage(buffer.getvalue(), tensors, names)
+
+    def _new(self, roots: list[GraphSnapshot]) -> tuple[set[int], set[int], set[int]]:
+        graphs: set[int] = set()
+        nodes: set[int] = set()
+        tensors: set[int] = set()
+        pending = list(roots)
+        while pending:
+            graph = pending.pop()
+            if graph.uid in self._graphs or graph.uid in graphs:
+                continue
+            if graph not in roots:  # these change with every edit and are not kept
+                graphs.add(graph.uid)
+            tensors.update(tensor for _, tensor in graph.initializers)
+            for node in graph.nodes:
+                if node.uid not in self._nodes:
+                    nodes.add(node.uid)
+                    tensors.update(r.number for a in node.attributes for r in _references(a.value))
+                    pending.extend(node.bodies)
+        return graphs, nodes, tensors
+
+
+def _references(value: Any) -> list[TensorReference]:
+    if isinstance(value, TensorReference):
+        return [value]
+    return [v for v in value if isinstance(v, TensorReference)] if isinstance(value, tuple) else []
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, buffer: io.BytesIO, nodes: set[int], graphs: set[int]) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self._nodes, self._graphs = nodes, graphs
+
+    def persistent_id(self, thing: Any) -> Any:
+        if isinstance(thing, NodeSnapshot) and thing.uid in self._nodes:
+            return "node", thing.uid
+        if isinstance(thing, GraphSnapshot) and thing.uid in self._graphs:
+            return "graph", thing.uid
+        return None
+
+
+class Receiver:
+    """Puts snapshots together again."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._nodes: dict[int, NodeSnapshot] = {}
+        self._graphs: dict[int, GraphSnapshot] = {}
+        self._tensors: dict[int, Tensor | SparseTensor] = {}
+        self._names: dict[int, str] = {}
+
+    def model(self, message: ModelMessage) -> ModelSnapshot:
+        """The snapshot that was sent."""
+        snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._nodes, self._graphs).load()
+        roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
+        pending = list(roots)
+        while pending:
+            graph = pending.pop()
+            if graph.uid in self._graphs:
+                continue
+            if graph not in roots:
+                self._graphs[graph.uid] = graph
+            for node in graph.nodes:
+                if self._nodes.setdefault(node.uid, node) is node:
+                    pending.extend(node.bodies)
+        self._names.update(message.names)
+        for number, sent in message.tensors.items():
+            self._tensors[number] = self._tensor(sent)
+        return replace(snapshot, names=self._names, tensors=self._tensors)
+
+    def _tensor(self, sent: Any) -> Tensor:
+        if isinstance(sent, FileRange):
+            return RangeTensor(sent)
+        if isinstance(sent, Refusal):
+            return RefusedTensor(sent)
+        return ValueTensor(self._exchange.take(sent))
+
+
+class _Unpickler(pickle.Unpickler):
+    """Only ever reads what the process that started this one has written."""
+
+    def __init__(self, buffer: io.BytesIO, nodes: Mapping[int, Any], graphs: Mapping[int, Any]) -> None:
+        super().__init__(buffer)
+        self._known = {"node": nodes, "graph": graphs}
+
+    def persistent_load(self, pid: Any) -> Any:
+        kind, uid = pid
+        return self._known[kind][uid]

@@ -1,0 +1,474 @@
+"""A session whose runs happen in a worker process: same interface, same results, and it can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Unpack
+
+from exec.context import RuntimeValue
+from exec.errors import WorkerUnavailable
+from exec.inspection.statistics import Statistics
+from exec.plan import MISSING, Layout, Path, ValueKey
+from exec.remote.process import Died, Process, raise_answer
+from exec.remote.tables import ResultTables
+from exec.results import Failure, NodeResult, RunNumber, RunResult, State
+from exec.session import Asked, Request, Runs, default_budget, physical_memory
+from exec.snapshot import ModelSnapshot, NodeSnapshot
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Graph, Model, Node
+from model.progress import SILENT, Cancelled, Progress
+
+#: Seconds a cancelled run gets to stop by itself before the worker is killed.
+GRACE = 2.0
+
+#: Seconds a worker gets to answer before it is killed, and to hand over what it has computed if it does answer.
+ANSWER, HAND_OVER = 2.0, 30.0
+
+_POLL = 0.05
+_OVERHEAD = 4 << 30  # addresses that libraries reserve and hardly use
+
+
+class NodeFinished(NamedTuple):
+    """A node that the worker has just computed, or that failed."""
+
+    path: Path
+    node: Node
+    seconds: float
+    nbytes: int
+    failure: Failure | None
+
+
+class WorkerSession(Runs):
+    """Runs one graph of a model in a worker process. `start` warms it up; `close` ends it.
+
+    `request` belongs on the thread that owns the model; `perform`, and reading values of results, on any thread
+    that may wait. Values stay in the worker until someone looks; then large ones are mapped, not copied.
+    `memory` bounds the worker's address space in bytes (the machine's memory unless told).
+    """
+
+    def __init__(
+        self,
+        model: Model | Document,
+        *,
+        graph: Graph | None = None,
+        budget: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        super().__init__(model, graph)
+        self._budget = default_budget() if budget is None else budget
+        self._memory = physical_memory() + _OVERHEAD if memory is None else memory
+        self._process: Process | None = None
+        self._starting = threading.Lock()
+        self._running = threading.Lock()
+        self._latest: Callable[[], RemoteStepper | None] = lambda: None
+
+    def start(self) -> Process:
+        """The worker process, started if there is none. Any thread. WorkerUnavailable when the system refuses it."""
+        with self._starting:
+            if self._process is None or not self._process.alive:
+                try:
+                    self._process = Process(self._budget, self._memory)
+                except OSError as error:
+                    reason = error.strerror or str(error)
+                    raise WorkerUnavailable("The process for runs cannot be started", reason) from error
+            return self._process
+
+    def close(self) -> None:
+        """End the worker; values of results that were not looked at are gone."""
+        with self._starting:
+            if self._process is not None:
+                self._process.kill()
+                self._process = None
+
+    def run(
+        self,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        progress: Progress = SILENT,
+        observer: Any = None,
+        **asked: Unpack[Asked],
+    ) -> RunResult:
+        """Run with values for the inputs; takes what `request` takes. See Session.run."""
+        return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
+
+    def perform(self, request: Request, *, progress: Progress = SILENT, observer: Any = None) -> RunResult:
+        """Run what was asked for; `observer` gets lists of NodeFinished. One run at a time; others wait.
+
+        A run that does not heed its cancellation or time limit is killed with the worker, and so is one that
+        crashes it: the result then names the node it was in.
+        """
+        stepper = self.steps(request, progress=progress, observer=observer, stepping=False)
+        return stepper.result()
+
+    def steps(
+        self,
+        request: Request | Mapping[Any, Any] | None = None,
+        *,
+        progress: Progress = SILENT,
+        observer: Any = None,
+        stepping: bool = True,
+        **asked: Unpack[Asked],
+    ) -> RemoteStepper:
+        """A run to go through node by node; see Session.steps."""
+        if not isinstance(request, Request):
+            request = self.request(request, **asked)
+        return RemoteStepper(self, request, progress, observer, stepping=stepping)
+
+    @property
+    def at(self) -> tuple[Path, int] | None:
+        """Path and number of the node that the run that goes on is in, as far as is known. Any thread."""
+        stepper = self._latest()
+        return None if stepper is None else stepper.at
+
+    def so_far(self) -> RunResult | None:
+        """What the run that goes on has computed up to now; None when none does. Any thread that may wait.
+
+        Values of nodes that were not finished when this was asked raise LookupError.
+        """
+        stepper = self._latest()
+        return None if stepper is None else stepper.so_far()
+
+    def forget(self) -> None:
+        """Let go of all computed values."""
+        if self._process is not None and self._process.alive:
+            with contextlib.suppress(Died):
+                self._process.send("forget", None)
+
+
+class RemoteStepper:
+    """A run in the worker that waits; the same interface as Stepper. Any one thread."""
+
+    def __init__(
+        self, session: WorkerSession, request: Request, progress: Progress, observer: Any, *, stepping: bool
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._progress = progress
+        self._observer = observer
+        self._finished: dict[tuple[Path, int], NodeResult] = {}
+        self._tables: ResultTables | None = None
+        self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
+        self._going_on = False
+        self._crash = ""
+        self.at: tuple[Path, int] | None = None  # the node it is in
+        self._salvaged: dict[int, RuntimeValue] = {}
+        self._run = 0
+        self._begun = False  # the worker has said something about this run
+        self._process = session.start()
+        with session._running:
+            session._latest = weakref.ref(self)
+            self._begin(stepping)
+
+    def _begin(self, stepping: bool) -> None:
+        """Send the model and what is asked; if the idle worker had died meanwhile, once more to a new one."""
+        for attempt in range(2):
+            process = self._process
+            try:
+                message = process.sender.model(self._request.snapshot)
+                feeds = {n: process.exchange.put(v) for n, v in self._request.feeds.items()}
+                bare = replace(self._request, snapshot=_nothing(self._request.snapshot), feeds={})
+                self._converse("run", (message, bare, feeds, stepping))
+                return
+            except Died:
+                if self._begun:
+                    self._died()
+                    return
+                if attempt:
+                    process.kill()
+                    detail = f"It was started twice and ended at once, with {process.exit_code}."
+                    raise WorkerUnavailable("The process for runs does not live", detail) from None
+                process.kill()  # so that nobody takes it for alive
+                self._run = 0
+                self._process = self._session.start()
+
+    def _converse(self, kind: str, content: Any) -> None:
+        process = self._process
+        limit = self._request.options.time_limit
+        deadline = None if limit is None else time.monotonic() + limit + GRACE
+        with process.conversation(kind, content) as (number, answers), self._going():
+            started = self._run = self._run or number
+            asked_to_stop = 0.0
+            while True:
+                try:
+                    what, news = answers.get(timeout=_POLL)
+                except queue.Empty:
+                    now = time.monotonic()
+                    if self._progress.cancelled and not asked_to_stop:
+                        process.send("cancel", started)
+                        asked_to_stop = now
+                    late = deadline is not None and now > deadline
+                    if late or (asked_to_stop and now - asked_to_stop > GRACE):
+                        self._kill("time limit" if late else "cancelled", started)
+                        return
+                    if not process.alive:
+                        raise Died from None
+                    continue
+                if what == "result":
+                    self._tables = news
+                    weakref.finalize(self, _drop, process, started)
+                    return
+                self._news(what, news)
+
+    @contextlib.contextmanager
+    def _going(self) -> Iterator[None]:
+        self._going_on = True
+        try:
+            yield
+        finally:
+            self._going_on = False
+
+    def _news(self, kind: str, content: Any) -> None:
+        self._begun = self._begun or kind != "died"
+        match kind:
+            case "progress":
+                with contextlib.suppress(Cancelled):  # heeded where the answers are waited for
+                    self._progress.report(*content)
+            case "finished":
+                self._tell(content)
+            case "at":
+                self.at = content
+            case "died":
+                raise Died
+            case _:
+                raise_answer(kind, content)
+
+    def _tell(self, news: Sequence[tuple[Path, int, float, int, Failure | None]]) -> None:
+        nodes = self._session.snapshots.nodes
+        for path, number, seconds, size, failure in news:
+            state = State.DONE if failure is None else State.FAILED
+            self._finished[path, number] = NodeResult(number, path, "", "", state, seconds, size, failure)
+        if self._observer is not None:
+            self._observer([NodeFinished(p, nodes.object(n), s, b, f) for p, n, s, b, f in news])
+
+    def _kill(self, why: str, run: int) -> None:
+        """End a worker that does not listen, but first ask it for what the run has computed."""
+        self._crash = why
+        process = self._process
+        with contextlib.suppress(Died, queue.Empty), process.conversation("salvage", run) as (_, answers):
+            kind, _ = answers.get(timeout=ANSWER)
+            if kind == "salvaging":
+                _, values = answers.get(timeout=HAND_OVER)
+                _, self._tables = answers.get(timeout=HAND_OVER)
+                self._salvaged = {slot: process.exchange.take(sent) for slot, sent in values.items()}
+        process.kill()
+
+    def _died(self) -> None:
+        """The worker crashed: the node it was in is the first that was not finished."""
+        code = self._process.exit_code
+        self._crash = f"crash: the worker process ended{'' if code is None else f' with {code}'}"
+        self._process.kill()
+
+    # -- the interface of Stepper ----------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to compute."""
+        return bool(self._crash) or self._tables is None or self._tables.head.next_node is None
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped where it is."""
+        return "" if self._tables is None else self._tables.head.reason
+
+    @property
+    def position(self) -> int:
+        """How many nodes have been gone through."""
+        return len(self._finished) if self._tables is None else self._tables.head.position
+
+    @property
+    def total(self) -> int:
+        """How many nodes the run has."""
+        return 0 if self._tables is None else self._tables.head.total
+
+    @property
+    def next_node(self) -> tuple[Path, Node] | None:
+        """The node `step` computes next, and the call of a function it is in."""
+        if self.done or self._tables is None or self._tables.head.next_node is None:
+            return None
+        path, number = self._tables.head.next_node
+        return path, self._session.snapshots.nodes.object(number)
+
+    def step(self) -> bool:
+        """Compute one node; False when there was none left."""
+        return self._go("step")
+
+    def go_on(self) -> str:
+        """Run to the next breakpoint or the end; why it stopped, empty at the end."""
+        self._go("go on")
+        return self.reason
+
+    def _go(self, kind: str) -> bool:
+        if self.done:
+            return False
+        with self._session._running:
+            try:
+                self._converse(kind, (self._run,))
+            except Died:
+                self._died()
+        return True
+
+    def __iter__(self) -> Iterator[Node]:
+        while (following := self.next_node) is not None and self.step():
+            yield following[1]
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def so_far(self) -> RunResult | None:
+        """See WorkerSession.so_far."""
+        if not self._begun or not self._going_on:
+            return None
+        try:
+            tables: ResultTables = self._process.ask("so far", (self._run,))
+        except (Died, ModelError, LookupError):
+            return None
+        seen = self._result_of(tables)
+        self._seen = seen
+        found = replace(seen)
+        self._let_fetch(found)
+        return found
+
+    def result(self) -> RunResult:
+        """Everything computed so far; values are fetched when someone looks."""
+        tables = self._tables
+        if tables is None or (self._crash and not self._salvaged):
+            return self._crashed()
+        result = self._result_of(tables)
+        for slot, value in self._salvaged.items():
+            result.slots[slot] = value
+        if not self._crash:
+            self._let_fetch(result)
+        return result
+
+    def _result_of(self, tables: ResultTables) -> RunResult:
+        snapshot, head = self._request.snapshot, tables.head
+        layout = replace(tables.layout, names=snapshot.names)
+        seen = self._seen  # the plan is the same, and what was fetched need not be again
+        return RunResult(
+            layout,
+            [MISSING] * (1 + max(layout.slots.values(), default=0)) if seen is None else list(seen.slots),
+            lambda: tables.nodes,
+            self._session.number,
+            tables.infos,
+            seed=head.seed,
+            seconds=head.seconds,
+            peak_bytes=head.peak_bytes,
+            stopped=self._crash or head.stopped,
+            notes=head.notes,
+            state=snapshot.state,
+            bodies={path: dict.fromkeys(found, MISSING) for path, found in tables.bodies.items()},
+            body_summaries=tables.bodies,
+            inner=tables.inner,
+        )
+
+    def _let_fetch(self, result: RunResult) -> None:
+        fetcher = _Fetcher(self, result)
+        result.fetch, result.measure = fetcher.fetch, fetcher.measure
+        result.elsewhere = fetcher.apply
+
+    def _crashed(self) -> RunResult:
+        """What is known without the worker: which nodes were finished, and which it must have been in."""
+        snapshot = self._request.snapshot
+        nodes = list(self._finished.values())
+        roots = [snapshot.graph, *(f.body for f in snapshot.functions.values())]
+        known = {n.node: n for graph in roots for n in graph.nodes}
+        suspect = known.get(self.at[1]) if self.at is not None else None
+        if suspect is None:
+            suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in self._finished), None)
+        if self._tables is not None:
+            nodes = self._tables.nodes
+        if suspect is not None and self._crash != "cancelled":
+            nodes = [*nodes, _blamed(suspect, self._crash)]
+        if self._seen is not None:
+            # Values that somebody looked at are here.
+            return replace(self._seen, build_nodes=lambda: nodes, stopped=self._crash, summaries={}, body_summaries={})
+        slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
+        return RunResult(
+            Layout(slots, (), snapshot.names, []),
+            [MISSING] * (len(slots) + 1),
+            lambda: nodes,
+            self._session.number,
+            stopped=self._crash,
+            state=snapshot.state,
+        )
+
+
+class _Fetcher:
+    """Brings values from the worker into a result, once each."""
+
+    def __init__(self, stepper: RemoteStepper, result: RunResult) -> None:
+        self._stepper = stepper  # the worker drops the run when this goes
+        self._slots = result.slots
+        self._where = result.layout.slots
+        self._bodies = result.bodies
+
+    def fetch(self, key: ValueKey) -> RuntimeValue:
+        """The value; LookupError when the worker does not have it and cannot compute it."""
+        stepper = self._stepper
+        try:
+            sent = stepper._process.ask("fetch", (stepper._run, key))
+        except (Died, ModelError) as error:
+            msg = f"the value is gone: {error or 'the worker process ended'}"
+            raise LookupError(msg) from error
+        value = stepper._process.exchange.take(sent)
+        slot = self._where.get(key)
+        if slot is not None:
+            self._slots[slot] = value
+        elif key[0] in self._bodies:
+            self._bodies[key[0]][key[1]] = value
+        return value
+
+    def apply(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """See RunResult.apply."""
+        stepper = self._stepper
+        sent = [self._run_of(a) if isinstance(a, RunResult) else a for a in arguments]
+        try:
+            return stepper._process.ask("apply", (stepper._run, function, sent))
+        except Died as error:
+            msg = "the values are gone: the worker process ended"
+            raise LookupError(msg) from error
+
+    def _run_of(self, result: RunResult) -> RunNumber:
+        other = getattr(result.elsewhere, "__self__", None)
+        if not isinstance(other, _Fetcher) or other._stepper._process is not self._stepper._process:
+            msg = "the runs belong to different processes"
+            raise LookupError(msg)
+        return RunNumber(other._stepper._run)
+
+    def measure(self, key: ValueKey) -> Statistics | None:
+        """Statistics, computed where the value is."""
+        stepper = self._stepper
+        try:
+            found: Statistics | None = stepper._process.ask("measure", (stepper._run, key))
+        except (Died, ModelError, LookupError):
+            return None
+        return found
+
+
+def _drop(process: Process, run: int) -> None:
+    if process.alive:
+        with contextlib.suppress(Died):
+            process.send("drop", run)
+
+
+def _blamed(node: NodeSnapshot, why: str) -> NodeResult:
+    failure = Failure(
+        node.node, (), node.title, node.operator, 0, (), f"the run ended in it or shortly after ({why})", "Crash"
+    )
+    return NodeResult(node.node, (), node.operator, node.title, State.FAILED, failure=failure)
+
+
+def _values(snapshot: ModelSnapshot) -> list[int]:
+    return list(dict.fromkeys([*snapshot.graph.inputs, *(v for n in snapshot.graph.nodes for v in n.outputs if v)]))
+
+
+def _nothing(snapshot: ModelSnapshot) -> ModelSnapshot:
+    """A place-holder for a snapshot that travels by itself."""
+    graph = replace(snapshot.graph, nodes=(), initializers=())
+    return replace(snapshot, graph=graph, functions={}, names={}, tensors={})

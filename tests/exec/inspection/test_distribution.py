@@ -1,0 +1,55 @@
+"""How elements are spread."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from exec.inspection.distribution import distribution
+from model.types import ElementType
+
+
+def spread(array):
+    flat = array.reshape(-1)
+    return distribution(lambda start, stop: flat[start:stop], array.shape, array.size)
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 200), elements=st.floats(-1e6, 1e6, width=32)))
+def test_percentiles_and_distinct_values_are_those_of_numpy(array):
+    found = spread(array)
+    assert found.percentiles == pytest.approx(np.percentile(array, (1, 5, 25, 50, 75, 95, 99)), rel=1e-6, abs=1e-6)
+    assert found.distinct == len(np.unique(array))
+    assert sum(found.counts) == array.size
+    assert found.sampled == 0
+
+
+def test_what_is_not_finite_is_counted_apart():
+    found = spread(np.array([1, np.nan, np.inf, -np.inf, 3, 0], np.float32))
+    assert (found.statistics.nan, found.statistics.non_finite, found.statistics.zeros) == (1, 3, 1)
+    assert sum(found.counts) == 3
+    assert found.edges[0] == 0
+    assert found.edges[-1] == 3
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros(0), np.array(7.0), np.full(5, np.nan), np.array([1e308, -1e308]), np.zeros((2, 0)), np.full(4, 1 << 62)],
+)
+def test_odd_tensors(array):
+    found = spread(array)
+    assert found.statistics.size == array.size
+
+
+@pytest.mark.parametrize("kind", [k for k in ElementType if k.bits], ids=lambda k: k.text)
+def test_every_type(kind):
+    found = spread(np.array([1, 1, 1], kind.numpy_dtype))
+    assert found.distinct == 1
+
+
+def test_large_tensors_are_sampled_and_say_so():
+    array = np.arange(6_000_000, dtype=np.int32)
+    found = spread(array)
+    assert 0 < found.sampled < array.size
+    assert (found.statistics.minimum, found.statistics.maximum) == (0, array.size - 1)
+    assert found.percentiles[3] == pytest.approx(array.size / 2, rel=0.01)

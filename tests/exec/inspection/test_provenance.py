@@ -1,0 +1,177 @@
+"""What reaches an element, held against what the kernels do: an element that is NaN shows exactly where it reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exec.inspection.provenance import Called, reach
+from exec.session import Session
+from model.attributes import make_attribute
+from model.graph import Graph, Model, Node, Value
+from model.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from model.types import ElementType, TensorType
+
+Case = tuple[str, dict[str, Any], list[Any], int]
+
+F = np.float32
+
+
+def numbers(*shape: int) -> Any:
+    """Different positive numbers."""
+    count = int(np.prod(shape))
+    return (np.random.default_rng(count).permutation(count).reshape(shape) + 1).astype(F)
+
+
+def whole(*values: int) -> Any:
+    """An int64 tensor."""
+    return np.array(values, np.int64)
+
+
+CASES: list[Case] = [
+    ("Add", {}, [numbers(2, 3, 4), numbers(3, 1)], 1),
+    ("Where", {}, [np.ones((2, 1), bool), numbers(2, 3), numbers(1, 3)], 1),
+    ("Relu", {}, [numbers(3, 4)], 1),
+    ("Conv", {"pads": [1, 1, 1, 1], "strides": [2, 2]}, [numbers(1, 2, 7, 6), numbers(3, 2, 3, 3), numbers(3)], 1),
+    ("Conv", {"dilations": [2, 1], "group": 2, "pads": [2, 0, 1, 1]}, [numbers(2, 4, 8, 6), numbers(6, 2, 3, 2)], 1),
+    ("Conv", {"auto_pad": "SAME_UPPER", "strides": [2]}, [numbers(1, 1, 8), numbers(1, 1, 3)], 1),
+    ("Conv", {"auto_pad": "SAME_LOWER", "strides": [2]}, [numbers(1, 1, 8), numbers(1, 1, 3)], 1),
+    ("ConvTranspose", {"strides": [2, 2], "pads": [1, 1, 1, 1]}, [numbers(1, 2, 4, 4), numbers(2, 3, 3, 3)], 1),
+    ("ConvTranspose", {"strides": [3], "group": 2, "output_padding": [1]}, [numbers(1, 4, 3), numbers(4, 2, 2)], 1),
+    ("AveragePool", {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "strides": [2, 1]}, [numbers(1, 2, 6, 5)], 1),
+    ("GlobalAveragePool", {}, [numbers(2, 3, 4, 4)], 1),
+    ("MatMul", {}, [numbers(2, 1, 3, 4), numbers(5, 4, 2)], 1),
+    ("MatMul", {}, [numbers(4), numbers(3, 4, 2)], 1),
+    ("MatMul", {}, [numbers(3, 4), numbers(4)], 1),
+    ("Gemm", {"transA": 1, "transB": 1}, [numbers(4, 3), numbers(5, 4), numbers(5)], 1),
+    ("ReduceSum", {"keepdims": 0}, [numbers(2, 3, 4), whole(1)], 1),
+    ("ReduceMean", {"axes": [0, 2]}, [numbers(2, 3, 4)], 1),
+    ("ReduceMax", {}, [numbers(2, 3)], 1),
+    ("Softmax", {"axis": 1}, [numbers(2, 3, 4)], 1),
+    ("DequantizeLinear", {"axis": 0}, [np.ones((3, 3), np.int8), numbers(3), np.zeros(3, np.int8)], 1),
+    ("DequantizeLinear", {}, [np.ones((3, 3), np.int8), F(2)], 1),
+    ("CastLike", {}, [numbers(2, 3), numbers(2, 3)], 1),
+    ("LayerNormalization", {"axis": -1}, [numbers(2, 3, 4), numbers(4), numbers(4)], 1),
+    ("InstanceNormalization", {}, [numbers(2, 3, 4), numbers(3), numbers(3)], 1),
+    ("BatchNormalization", {}, [numbers(2, 3, 4), numbers(3), numbers(3), numbers(3), numbers(3)], 1),
+    ("CumSum", {"exclusive": 1, "reverse": 1}, [numbers(2, 4), np.array(1, np.int64)], 1),
+    ("CumSum", {}, [numbers(2, 4), np.array(0, np.int64)], 1),
+    ("Reshape", {}, [numbers(2, 6), whole(3, -1)], 1),
+    ("Transpose", {"perm": [2, 0, 1]}, [numbers(2, 3, 4)], 1),
+    ("Concat", {"axis": 1}, [numbers(2, 3), numbers(2, 1), numbers(2, 2)], 1),
+    ("Split", {"axis": 1, "num_outputs": 2}, [numbers(2, 5)], 2),
+    ("Slice", {}, [numbers(6, 5), whole(-1, 1), whole(-7, 9), whole(0, 1), whole(-2, 2)], 1),
+    ("Pad", {"mode": "reflect"}, [numbers(3, 4), whole(1, 2, 1, 2)], 1),
+    ("Pad", {"mode": "edge"}, [numbers(3, 4), whole(1, 2, 1, 2)], 1),
+    ("Pad", {"mode": "constant"}, [numbers(3, 4), whole(1, 2, 1, 2), F(7)], 1),
+    ("Tile", {}, [numbers(2, 3), whole(2, 2)], 1),
+    ("Expand", {}, [numbers(3, 1), whole(2, 3, 4)], 1),
+    ("Gather", {"axis": 1}, [numbers(2, 5, 3), np.array([[0, -1], [3, 3]], np.int64)], 1),
+    ("GatherElements", {"axis": 1}, [numbers(2, 3), np.array([[2, 0], [1, -1]], np.int64)], 1),
+    ("GatherND", {}, [numbers(2, 3, 4), np.array([[0, 1], [1, 2]], np.int64)], 1),
+    ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [numbers(1, 8, 2, 3)], 1),
+    ("DepthToSpace", {"blocksize": 2}, [numbers(1, 8, 2, 3)], 1),
+    ("SpaceToDepth", {"blocksize": 2}, [numbers(1, 2, 4, 6)], 1),
+]
+
+
+def run_node(op_type: str, attributes: dict[str, Any], inputs: list[Any], outputs: int, version: int) -> list[Any]:
+    """The outputs of one node."""
+    graph = Graph()
+    values = []
+    for position, array in enumerate(inputs):
+        values.append(Value(f"i{position}", TensorType(ElementType.from_numpy(np.asarray(array).dtype)), graph))
+    SetGraphInputs(graph, tuple(values)).apply()
+    made = tuple(Value(f"o{i}", None, graph) for i in range(outputs))
+    node = Node(op_type, tuple(values), made, attributes={k: make_attribute(k, v) for k, v in attributes.items()})
+    InsertNode(graph, node).apply()
+    SetGraphOutputs(graph, made).apply()
+    result = Session(Model(graph, opset=version)).run({v.name: a for v, a in zip(values, inputs, strict=True)})
+    result.raise_for_failure()
+    return [result.values[v.name] for v in made]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{'-'.join(map(str, c[1].values()))}")
+def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> None:
+    op_type, attributes, inputs, outputs = case
+    version = 17 if "axes" in attributes else 18
+    made = run_node(op_type, attributes, inputs, outputs, version)
+    shapes = [m.shape for m in made]
+    generator = np.random.default_rng(0)
+    for which, array in enumerate(made):
+        node = Called(op_type, "", attributes, [np.asarray(i) for i in inputs], shapes, which, version)
+        for flat in generator.choice(array.size, min(array.size, 3), replace=False):
+            index = tuple(int(i) for i in np.unravel_index(int(flat), array.shape))
+            expected = {r.input: r for r in reach(node, index)}
+            assert all(r.exact for r in expected.values())
+            for position, given in enumerate(inputs):
+                if np.asarray(given).dtype == F:
+                    reached = _nan_positions(case, position, which, index, version)
+                    assert reached == _positions(expected.get(position)), (position, index)
+
+
+def _nan_positions(case: Case, position: int, which: int, index: tuple[int, ...], version: int) -> set[tuple[int, ...]]:
+    op_type, attributes, inputs, outputs = case
+    found = set()
+    for at in np.ndindex(np.shape(inputs[position])):
+        changed = [np.array(i) for i in inputs]
+        changed[position][at] = np.nan
+        if np.isnan(run_node(op_type, attributes, changed, outputs, version)[which][index]):
+            found.add(at)
+    return found
+
+
+def _positions(found: Any) -> set[tuple[int, ...]]:
+    if found is None:
+        return set()
+    return {found.index(p) for p in np.ndindex(tuple(len(a) for a in found.axes))}
+
+
+def test_unknown_operators_may_use_everything() -> None:
+    node = Called("Mystery", "local", {}, [numbers(2, 3), None, numbers(4)], [(5,)])
+    found = reach(node, (1,))
+    assert [(r.input, r.count, r.exact) for r in found] == [(0, 6, False), (2, 4, False)]
+
+
+def test_an_index_outside_of_the_output_is_refused() -> None:
+    with pytest.raises(IndexError, match=r"index \[2\] of shape \[2\]"):
+        reach(Called("Relu", "", {}, [numbers(2)], [(2,)]), (2,))
+
+
+def test_attributes_that_do_not_fit_make_it_inexact_instead_of_failing() -> None:
+    node = Called("Slice", "", {}, [numbers(4), whole(0, 0), whole(2)], [(2,)])
+    assert [(r.input, r.exact) for r in reach(node, (1,))] == [(0, False), (1, False), (2, False)]
+
+
+def test_older_softmax_runs_over_everything_from_its_axis_on() -> None:
+    (found,) = reach(Called("Softmax", "", {}, [numbers(2, 3, 4)], [(2, 3, 4)], version=11), (1, 2, 3))
+    assert str(found) == "[1, 0:3, 0:4]"
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs"),
+    [
+        ("LRN", [numbers(1, 3, 2)]),
+        ("MeanVarianceNormalization", [numbers(2, 3)]),
+        ("LpNormalization", [numbers(2, 3)]),
+        ("ReverseSequence", [numbers(2, 3), whole(1, 2, 3)]),
+        ("ScatterElements", [numbers(2, 2), whole(1, 0).reshape(1, 2), numbers(1, 2)]),
+        ("SkipLayerNormalization", [numbers(2, 3), numbers(2, 3), numbers(3)]),
+        ("FusedMatMul", [numbers(3, 3), numbers(3, 3)]),
+        ("DynamicQuantizeLinear", [numbers(2, 3)]),
+    ],
+)
+def test_operators_that_keep_the_shape_but_mix_elements_are_not_taken_for_elementwise(
+    op_type: str, inputs: list[Any]
+) -> None:
+    found = reach(Called(op_type, "", {}, inputs, [inputs[0].shape]), (1, 1) if inputs[0].ndim == 2 else (0, 1, 1))
+    assert [(r.count, r.exact) for r in found] == [(i.size, False) for i in inputs]
+
+
+def test_a_convolution_with_channels_last_reads_windows_of_its_own_layout() -> None:
+    x, w, b, z = numbers(1, 5, 4, 2), numbers(3, 2, 3, 3), numbers(3), numbers(1, 3, 2, 3)
+    node = Called("NhwcFusedConv", "com.microsoft", {}, [x, w, b, z], [(1, 3, 2, 3)])
+    found = [str(r) for r in reach(node, (0, 1, 0, 2))]
+    assert found == ["[0, 1:4, 0:3, 0:2]", "[2, 0:2, 0:3, 0:3]", "[2]", "[0, 1, 0, 2]"]

@@ -1,0 +1,62 @@
+"""From a value that is not finite to the elements it came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exec import Session
+from exec.inspection.tracing import Bad, call_of, non_finite_values, trace
+from model.graph import Model
+from tests.exec.test_session import CHAIN, X
+from tests.exec.texts import parse
+
+
+def first_bad(model: Model, feeds: dict[str, Any]) -> tuple[str, Bad, list[tuple[str, tuple[int, ...], Any]]]:
+    """The first value that is not finite, where, and the suspect of each input it came from."""
+    result = Session(model).run(feeds)
+    (bad,) = non_finite_values(result, 1)
+    value = next(v for v in model.graph.values() if result.key(v) == bad.key)
+    origins = trace(result, call_of(value, result.key), bad.key, bad.index).origins
+    return value.name, bad, [(result.layout.name(o.key[1]), o.suspect, o.suspect_value) for o in origins]
+
+
+def test_the_first_value_that_is_not_finite_and_where_it_came_from() -> None:
+    model = parse("g (float[3] x) => (float[3] y) { a = Mul(x, x) b = Sqrt(x) y = Add(a, b) }")
+    name, bad, causes = first_bad(model, {"x": X})
+    assert (name, bad.index, bad.count) == ("b", (1,), 1)
+    assert causes == [("x", (1,), -2.0)]
+    assert non_finite_values(Session(model).run({"x": abs(X)})) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("z = Sqrt(x)", ("x", (0, 0), -1.0)),
+        ("z = ReduceLogSum <axes = [1]> (x)", ("x", (0, 1), -2.0)),
+        ("t = Transpose(x) z = ReduceLogSum <axes = [0]> (t)", ("t", (1, 0), -2.0)),
+        ("n = Neg(x) z = ReduceLogSum <axes = [1]> (n)", ("n", (1, 0), -30.0)),
+        ("a = Abs(x) c = Concat <axis = 0> (a, x) z = Log(c)", ("c", (2, 0), -1.0)),
+    ],
+)
+def test_what_reaches_the_element_is_exact(text: str, cause: Any) -> None:
+    model = parse(f"g (float[2,2] x) => (float[n,m] z) {{ {text} }}", header='ir_version: 10, opset_import: ["" : 13]')
+    name, _, causes = first_bad(model, {"x": np.array([[-1, -2], [30, 4]], np.float32)})
+    assert name == "z"
+    assert causes == [cause]
+
+
+def test_a_product_that_overflows_names_its_row_and_column() -> None:
+    model = parse("g (float[2,2] x, float[2,3] w) => (float[2,3] y) { y = MatMul(x, w) }")
+    x, w = np.array([[5e30, 1], [3, 4e20]], np.float32), np.ones((2, 3), np.float32)
+    w[1, 2], w[0, 0] = 1e30, 1e5
+    _, bad, causes = first_bad(model, {"x": x, "w": w})
+    assert bad.index == (1, 2)
+    assert [cause[:2] for cause in causes] == [("x", (1, 1)), ("w", (1, 2))]
+
+
+def test_an_input_that_is_not_finite_is_found_itself() -> None:
+    name, bad, causes = first_bad(parse(CHAIN), {"x": np.array([0, np.inf, 0], np.float32)})
+    assert (name, bad.value, causes) == ("x", np.inf, [])

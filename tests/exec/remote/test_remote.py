@@ -1,0 +1,422 @@
+"""Runs in a worker process: same results, cancelled, killed, crashed and cleaned up."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exec import Session
+from exec.errors import WorkerUnavailable
+from exec.inspection.overview import measure_values
+from exec.remote.session import WorkerSession
+from exec.remote.transfer import Exchange
+from exec.session import Breakpoint
+from model import Document, ModelError
+from model.attributes import make_attribute
+from model.graph import Model
+from model.progress import Progress
+from model.steps import SetAttribute
+from tests.exec.test_session import CHAIN, ENDLESS, X
+from tests.exec.texts import node, parse, states
+
+
+@pytest.fixture
+def sessions() -> Iterator[Any]:
+    made: list[WorkerSession] = []
+
+    def make(model: Model | Document, **options: Any) -> WorkerSession:
+        made.append(WorkerSession(model, **options))
+        return made[-1]
+
+    yield make
+    for session in made:
+        session.close()
+
+
+def test_results_are_those_of_a_session(sessions: Any) -> None:
+    document = Document(parse(CHAIN.replace("[3]", "[N]")))
+    here, there = Session(document), sessions(document)
+    x = np.random.default_rng(0).standard_normal(50_000).astype(np.float32)
+    for alpha in (0.5, 0.125):
+        with document.edit("Set alpha") as edit:
+            edit.do(SetAttribute(node(document.model, "d"), "alpha", make_attribute("alpha", alpha)))
+        ours, theirs = here.run({"x": x}), there.run({"x": x})
+        assert states(ours) == states(theirs)
+        assert theirs.state == document.current.id
+        assert set(ours.values) == set(theirs.values)
+        for name in ours.values:
+            assert ours.info(name) == theirs.info(name)
+            mine, others = ours.statistics(name), theirs.statistics(name)
+            assert mine is not None
+            assert others is not None
+            assert mine.maximum_index == others.maximum_index
+            assert mine.deviation == pytest.approx(others.deviation)
+            np.testing.assert_array_equal(ours.values[name], theirs.values[name])
+    assert states(theirs)["c"] == "KEPT"
+    assert states(theirs)["d"] == "DONE"
+
+
+def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: Any) -> None:
+    model = parse("g (float[N] x) => (float[N] y) { y = Neg(x) }")
+    session = sessions(model)
+    x = np.arange(100_000, dtype=np.float32)
+    result = session.run({"x": x})
+    y = result.values["y"]
+    folder = session.start().exchange.folder
+    if os.name != "nt":
+        assert list(Path(folder).iterdir()) == []
+    session.close()
+    assert not Path(folder).exists()
+    np.testing.assert_array_equal(y, -x)
+    with pytest.raises(LookupError):
+        result.value("x")
+
+
+def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
+    session = sessions(parse(CHAIN))
+    assert session.run({"x": X}).ok
+    session.start()._process.kill()
+    session.start()._process.join(5)
+    assert session.run({"x": X}).ok
+
+
+def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = sessions(parse(CHAIN))
+    monkeypatch.setattr("exec.remote.process.serve", os._exit)  # what the process begins with
+    with pytest.raises(WorkerUnavailable, match="ended at once"):
+        session.run({"x": X})
+    monkeypatch.setattr("exec.remote.process.Exchange.create", _no_folder)
+    with pytest.raises(WorkerUnavailable, match="No space left"):
+        session.run({"x": X})
+    monkeypatch.undo()
+    assert session.run({"x": X}).ok
+
+
+def _no_folder() -> Exchange:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_run_is_cancelled(sessions: Any) -> None:
+    session = sessions(parse(ENDLESS))
+    progress = Progress()
+    result = session.run({"x": X}, progress=progress, observer=lambda _finished: progress.cancel())
+    assert result.stopped == "cancelled"
+    np.testing.assert_array_equal(result.values["z"], -X)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
+def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exec.remote.session.GRACE", 0.3)
+    session = sessions(parse(ENDLESS))
+    child = session.start()._process
+    progress = Progress()
+    threading.Timer(1.0, os.kill, (child.pid, signal.SIGSTOP)).start()
+    threading.Timer(1.1, progress.cancel).start()
+    assert session.run({"x": X}, progress=progress).stopped == "cancelled"
+    assert not child.is_alive()
+    assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
+
+
+def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that never looks whether the run was cancelled: a huge product of matrices."""
+    monkeypatch.setattr("exec.remote.session.GRACE", 0.1)
+    model = parse(
+        "g (float[N,N] x) => (float[N,N] y) { z = Neg(x) a = MatMul(x, z) b = MatMul(a, z) y = MatMul(b, a) }"
+    )
+    session = sessions(model)
+    session.start()
+    x = np.ones((5000, 5000), np.float32)
+    progress = Progress()
+    began = threading.Event()
+    threading.Thread(target=lambda: (began.wait(60), progress.cancel())).start()
+
+    def heard(news: Any) -> None:
+        if any(f.node.op_type == "Neg" for f in news):
+            began.set()
+
+    result = session.run({"x": x}, progress=progress, observer=heard)
+    began.set()
+    assert result.stopped == "cancelled"
+    assert result.find("z")[5, 5] == -1
+    assert states(result)["y"] in ("WAITING", "DONE")
+
+
+def test_the_time_limit_holds(sessions: Any) -> None:
+    result = sessions(parse(ENDLESS)).run({"x": X}, time_limit=1.0)
+    assert result.stopped == "time limit"
+    np.testing.assert_array_equal(result.values["z"], -X)
+
+
+def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
+    session = sessions(parse(ENDLESS))
+    process = session.start()
+    kill = threading.Timer(1.0, process._process.kill)
+    began = threading.Event()
+
+    def heard(_news: Any) -> None:
+        if not began.is_set():  # z is done, the loop is not
+            began.set()
+            kill.start()
+
+    result = session.run({"x": X}, observer=heard)
+    assert result.stopped.startswith("crash")
+    assert result.failures[0].operator == "Loop"
+    assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
+
+
+def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: Any) -> None:
+    session = sessions(parse(ENDLESS))
+    process = session.start()
+    seen: list[Any] = []
+    began = threading.Event()
+
+    def look() -> None:
+        try:
+            assert began.wait(60)
+            now = session.so_far()
+            seen.append((now.values["z"], now.statistics("z").maximum, now.apply(measure_values), now.info("z")))
+            with pytest.raises(LookupError):
+                now.value("y")
+            seen.append(session.so_far().find("z"))  # it was fetched before
+        finally:
+            process._process.kill()
+
+    def heard(news: Any) -> None:
+        if any(f.node.op_type == "Neg" for f in news):  # z is done, the loop is not
+            began.set()
+
+    assert session.so_far() is None
+    looking = threading.Thread(target=look)
+    looking.start()
+    result = session.run({"x": X}, observer=heard)
+    looking.join()
+    (value, largest, measures, info), again = seen
+    np.testing.assert_array_equal(value, -X)
+    np.testing.assert_array_equal(again, -X)
+    assert largest == -X.min()
+    assert result.key("z") in measures
+    assert info.shape == X.shape
+    assert result.stopped.startswith("crash")
+    np.testing.assert_array_equal(result.values["z"], -X)
+    assert result.failures[0].operator == "Loop"
+    assert session.so_far() is None
+
+
+def test_failures_and_missing_inputs_cross_over(sessions: Any) -> None:
+    model = parse("g (float[3] x, float[2] q) => (float[3] y) { a = MatMul(x, q) y = Neg(a) }")
+    session = sessions(model)
+    result = session.run({"x": X, "q": X[:2]})
+    assert "x: float[3]" in str(result.failures[0])
+    assert states(result) == {"a": "FAILED", "y": "SKIPPED"}
+    with pytest.raises(ModelError, match="q: float"):
+        session.run({"x": X})
+
+
+def test_stepping_and_breakpoints(sessions: Any) -> None:
+    model = parse(CHAIN)
+    session = sessions(model)
+    stepper = session.steps({"x": X}, breakpoints=[Breakpoint(node=node(model, "d"))])
+    assert stepper.next_node == ((), node(model, "a"))
+    assert stepper.step()
+    assert stepper.position == 1
+    assert set(stepper.result().values) == {"x", "a"}
+    assert "before" in stepper.go_on()
+    assert stepper.next_node == ((), node(model, "d"))
+    stepper.go_on()
+    assert stepper.done
+    np.testing.assert_allclose(stepper.result().values["y"], Session(model).run({"x": X}).values["y"])
+
+
+def test_observers_hear_of_nodes(sessions: Any) -> None:
+    model = parse(CHAIN)
+    heard: list[Any] = []
+    sessions(model).run({"x": X}, observer=heard.extend)
+    assert [f.node for f in heard] == list(model.graph.nodes)
+
+
+def test_values_inside_bodies_are_reached(sessions: Any) -> None:
+    text = """g (float[3] x, bool c) => (float[3] y) {
+      y = If (c) < then_branch = t () => (float[3] a) { w = Exp(x) a = Neg(w) },
+                   else_branch = e () => (float[3] b) { b = Neg(x) } > }"""
+    model = parse(text)
+    result = sessions(model).run({"x": X, "c": np.array(True)})
+    w = node(model, "w").outputs[0]
+    assert w is not None
+    assert str(result.info(w)) == "float[3]"
+    np.testing.assert_allclose(result.value(w), np.exp(X))
+    assert result.info(node(model, "b").outputs[0]) is None
+
+
+def test_texts_sequences_and_small_types_cross_over(sessions: Any) -> None:
+    text = """g (string[2] s, float[40000] f) => (string[2] t, seq(float[N]) q, bfloat16[40000] b) {
+      t = Identity(s) q = SequenceConstruct(f, f) b = Cast <to = 16> (f) }"""
+    model = parse(text)
+    feeds = {"s": np.array(["ä", "b"], object), "f": np.arange(40_000, dtype=np.float32)}
+    ours, theirs = Session(model).run(feeds), sessions(model).run(feeds)
+    assert theirs.values["t"].tolist() == ["ä", "b"]
+    assert len(theirs.values["q"]) == 2
+    np.testing.assert_array_equal(theirs.values["q"][1], feeds["f"])
+    assert theirs.values["b"].dtype == ours.values["b"].dtype
+    np.testing.assert_array_equal(theirs.values["b"].view(np.uint16), ours.values["b"].view(np.uint16))
+
+
+def test_weights_in_a_file_are_read_by_the_worker(sessions: Any, tmp_path: Path) -> None:
+    import onnx
+    from onnx import helper, numpy_helper
+
+    from exec.remote.messages import FileRange, tensor_message
+    from model import load
+
+    w = np.random.default_rng(0).standard_normal((1200, 4096)).astype(np.float32)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "g", [value("x", 1, [1])], [value("y", 1, None)],
+        [numpy_helper.from_array(w, "w")],
+    )  # fmt: skip
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    model = load(path)
+    tensor = model.graph.initializers[0].initializer
+    assert tensor is not None
+    exchange = Exchange.create()
+    try:
+        sent = tensor_message(tensor, exchange)
+    finally:
+        exchange.remove()
+    assert isinstance(sent, FileRange)
+    result = sessions(model).run({"x": np.zeros(1, np.float32)})
+    np.testing.assert_array_equal(result.values["y"], w)
+
+
+def test_the_folder_goes_when_the_session_goes() -> None:
+    session = WorkerSession(parse(CHAIN))
+    session.run({"x": X})
+    process = session.start()
+    folder, child = Path(process.exchange.folder), process._process
+    del session, process
+    gc.collect()
+    child.join(10)
+    assert not child.is_alive()
+    assert not folder.exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks up where a descriptor is")
+def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Containers have little room in /dev/shm; beyond it a mapping would end the process with a signal."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    exchange = Exchange.create()
+    write, full = os.write, {Path(exchange.folder)}
+
+    def into_little_room(descriptor: int, content: memoryview) -> int:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().parent in full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, content[:30_000])
+
+    monkeypatch.setattr(os, "write", into_little_room)
+    array = np.arange(100_000, dtype=np.int32).reshape(1000, 100).T
+    try:
+        sent = exchange.put(array)
+        assert not list(Path(exchange.folder).iterdir())
+        np.testing.assert_array_equal(Exchange(exchange.folder).take(sent), array)
+        full |= set(tmp_path.iterdir())
+        with pytest.raises(ModelError, match="400,000 bytes"):
+            exchange.put(array)
+    finally:
+        exchange.remove()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no files are used there")
+def test_a_folder_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    exchange = Exchange.create()
+    (tmp_path / f"{Path(exchange.folder).name}-spare").symlink_to(tmp_path)
+    monkeypatch.setattr(os, "write", _no_room)
+    try:
+        with pytest.raises(ModelError, match="somebody else"):
+            exchange.put(np.zeros(100_000))
+    finally:
+        exchange.remove()
+
+
+def _no_room(_descriptor: int, _content: memoryview) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.int64).reshape(2, 3),
+        np.ones((300, 400), np.float16)[::2, ::3],
+        np.array(["a", ""], object),
+        np.zeros((0, 4), np.float32),
+        np.array(3.5),
+        [np.ones(2), [np.zeros(50_000)]],
+        {1: 2.0},
+        None,
+    ],
+)
+def test_what_is_put_is_taken(value: Any) -> None:
+    exchange = Exchange.create()
+    try:
+        other = Exchange(exchange.folder)
+        taken = other.take(exchange.put(value))
+        np.testing.assert_equal(taken, value)
+        if isinstance(value, np.ndarray):
+            assert (taken.dtype, taken.shape) == (value.dtype, value.shape)
+        if os.name != "nt":
+            assert list(Path(exchange.folder).iterdir()) == []
+    finally:
+        exchange.remove()
+
+
+_ENDS_WHILE_STARTING = """
+import sys, threading, time
+from multiprocessing import util
+from exec.inspection.overview import measure_values
+from exec.remote.process import Process
+
+def main():
+    spawned, plain = threading.Event(), util.spawnv_passfds
+    def slow(path, arguments, descriptors):
+        process = plain(path, arguments, descriptors)
+        if "resource_tracker" not in str(arguments):
+            spawned.set()
+            time.sleep(0.5)
+        return process
+    util.spawnv_passfds = slow
+    threading.Thread(target=Process, args=(1 << 20, None), daemon=True).start()
+    spawned.wait(60)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="holds up how POSIX systems start a process")
+def test_a_program_that_ends_while_its_worker_starts_ends_quietly(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(_ENDS_WHILE_STARTING)
+    root = str(Path(__file__).parents[3])
+    # The worker inherits the pipe, so that this also waits for what it has to say.
+    run = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.stderr == ""
+    assert run.returncode == 0

@@ -1,0 +1,244 @@
+"""Opening, saving, reading again and closing, where these meet each other in time."""
+
+import threading
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox, QPushButton
+from shiboken6 import isValid
+
+from model.errors import ModelError
+from model.io.save import Saving
+from model.steps import SetField
+from viewer.files import opening
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write one node with a name to a file."""
+
+    def write(name, file="net.onnx"):
+        x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], name=name)], "g", [x], [y])
+        path = tmp_path / file
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def tab(window, qtbot, write):
+    """A file with the node `before`, open."""
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open([write("before")])
+    return window.tab
+
+
+@pytest.fixture
+def slow_saves(monkeypatch):
+    """Saves wait for `.set()`."""
+    gate, run = threading.Event(), Saving.run
+
+    def wait(saving, progress):
+        while not gate.wait(0.01):
+            progress.check()
+        return run(saving, progress)
+
+    monkeypatch.setattr(Saving, "run", wait)
+    yield gate
+    gate.set()
+
+
+@pytest.fixture
+def slow_reads(monkeypatch):
+    """Reads wait for `.set()`."""
+    gate, read = threading.Event(), opening.read
+
+    def wait(name, progress):
+        gate.wait(20)
+        return read(name, progress)
+
+    monkeypatch.setattr(opening, "read", wait)
+    yield gate
+    gate.set()
+
+
+def node(tab):
+    return next(iter(tab.workspace.graph.nodes))
+
+
+def rename(tab, name):
+    with tab.workspace.document.edit("Rename node") as edit:
+        edit.do(SetField(node(tab), "name", name))
+
+
+def name_in(path):
+    return onnx.load(path).graph.node[0].name
+
+
+def titles(tab):
+    return [message.title for message in tab.messages.messages]
+
+
+def choose(qtbot, tab, text):
+    """Press a button of a message."""
+    (button,) = [b for b in tab.messages.findChildren(QPushButton) if b.text() == text and b.isVisible()]
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def idle(window):
+    return not window.files.jobs.running and not any(tab.workspace.jobs.running for tab in window.tabs())
+
+
+# -- saving ----------------------------------------------------------------------------------------------------
+
+
+def test_saving_again_while_a_save_is_written_is_no_conflict(window, qtbot, tab, slow_saves):
+    rename(tab, "first")
+    window.files.save(tab)
+    rename(tab, "second")
+    window.files.save(tab)
+    slow_saves.set()
+    qtbot.waitUntil(lambda: idle(window), timeout=20_000)
+    assert titles(tab) == []
+    assert name_in(tab.path) == "second"
+    assert not tab.modified
+
+
+def test_a_copy_that_is_being_written_is_finished_before_its_tab_closes(window, qtbot, tab, slow_saves, tmp_path):
+    window.files._write(tab, tmp_path / "other.onnx", None)
+    assert not tab.modified, "so nothing is asked"
+    window.files.close(tab)
+    slow_saves.set()
+    qtbot.waitUntil(lambda: not window.tabs(), timeout=20_000)
+    assert name_in(tmp_path / "other.onnx") == "before"
+
+
+def test_the_window_closes_when_what_is_being_saved_is_written(window, qtbot, tab, slow_saves):
+    rename(tab, "saved")
+    window.files.save(tab)
+    path = tab.path
+    window.close()
+    assert not window.findChildren(QMessageBox), "it is being saved already"
+    assert window.isVisible()
+    slow_saves.set()
+    qtbot.waitUntil(lambda: not isValid(window), timeout=20_000)
+    assert name_in(path) == "saved"
+
+
+def test_an_edit_made_while_the_save_before_closing_is_written_is_asked_about(window, qtbot, tab, slow_saves):
+    rename(tab, "saved")
+    window.files.save(tab)
+    window.files.close(tab)
+    rename(tab, "more")
+    slow_saves.set()
+    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
+    assert window.tabs() == [tab]
+    assert node(tab).name == "more"
+
+
+def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, monkeypatch):
+    rename(tab, "mine")
+
+    def fail(_saving, _progress):
+        raise ModelError("The model could not be saved", "the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Saving, "run", fail)
+        window.files.save(tab)
+        qtbot.waitUntil(lambda: idle(window))
+        window.files.save(tab)
+        qtbot.waitUntil(lambda: idle(window))
+    assert titles(tab) == ["The model could not be saved"]
+    assert tab.modified
+    elsewhere = tmp_path / "elsewhere.onnx"
+    monkeypatch.setattr("viewer.dialogs.files.ask_save_model", lambda *_: elsewhere)
+    choose(qtbot, tab, "Save as…")
+    qtbot.waitUntil(lambda: not tab.modified)
+    assert name_in(elsewhere) == "mine"
+    assert titles(tab) == []
+
+
+def test_of_a_file_that_another_program_wrote_one_message_stays(window, qtbot, tab, write):
+    rename(tab, "mine")
+    write("theirs")
+    qtbot.waitUntil(lambda: titles(tab) == ["The file was changed by another program"])
+    window.files.save(tab)
+    window.files.save(tab)
+    assert [message.detail for message in tab.messages.messages] == ["Saving replaces what that program wrote."]
+    choose(qtbot, tab, "Replace it")
+    qtbot.waitUntil(lambda: not tab.modified)
+    assert name_in(tab.path) == "mine"
+    assert titles(tab) == []
+
+
+def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
+    rename(tab, "mine")
+    window.files.save(tab)
+    window.files.close(tab)
+    tab.workspace.jobs.cancel_all()
+    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
+    assert window.tabs() == [tab]
+    assert name_in(tab.path) == "before"
+
+
+# -- reading again ---------------------------------------------------------------------------------------------
+
+
+def test_edits_made_while_the_file_is_read_again_are_not_lost(window, qtbot, tab, slow_reads, write):
+    write("theirs")
+    qtbot.waitUntil(lambda: bool(window.files.jobs.running), timeout=20_000)
+    rename(tab, "mine")
+    slow_reads.set()
+    qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)), timeout=20_000)
+    assert window.tabs() == [tab]
+    assert node(tab).name == "mine"
+    assert [title for title, _ in tab.messages.messages[-1].choices] == ["Reload", "Keep mine"]
+
+
+def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab, slow_reads):
+    window.files.reload(tab)
+    tab.path.write_bytes(b"no model any more")
+    window.files.close(tab)
+    qtbot.waitUntil(lambda: not isValid(tab))
+    slow_reads.set()
+    qtbot.waitUntil(lambda: idle(window), timeout=20_000)
+    assert window.tabs() == []
+
+
+def test_a_file_that_is_removed_and_comes_back_much_later_is_read_again(window, qtbot, tab, write):
+    tab.path.unlink()
+    qtbot.wait(900)  # long after the first look
+    write("theirs")
+    qtbot.waitUntil(lambda: window.tab is not tab and node(window.tab).name == "theirs", timeout=20_000)
+    qtbot.wait(50)
+    write("again")
+    qtbot.waitUntil(lambda: node(window.tab).name == "again", timeout=20_000)
+
+
+def test_a_file_that_is_replaced_again_and_again_is_read_each_time(window, qtbot, tab, write):
+    path = tab.path
+    for name in ("one", "two", "three"):
+        write(name, "fresh.onnx").replace(path)
+        qtbot.waitUntil(lambda name=name: node(window.tab).name == name, timeout=20_000)
+
+
+def test_a_change_after_a_save_of_ones_own_is_noticed(window, qtbot, tab, write):
+    rename(tab, "mine")
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: idle(window) and not tab.modified, timeout=20_000)
+    write("theirs", "fresh.onnx").replace(tab.path)
+    qtbot.waitUntil(lambda: node(window.tab).name == "theirs", timeout=20_000)
+
+
+def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qtbot, tab, write):
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open_then(tab.path, lambda _tab: None)
+    second = window.tab
+    assert second is not tab
+    window.files.close(second)
+    write("theirs")
+    qtbot.waitUntil(lambda: node(window.tab).name == "theirs", timeout=20_000)

@@ -1,0 +1,162 @@
+"""What a crash leaves behind comes back through the real window."""
+
+import numpy as np
+import onnx.parser
+import pytest
+from PySide6.QtWidgets import QAbstractButton, QLabel
+
+from model.edits import nodes
+from model.graph import Value
+from model.steps import SetInitializer
+from model.tensors import ArrayTensor
+from tests.model import builders
+from viewer.files import recovery
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    return path
+
+
+def opened(qtbot, window, path):
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open([path])
+    return window.tab
+
+
+def crash(qtbot, window, path, monkeypatch):
+    """Edit, then go away without a word, as a killed program does."""
+    tab = opened(qtbot, window, path)
+    with tab.workspace.document.edit("Rename first") as edit:
+        nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
+    tab.keeper.journal.abandon()
+    window.remove_tab(tab)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+
+
+def press(qtbot, window, text):
+    def buttons():
+        return [b for b in window.findChildren(QAbstractButton) if b.text() == text and b.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(buttons()))
+    buttons()[0].click()
+
+
+def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    document = window.tab.workspace.document
+    qtbot.waitUntil(lambda: document.undo_title == "Rename first")
+    assert builders.node(document, "renamed").op_type == "Mul"
+    assert document.modified
+    assert len(list(recovery.journal_folder().iterdir())) == 1  # of the document that is open now
+
+
+def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window)
+    press(qtbot, window, "Show changes")
+    press(qtbot, window, "Discard")
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
+    document = opened(qtbot, window, model_file).workspace.document
+    with document.edit("Rename first") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "renamed")
+    document.undo()
+    window.tab.keeper.journal.abandon()
+    window.remove_tab(window.tab)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    recovery.offer(window)
+    assert window.messages.messages == []
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        window.files.open_sample()
+    tab = window.tab
+    first = tab.workspace.graph.nodes.first
+    with tab.workspace.document.edit("Rename") as edit:
+        nodes.rename_node(edit, first, "renamed")
+    tab.keeper.journal.abandon()
+    window.remove_tab(tab)
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    document = window.tab.workspace.document
+    qtbot.waitUntil(lambda: document.undo_title == "Rename")
+    assert document.path is None
+    assert document.model.graph.nodes.first.name == "renamed"
+
+
+def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
+    tab = opened(qtbot, window, model_file)
+    with tab.workspace.document.edit("Rename") as edit:
+        nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
+    assert len(list(recovery.journal_folder().iterdir())) == 1
+    window.remove_tab(tab)
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_types_are_inferred_in_the_background(qtbot, window, model_file):
+    tab = opened(qtbot, window, model_file)
+    types, document = tab.workspace.types, tab.workspace.document
+    r = builders.value(document, "r")
+    qtbot.waitUntil(lambda: types.type_of(r) is not None, timeout=20_000)
+    assert str(types.type_of(r)) == "float[N,4]"
+    with document.edit("Insert") as edit:
+        node = nodes.insert_on_edge(edit, r, "Transpose")
+    qtbot.waitUntil(lambda: str(types.type_of(node.outputs[0])) == "float[4,N]", timeout=20_000)
+    assert str(tab.view.type_of(node.outputs[0])) == "float[4,N]"
+
+
+def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    tab = opened(qtbot, window, model_file)
+    recovery.offer(window)
+    press(qtbot, window, "Recover")
+    qtbot.waitUntil(lambda: tab.workspace.document.undo_title == "Rename first")
+    assert window.tabs() == [tab]
+    assert tab.modified
+
+
+def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    tab = opened(qtbot, window, model_file)
+    with tab.workspace.document.edit("Another") as edit:
+        nodes.rename_node(edit, builders.node(tab.workspace.document, "second"), "other")
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    copy = window.tab
+    qtbot.waitUntil(lambda: copy.workspace.document.undo_title == "Rename first")
+    assert copy.path is None
+    assert copy.workspace.title == "chain recovered"
+    assert tab.workspace.document.undo_title == "Another"
+
+
+def test_an_edit_that_could_not_be_written_any_more_is_told(qtbot, window, model_file, monkeypatch):
+    monkeypatch.setattr(recovery.Keeper, "_prepare_now", lambda keeper: None)
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window)
+    texts = [label.text() for label in window.findChildren(QLabel)]
+    assert any("could be kept: Rename first" in text for text in texts)
+    press(qtbot, window, "Discard")
+    assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
+    monkeypatch.setattr("model.recording.store.data_path", lambda path: path)  # which is there already
+    tab = opened(qtbot, window, model_file)
+    with tab.workspace.document.edit("Weights") as edit:
+        tensor = ArrayTensor(np.ones((1 << 15,), np.int64))
+        edit.do(SetInitializer(tab.workspace.graph, Value("new"), tensor))
+    qtbot.waitUntil(lambda: "not being kept" in tab.keeper.journal.problem)
+    assert list(recovery.journal_folder().iterdir()) == []

@@ -1,0 +1,79 @@
+"""Many edits one after the other: an undo step each, and an end where somebody else edits."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.document import Document
+from model.edits.nodes import rename_node
+from model.steps import SetField
+from tests.model import builders
+from tests.model.snapshots import snapshot
+from viewer.passes import applying
+from viewer.passes.applying import Applying
+
+
+@pytest.fixture
+def sliced(monkeypatch):
+    """As with many steps."""
+    monkeypatch.setattr(applying, "_AT_ONCE", 0)
+
+
+def entries(document: Document) -> list[tuple[str, list[SetField]]]:
+    nodes = list(document.model.graph.nodes)
+    return [
+        ("Names", [SetField(node, "name", f"new {number}") for number, node in enumerate(nodes)]),
+        ("Texts", [SetField(node, "doc_string", "text") for node in nodes]),
+    ]
+
+
+@pytest.mark.usefixtures("sliced", "qapp")
+def test_entries_become_one_undo_step_each(qtbot) -> None:
+    document = builders.document()
+    before = snapshot(document.model)
+    told: list[bool] = []
+    work = Applying(document, entries(document), told.append)
+    assert [node.name for node in document.model.graph.nodes] == ["first", "second", "third", "fourth"]
+    qtbot.waitUntil(lambda: bool(told))
+    assert told == [True]
+    assert all(node.doc_string == "text" for node in document.model.graph.nodes)
+    titles = []
+    while document.undo_title:
+        titles.append(document.undo_title)
+        document.undo()
+    assert titles == ["Texts", "Names"]
+    assert snapshot(document.model) == before
+    work.deleteLater()
+
+
+@pytest.mark.usefixtures("sliced", "qapp")
+def test_an_edit_in_between_ends_it(qtbot) -> None:
+    document = builders.document()
+    told: list[bool] = []
+
+    work = Applying(document, entries(document), told.append)
+    with document.edit("Rename") as edit:
+        rename_node(edit, builders.node(document, "fourth"), "mine")
+    qtbot.waitUntil(lambda: bool(told))
+    assert told == [False]
+    assert [node.name for node in document.model.graph.nodes] == ["first", "second", "third", "mine"]
+    work.deleteLater()
+
+
+@pytest.mark.usefixtures("sliced", "qapp")
+def test_who_cannot_wait_gets_the_rest_at_once() -> None:
+    document = builders.document()
+    told: list[bool] = []
+    work = Applying(document, entries(document), told.append)
+    work.finish()
+    assert all(node.doc_string == "text" for node in document.model.graph.nodes)
+    assert not told
+    work.deleteLater()
+
+
+@pytest.mark.usefixtures("qapp")
+def test_few_steps_are_made_at_once() -> None:
+    document = builders.document()
+    told: list[bool] = []
+    Applying(document, entries(document), told.append).deleteLater()
+    assert told == [True]

@@ -1,0 +1,54 @@
+"""Copies for work in the background are made in slices, and are never of a model that changed half-way."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.edits import values
+from tests.model import builders
+from tests.model.snapshots import snapshot
+from viewer.passes.rehearsing import Rehearsing
+from viewer.workspace import Workspace
+
+COUNT = 3000
+NODES = " ".join(f"v{i + 1} = Neg(v{i})" for i in range(COUNT))
+TEXT = f'<ir_version: 8, opset_import: ["" : 17]> g (float[2] v0) => (float[2] v{COUNT}) {{ {NODES} }}'
+
+
+@pytest.fixture(scope="module")
+def document():
+    return builders.document(TEXT)
+
+
+@pytest.fixture
+def workspace(qapp, document):
+    workspace = Workspace(document)
+    yield workspace
+    workspace.close()
+
+
+def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
+    monkeypatch.setattr("viewer.slices._SLICE_SECONDS", 0.0)  # hundreds of slices, however slow the machine
+    found = []
+    rehearsing = Rehearsing(workspace, found.append)
+    rehearsing.start()
+    qtbot.wait(12)
+    assert rehearsing.running
+    monkeypatch.undo()
+    document = workspace.document
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, document.model.graph.inputs[0], "image")
+    qtbot.waitUntil(lambda: bool(found), timeout=20_000)
+    assert not rehearsing.running
+    (rehearsal,) = found
+    assert snapshot(rehearsal.document.model) == snapshot(document.model)
+
+
+def test_a_cancelled_copy_is_not_handed_over(workspace, qtbot):
+    found = []
+    rehearsing = Rehearsing(workspace, found.append)
+    rehearsing.start()
+    rehearsing.cancel()
+    qtbot.wait(50)
+    assert not rehearsing.running
+    assert found == []

@@ -1,0 +1,1 @@
+"""Documents and the world outside: opened, saved, watched, handed over, recovered."""

@@ -1,0 +1,494 @@
+"""Opening, saving, reloading and closing the documents of one window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
+
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Model
+from model.progress import Progress
+from viewer import garbage
+from viewer.dialogs.files import ask_open
+from viewer.dialogs.questions import ask_to_save
+from viewer.files import opening, operator_sets
+from viewer.jobs import Jobs
+from viewer.settings import RELOAD_SILENTLY
+from viewer.text import plural
+from viewer.widgets.fields.editors import take_typed
+from viewer.workspace import Message, Severity, Workspace
+
+if TYPE_CHECKING:
+    from model.io.save import Saved, Saving
+    from viewer.dialogs.save_options import SaveOptions
+    from viewer.document_tab import DocumentTab
+    from viewer.main_window import MainWindow
+
+_SETTLE = 400  # ms a file must be left alone before it is read again
+_AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
+_ON_DISK, _SAVING = "file on disk", "saving"  # topics of messages, of which the last one counts
+
+
+class Files(QObject):
+    """The documents of a window: one tab each. GUI thread only; reading and writing happen in jobs."""
+
+    opened = Signal(object)  # DocumentTab
+    pending_changed = Signal()  # files that are being read
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.jobs = Jobs(self)
+        self.pending: list[str] = []  # names of files that are being read
+        self._watcher = QFileSystemWatcher(self)
+        self._watcher.fileChanged.connect(self._touched)
+        self._watcher.directoryChanged.connect(self._look_for_gone)
+        self._touched_paths: set[str] = set()
+        self._gone: set[Path] = set()  # files of open documents that were removed and may come back
+        self._saves: dict[DocumentTab, dict[object, Callable[[], object]]] = {}  # being written: what waits for that
+        self._can_run = False  # what a run needs is imported, or about to be
+        self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
+        self._settle.timeout.connect(self._check_touched)
+
+    # -- opening ---------------------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Let the person choose files and open them."""
+        self.open(ask_open(self._window, self._window.settings))
+
+    def open(self, paths: Iterable[Path]) -> None:
+        """Open each file in a tab of its own, or go to the tab that has it."""
+        for path in paths:
+            if path.is_dir():
+                self._open_folder(path)
+                continue
+            tabs = self.tabs_of(path)
+            if tabs:
+                self._window.activate(tabs[0])
+            else:
+                self._read(str(path), path.name, path.absolute())
+
+    def add_new(self, model: Model, title: str) -> DocumentTab:
+        """Show a model that is in no file yet: a new one, or a part of another."""
+        tab = self._add(model, title, None)
+        tab.workspace.document.mark_unsaved()
+        return tab
+
+    def _open_folder(self, folder: Path) -> None:
+        """Open the model in a folder and run the test data beside it."""
+        from exec.inspection.verdicts import model_in
+
+        def test(tab: DocumentTab) -> None:
+            runs = tab.workspace.runs
+            if runs.inputs.data_sets():
+                self._window.docks.open("run")
+                runs.testing.run(runs.inputs.data_sets())
+
+        try:
+            self.open_then(model_in(folder), test)
+        except ModelError as error:
+            self._window.report(error)
+
+    def open_then(self, path: Path, then: Callable[[DocumentTab], object]) -> None:
+        """Open a file in a tab of its own, even if another tab has it, and do something with the tab."""
+        self._read(str(path), path.name, path.absolute(), then)
+
+    def open_copy_then(self, path: Path, title: str, then: Callable[[DocumentTab], object]) -> None:
+        """Open what is in a file as a new document that belongs to no file, and do something with the tab."""
+        self._read(str(path), title, None, then)
+
+    def open_standard_input(self) -> None:
+        """Open the model that is piped in."""
+        self._read(opening.STANDARD_INPUT, "standard input", None)
+
+    def open_sample(self) -> None:
+        """Open the sample model, as a new document: the file that comes with the program is never overwritten."""
+        sample = opening.sample_model()
+        self._read(str(sample), sample.stem, None)
+
+    def warm_up(self) -> None:
+        """Import in the background what the first document will need."""
+        self.jobs.start("", lambda _progress: opening.import_view())
+
+    def _read(
+        self, name: str, title: str, path: Path | None, then: Callable[[DocumentTab], object] = lambda _tab: None
+    ) -> None:
+        self.pending.append(title)
+        self.pending_changed.emit()
+
+        def work(progress: Progress) -> Model:
+            opening.import_view()
+            return opening.read(name, progress)
+
+        garbage.pause()  # all that is made now stays
+        self.jobs.start(
+            f"Opening {title}",
+            work,
+            done=lambda model: then(self._add(model, title, path)),
+            failed=lambda error: self._cannot_open(error, title, path),
+            finished=lambda: self._arrived(title),
+            lane="mutate",  # one after the other, so that tabs stand in the order asked for
+        )
+
+    def _arrived(self, title: str) -> None:
+        garbage.resume()
+        self.pending.remove(title)
+        self.pending_changed.emit()
+        if not self._can_run:
+            self._can_run = True
+            QTimer.singleShot(_AFTER_OPENING, self, self._prepare_runs)
+
+    def _prepare_runs(self) -> None:
+        self.jobs.start("", lambda _progress: opening.import_runs())
+
+    def _add(self, model: Model, title: str, path: Path | None) -> DocumentTab:
+        tab = self._make_tab(model, title, path)
+        self._window.add_tab(tab)
+        if path is not None:
+            self._window.settings.add_recent_file(path)
+            self._watch(path)
+        self.opened.emit(tab)
+        return tab
+
+    def _make_tab(self, model: Model, title: str, path: Path | None) -> DocumentTab:
+        from viewer.document_tab import DocumentTab
+
+        workspace = Workspace(Document(model, path), self._window.settings, title=title)
+        tab = DocumentTab(workspace)
+        _tell_about_source(workspace)
+        return tab
+
+    def _cannot_open(self, error: BaseException, title: str, path: Path | None) -> None:
+        if isinstance(error, ModelError) and path is not None and operator_sets.is_document(path):
+            self.open_operator_set(path)
+            return
+        if isinstance(error, ModelError):
+            self._window.show_message(Message("error", f"{title}: {error.title}", error.detail, error.place))
+        if path is not None and not path.exists():
+            self._window.settings.remove_recent_file(path)
+
+    def open_operator_set(self, path: Path) -> None:
+        """Make the operators of an ONNXOPSET document known, and show the list of such documents."""
+        from viewer.dialogs.operator_sets import OperatorSetsDialog
+
+        try:
+            operator_sets.documents().open(path)
+        except ModelError as error:
+            self._window.report(error)
+            return
+        OperatorSetsDialog.show_for(self._window)
+
+    # -- the file on disk ------------------------------------------------------------------------------------
+
+    def _touched(self, path: str) -> None:
+        self._touched_paths.add(path)
+        self._settle.start()
+
+    def _check_touched(self) -> None:
+        touched, self._touched_paths = sorted(self._touched_paths), set()
+        for path in map(Path, touched):
+            for tab in self.tabs_of(path):
+                self._check(tab, path)
+
+    def _check(self, tab: DocumentTab, path: Path) -> None:
+        if not path.exists():
+            self._gone.add(path)
+            self._watcher.addPath(str(path.parent))
+            return
+        self._watch(path)  # a file that was replaced is no longer the one that is watched
+        found = opening.identity_at(path)
+        if found not in (tab.identity, tab.told_of):
+            tab.told_of = found
+            self._changed_on_disk(tab)
+
+    def _look_for_gone(self, folder: str) -> None:
+        """Something happened in a folder from which a file was removed; it is watched for no longer than needed."""
+        missed = {path for path in self._gone if path.parent == Path(folder) and self.tabs_of(path)}
+        back = {path for path in missed if path.exists()}
+        self._gone = {path for path in self._gone if path.parent != Path(folder)} | (missed - back)
+        for path in back:
+            self._touched(str(path))
+        if missed == back:
+            self._watcher.removePath(folder)
+
+    def _changed_on_disk(self, tab: DocumentTab) -> None:
+        if not tab.modified and self._window.settings.get(RELOAD_SILENTLY):
+            self.reload(tab)
+        else:
+            self._offer_reload(tab)
+
+    def _offer_reload(self, tab: DocumentTab) -> None:
+        detail = "Reloading loses your changes." if tab.modified else ""
+        tab.workspace.message(
+            "warning",
+            "The file was changed by another program",
+            detail,
+            choices=(("Reload", partial(self.reload, tab)), ("Keep mine", partial(self._keep, tab))),
+            topic=_ON_DISK,
+        )
+
+    def _keep(self, tab: DocumentTab) -> None:
+        """What is open counts, not what the other program wrote: saving will replace that without asking again."""
+        tab.note_identity()
+        tab.workspace.document.mark_unsaved()
+        tab.workspace.withdraw(_ON_DISK)
+
+    def reload(self, tab: DocumentTab) -> None:
+        """Read the file again and show it at the same place; the changes made here are gone.
+
+        Not those that are made while it is read: then the person is asked.
+        """
+        path = tab.path
+        if path is None:
+            return
+        state = tab.workspace.document.current.id
+
+        def done(model: Model) -> None:
+            if tab not in self._window.tabs():
+                return
+            if tab.workspace.document.current.id == state:
+                self._when_written(tab, partial(self._replace, tab, model))
+            else:
+                self._offer_reload(tab)
+
+        def failed(error: BaseException) -> None:
+            if isinstance(error, ModelError) and tab in self._window.tabs():
+                tab.workspace.report(error)
+
+        self.jobs.start(
+            f"Reloading {path.name}",
+            partial(opening.read, path),
+            done=done,
+            failed=failed,
+            supersede=f"reload {path}",
+        )
+
+    def _replace(self, tab: DocumentTab, model: Model) -> None:
+        fresh = self._make_tab(model, tab.workspace.title, tab.path)
+        beside = tab.beside
+        self._window.replace_tab(tab, fresh)
+        if beside is not None:
+            from viewer.actions.tools import show_beside
+
+            left, right = (fresh if side is tab else side for side in (beside.left, beside.right))
+            show_beside(self._window, left, right)
+        fresh.workspace.message("info", "The file was read again.")
+
+    # -- saving ----------------------------------------------------------------------------------------------
+
+    def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
+        """Write the document to its file; asks where when it has none. `then` is called once it is written."""
+        take_typed(self._window)
+        if tab.path is None:
+            self.save_as(tab, then)
+        else:
+            self._write(tab, tab.path, then)
+
+    def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
+        """Ask for a file and write the document to it, which then belongs to it."""
+        from viewer.dialogs.files import ask_save_model
+
+        path = ask_save_model(self._window, self._window.settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
+        if path is not None:
+            self._write(tab, path, then)
+
+    def _write(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None, *, force: bool = False) -> None:
+        """Prepare the save here, where the model lives, and write in a job; edits may go on meanwhile."""
+        from model.io.save import prepare
+
+        if tab in self._saves:  # which changes what is expected to be there
+            self._when_written(tab, partial(self._write, tab, path, then, force=force))
+            return
+        replaces_own_file = path == tab.path and tab.identity is not None and not force
+        if replaces_own_file and path.exists() and opening.identity_at(path) != tab.identity:
+            self._warn_before_overwriting(tab, path, then)
+            return
+        try:
+            saving = prepare(tab.workspace.model, path, expected=tab.identity if replaces_own_file else None)
+        except ModelError as error:
+            self._not_saved(tab, then, error)
+            return
+        state = tab.workspace.document.current.id
+
+        def written(saved: Saved) -> None:
+            self._written(tab, saved, state)
+            if then is not None:
+                then()
+
+        self._start(tab, saving, written, then)
+
+    def _start(
+        self,
+        tab: DocumentTab,
+        saving: Saving,
+        done: Callable[[Saved], object],
+        then: Callable[[], object] | None = None,
+    ) -> None:
+        self._saves[tab] = {}
+        tab.workspace.jobs.start(
+            f"Saving {saving.path.name}",
+            saving.run,
+            done=done,
+            failed=partial(self._not_saved, tab, then),
+            finished=partial(self._save_ended, tab),
+            lane="mutate",
+        )
+
+    @property
+    def saving(self) -> bool:
+        """Whether a document is being written."""
+        return bool(self._saves)
+
+    def _when_written(self, tab: DocumentTab, call: Callable[[], object], what: object = None) -> None:
+        """Call at once, or when the save that is running has ended; of several for the same `what` the last one."""
+        waiting = self._saves.get(tab)
+        if waiting is None:
+            call()
+        else:
+            waiting[object() if what is None else what] = call
+
+    def _save_ended(self, tab: DocumentTab) -> None:
+        for what, call in self._saves.pop(tab, {}).items():
+            if tab not in self._window.tabs():
+                return
+            try:
+                self._when_written(tab, call, what)
+            except ModelError as error:
+                tab.workspace.report(error)
+
+    def save_with(self, tab: DocumentTab, options: SaveOptions) -> None:
+        """Write the document as chosen in the dialog of options; ModelError where they do not fit the model."""
+        from model.io.save import prepare
+
+        if tab in self._saves:
+            self._when_written(tab, partial(self.save_with, tab, options))
+            return
+        is_own = options.path == tab.path and tab.identity is not None
+        saving = prepare(
+            tab.workspace.model,
+            options.path,
+            form=options.form,
+            layout=options.layout,
+            threshold=options.threshold,
+            expected=tab.identity if is_own else None,
+        )
+        state = tab.workspace.document.current.id
+
+        def written(saved: Saved) -> None:
+            if options.copy and not is_own:
+                self._copied(tab, saved)
+            else:
+                self._written(tab, saved, state)
+
+        self._start(tab, saving, written)
+
+    def _copied(self, tab: DocumentTab, saved: Saved) -> None:
+        severity: Severity = "warning" if saved.warnings else "info"
+        tab.workspace.message(severity, f"A copy was saved as {saved.path.name}", "\n".join(saved.warnings))
+        self._window.settings.add_recent_file(saved.path)
+
+    def _written(self, tab: DocumentTab, saved: Saved, state: int) -> None:
+        before = tab.path
+        tab.identity = saved.identity
+        for topic in (_ON_DISK, _SAVING):
+            tab.workspace.withdraw(topic)
+        tab.workspace.document.mark_saved(saved.path, state)
+        self._unwatch(before)
+        self._watch(saved.path)
+        self._window.settings.add_recent_file(saved.path)
+        if saved.warnings:
+            tab.workspace.message(
+                "warning", f"{saved.path.name} is saved, but not all of it", "\n".join(saved.warnings)
+            )
+
+    def _warn_before_overwriting(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None) -> None:
+        tab.workspace.message(
+            "warning",
+            "The file was changed by another program",
+            "Saving replaces what that program wrote.",
+            choices=(
+                ("Replace it", partial(self._write, tab, path, then, force=True)),
+                ("Save as…", partial(self.save_as, tab, then)),
+            ),
+            topic=_ON_DISK,
+        )
+
+    def _not_saved(self, tab: DocumentTab, then: Callable[[], object] | None, error: BaseException) -> None:
+        """Say why, and offer another place."""
+        if isinstance(error, ModelError):
+            elsewhere = ("Save as…", partial(self.save_as, tab, then))
+            tab.workspace.message("error", error.title, error.detail, error.place, (elsewhere,), _SAVING)
+
+    # -- closing ---------------------------------------------------------------------------------------------
+
+    def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
+        """Close a tab, asking first when it holds changes. `then` is called once it is closed.
+
+        A save that is running is finished before, so that nothing chosen to be written is missing.
+        """
+        take_typed(self._window)
+        if tab in self._saves:
+            self._when_written(tab, partial(self.close, tab, then), "close")
+            return
+
+        def discard() -> None:
+            self._forget(tab)
+            if then is not None:
+                then()
+
+        if not tab.modified:
+            discard()
+            return
+        self._window.activate(tab)
+        ask_to_save(self._window, tab.workspace.title, partial(self.save, tab, discard), discard)
+
+    def close_all(self, then: Callable[[], object]) -> None:
+        """Close every tab that holds changes, asking about each; `then` is called when none is left.
+
+        Saves that are running are finished before.
+        """
+        if self._saves:
+            self._when_written(next(iter(self._saves)), partial(self.close_all, then), "close all")
+            return
+        modified = [tab for tab in self._window.tabs() if tab.modified]
+        if modified:
+            self.close(modified[0], partial(self.close_all, then))
+        else:
+            then()
+
+    def _forget(self, tab: DocumentTab) -> None:
+        self._window.remove_tab(tab)
+        self._unwatch(tab.path)
+
+    def _watch(self, path: Path) -> None:
+        """Watch the file that is there now: the old one stays watched while its weights are still read from it."""
+        self._watcher.removePath(str(path))
+        self._watcher.addPath(str(path))
+
+    def _unwatch(self, path: Path | None) -> None:
+        """A document no longer belongs to a file; another one may still do."""
+        if path is not None and not self.tabs_of(path):
+            self._watcher.removePath(str(path))
+
+    def tabs_of(self, path: Path) -> list[DocumentTab]:
+        """The tabs in which a file is open."""
+        wanted = path.absolute()
+        return [tab for tab in self._window.tabs() if tab.path == wanted]
+
+
+def _tell_about_source(workspace: Workspace) -> None:
+    """Say what was wrong with a file that opened all the same."""
+    source = workspace.model.source
+    if source is None:
+        return
+    rest = [problem for problem in source.problems if problem != source.truncation]
+    if source.truncation:
+        QTimer.singleShot(0, workspace, lambda: workspace.message("warning", "The file ends early", source.truncation))
+    if rest:
+        title = f"This file breaks {plural(len(rest), 'rule')} of the format and was opened all the same"
+        QTimer.singleShot(0, workspace, lambda: workspace.message("warning", title, "\n".join(rest[:3])))

@@ -1,0 +1,54 @@
+"""From what a person names (a file, ``-`` for standard input, the sample) to a model. Any thread, no Qt."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from model.graph import Model
+    from model.io.source import Identity
+
+STANDARD_INPUT = "-"
+
+
+def sample_model() -> Path:
+    """The model that comes with the program."""
+    import resources
+
+    return resources.path("sample/digits.onnx")
+
+
+def read(name: str | Path, progress: Progress = SILENT) -> Model:
+    """Read a model; ModelError says what is wrong with it. Reads no weights."""
+    from model import load
+
+    return load(name, progress)
+
+
+def import_view() -> None:
+    """Import what a graph view needs (numpy among it), and the panels around it, so that the GUI thread need not."""
+    import_module("viewer.document_tab")
+    import_module("viewer.canvas.view")
+    for info in import_module("viewer.panels").PANELS:
+        if info.open_at_first:
+            info.load()
+
+
+def import_runs() -> None:
+    """Import what running a model and looking at its values need, see import_view."""
+    for name in ("viewer.runs.control", "viewer.panels.run", "viewer.panels.tensor"):
+        import_module(name)
+
+
+def identity_at(path: Path) -> Identity | None:
+    """What tells the file there is now from what it was or will be; None when there is none to look at."""
+    from model.io.source import identity_of
+
+    try:
+        return identity_of(path.stat())
+    except OSError:
+        return None

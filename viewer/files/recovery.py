@@ -1,0 +1,202 @@
+"""Keeps a journal of every open document, and offers at the start what a program that died left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from model.errors import ModelError
+from viewer.files.folders import state_folder
+from viewer.slices import Slices
+from viewer.text import display, plural
+from viewer.workspace import Message, Workspace
+
+if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
+    from model.recording.journal import Journal
+    from model.recording.leftovers import Leftover
+    from viewer.document_tab import DocumentTab
+    from viewer.main_window import MainWindow
+
+_IDLE_MS = 1500
+_SHOWN_TITLES = 12
+
+
+def journal_folder() -> Path:
+    """Where journals are: beside the user's other state, never beside the model."""
+    return state_folder() / "journals"
+
+
+class Keeper(QObject):
+    """Writes the journal of one document for as long as its workspace lives; `close` forgets it."""
+
+    _failed = Signal()  # from the thread that writes
+
+    def __init__(self, workspace: Workspace) -> None:
+        from model.recording.journal import Journal
+
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._told = ""
+        self.journal: Journal | None = None
+        self._preparing: Slices[None] | None = None
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
+        self._idle.timeout.connect(self._prepare)
+        self._failed.connect(self._look)
+        document = workspace.document
+        try:
+            self.journal = Journal(document, journal_folder(), later=self._prepare_now, failed=self._failed.emit)
+        except OSError:
+            return  # the file is gone already; saving will say so
+        self._idle.start()
+        workspace.changes.changed.connect(self._on_change)
+        self._ending = document.on_saved(self._on_saved)
+
+    def _prepare(self) -> None:
+        """Let the journal look at the model now, bit by bit, so that no edit has to wait for it."""
+        journal = self.journal
+        if journal is not None and self._preparing is None and not journal.is_prepared:
+            self._preparing = Slices(journal.prepare, self._on_prepared, self._on_failed, self, journal.as_it_began)
+
+    def _prepare_now(self) -> None:
+        """An edit waits: of a model that is not large it is written at once."""
+        self._prepare()
+        if self._preparing is not None:
+            self._preparing.go_on()
+
+    def _on_prepared(self, _outcome: object) -> None:
+        self._stop()
+        self._tell()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._stop()
+        if self.journal is not None:
+            self.journal.give_up(str(error))
+        self._tell()
+
+    def _on_change(self, _change: object) -> None:
+        if not self.journal_waits:
+            self._idle.start()
+        self._tell()
+
+    @property
+    def journal_waits(self) -> bool:
+        """Whether edits are announced but not in the journal yet."""
+        return self.journal is not None and self.journal.is_waited_for
+
+    def _on_saved(self) -> None:
+        """What was being looked at is not what the journal begins with any more."""
+        self._stop()
+        if self.journal_waits:
+            self._prepare()
+        else:
+            self._idle.start()
+
+    def _look(self) -> None:
+        if self.journal is not None:
+            self.journal.look()
+        self._tell()
+
+    def _tell(self) -> None:
+        problem = "" if self.journal is None else self.journal.problem
+        if problem and problem != self._told:
+            self._workspace.message("warning", "A crash would lose edits", problem)
+        self._told = problem
+
+    def _stop(self) -> None:
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing.deleteLater()
+            self._preparing = None
+
+    def close(self) -> None:
+        """The document was saved or given up."""
+        self._idle.stop()
+        self._stop()
+        if self.journal is not None:
+            self._ending()
+            self.journal.close()
+
+
+def offer(window: MainWindow) -> None:
+    """Ask about every journal that is left: recover, show the changes, discard. Nothing happens by itself."""
+    folder = journal_folder()
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return  # as at nearly every start, which then loads nothing for it
+    from model.recording.leftovers import discard, leftovers
+
+    for leftover in leftovers(folder):
+        if leftover.titles or leftover.missing:
+            window.show_message(_question(window, leftover))
+        else:  # all was undone: closing would not have asked either
+            discard(leftover)
+
+
+def _question(window: MainWindow, leftover: Leftover) -> Message:
+    from model.recording.leftovers import discard
+
+    name = display(Path(leftover.base.path).name, 80) if leftover.base.path else "a new model"
+    when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
+    throw_away = ("Discard", partial(discard, leftover))
+    if not leftover.titles and leftover.missing:
+        detail = f"The program ended before these of {when} could be kept: {_last(leftover.missing)}."
+        return Message("warning", f"Edits of {name} are lost", detail, None, (throw_away,))
+    choices = (
+        ("Recover", partial(_recover, window, leftover)),
+        ("Show changes", partial(_show, window, leftover)),
+        throw_away,
+    )
+    were = "was" if len(leftover.titles) == 1 else "were"
+    detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
+    if leftover.missing:
+        detail += f" What came after could not be kept any more: {_last(leftover.missing)}."
+    if not leftover.fits:
+        detail += " The file has changed since, so they may not fit."
+    return Message("warning", f"Unsaved edits of {name}", detail, None, choices)
+
+
+def _last(titles: Sequence[str]) -> str:
+    shown = " · ".join(display(title, 100) for title in titles[-_SHOWN_TITLES:])
+    return f"… {shown}" if len(titles) > _SHOWN_TITLES else shown
+
+
+def _show(window: MainWindow, leftover: Leftover) -> None:
+    question = _question(window, leftover)
+    choices = (question.choices[0], question.choices[2])
+    window.show_message(Message("info", question.title, _last(leftover.titles), None, choices))
+
+
+def _recover(window: MainWindow, leftover: Leftover) -> None:
+    """Do the edits again on the file as it is opened, or on a copy where it is open with edits already."""
+    files, path = window.files, Path(leftover.base.path)
+    if leftover.base.path:
+        tabs = files.tabs_of(path)
+        untouched = next((tab for tab in tabs if tab.workspace.document.is_as_opened), None)
+        if untouched is not None:
+            window.activate(untouched)
+            _replay(untouched, leftover)
+        elif tabs:
+            files.open_copy_then(path, f"{path.stem} recovered", lambda tab: _replay(tab, leftover))
+        else:
+            files.open_then(path, lambda tab: _replay(tab, leftover))
+    elif leftover.beginning is not None:
+        files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(tab, leftover))
+    else:
+        window.report(ModelError("The model cannot be recovered", "What it began with was not kept."))
+
+
+def _replay(tab: DocumentTab, leftover: Leftover) -> None:
+    from model.recording.leftovers import recover
+
+    workspace = tab.workspace
+    try:
+        recover(workspace.document, leftover)
+    except ModelError as error:
+        workspace.report(error)
+        return
+    edits = plural(len(leftover.titles), "edit")
+    workspace.message("info", "Recovered", f"{edits} done again; save to keep the result.")

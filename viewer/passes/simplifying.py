@@ -1,0 +1,75 @@
+"""Simplification of an open or loaded model as one piece of work: on a copy, checked, then carried over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from exec.fold import evaluate
+from exec.inspection.agreement import Agreement, compare_models
+from model.document import Document
+from model.graph import Value
+from model.passes.rehearsal import Rehearsal
+from model.passes.simplify.driver import Report, simplify, survey, trusted_types
+from model.passes.simplify.framework import Match, Options, Pass, Refusal
+from model.progress import SILENT, Progress
+from model.steps import Step
+from model.types import Type
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What simplifying came to, and the steps that bring it to the real model, entry by entry."""
+
+    report: Report
+    agreement: Agreement
+    entries: list[tuple[str, list[Step]]] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are in all entries."""
+        return sum(len(steps) for _, steps in self.entries)
+
+    def apply(self, document: Document) -> None:
+        """Carry it over: an undo entry for each run of a pass. On the document's thread, the model unchanged since."""
+        for title, steps in self.entries:
+            with document.edit(title) as edit:
+                for step in steps:
+                    edit.do(step)
+
+
+class Simplification:
+    """A copy of a model about to be simplified. Any thread, one at a time."""
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.rehearsal = rehearsal
+        self._types: Mapping[Value, Type] | None = None
+
+    def survey(
+        self, *, options: Options | None = None, progress: Progress = SILENT
+    ) -> tuple[dict[str, list[Match]], list[Refusal]]:
+        """What each pass would find, and what it would refuse; the copy stays as it is."""
+        model = self.rehearsal.document.model
+        if self._types is None:
+            self._types = trusted_types(model, progress).types
+        return survey(model, evaluate=evaluate, options=options, types=self._types, progress=progress)
+
+    def run(
+        self,
+        passes: Sequence[Pass] | None = None,
+        *,
+        options: Options | None = None,
+        checks: int = 3,
+        progress: Progress = SILENT,
+    ) -> Outcome:
+        """Simplify the copy and compare it with how it was, on so many random inputs. Once."""
+        document = self.rehearsal.document
+        untouched = Rehearsal(document.model).document.model if checks else document.model
+        report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
+        if not report.applied:
+            agreement = Agreement(None, reason="nothing was changed")
+        elif not checks:
+            agreement = Agreement(None, reason="not asked for")
+        else:
+            agreement = compare_models(untouched, document.model, runs=checks, progress=progress)
+        return Outcome(report, agreement, self.rehearsal.entries())

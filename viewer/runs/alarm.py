@@ -1,0 +1,64 @@
+"""Tells after a run where its values stop being finite, once, and takes that back when they are again."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from exec.inspection.tracing import Bad, non_finite_values
+from exec.results import RunResult
+from model.graph import Value
+from viewer.places import name_of
+from viewer.results import Record
+from viewer.text import plural
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+_TOPIC = "non-finite"
+
+
+class Alarm(QObject):
+    """Looks through the values of each run that has ended, in the background. GUI thread only."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._told: Value | None = None
+        workspace.results.run_finished.connect(self._look)
+
+    def _look(self) -> None:
+        record = self._workspace.results.current
+        if record is None:
+            return
+        result = record.result
+        self._workspace.jobs.start(
+            "", lambda _progress: _first(result), done=lambda bad: self._tell(record, bad), lane="count",
+            supersede=_TOPIC,
+        )  # fmt: skip
+
+    def _tell(self, record: Record, bad: Bad | None) -> None:
+        workspace = self._workspace
+        if record is not workspace.results.current:
+            return
+        value = workspace.results.value_by_number(bad.key[1]) if bad is not None else None
+        if bad is None or value is None:
+            self._told = None
+            workspace.withdraw(_TOPIC)
+        elif value is not self._told:  # who has closed the message knows
+            self._told = value
+            what = "NaN" if isnan(bad.value) else "An infinity"
+            at = ", ".join(map(str, bad.index))
+            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. Every value before it is finite."
+            show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
+            workspace.message("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
+
+
+def _first(result: RunResult) -> Bad | None:
+    """Off the GUI thread."""
+    try:
+        return next(iter(result.apply(non_finite_values, 1)), None)
+    except LookupError:
+        return None  # the worker that had the values is gone

@@ -1,0 +1,217 @@
+"""Where a run's values are compared with others: the run before, a file, another model, another engine or precision."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exec.compare import Row, compare_runs, compare_with
+from exec.inputs import read_data_set, read_npz
+from exec.inspection import reference
+from exec.inspection.whatif import Precision, compare_rounded, in_precision
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.io.save import prepare
+from model.progress import Progress
+from model.types import ElementType, TensorType
+from viewer.results import Record
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: Compares in the background; made on the GUI thread.
+Work = Callable[[Progress], list[Row]]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Something to compare with: its title, and what makes the work."""
+
+    title: str
+    prepare: Callable[[Record], Work]
+
+
+def with_record(other: Record) -> Callable[[Record], Work]:
+    """Against another run of the same document."""
+
+    def prepared(ours: Record) -> Work:
+        return lambda _progress: _compare(lambda: ours.result.apply(compare_runs, other.result))
+
+    return prepared
+
+
+def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Callable[[Record], Work]:
+    """Against named arrays that are read in the background."""
+
+    def prepared(ours: Record) -> Work:
+        return lambda _progress: _compare(lambda: ours.result.apply(compare_with, dict(arrays())))
+
+    return prepared
+
+
+def with_npz(path: Path) -> Callable[[Record], Work]:
+    """Against a file of arrays, matched by name, then shape."""
+    return with_arrays(lambda: {k: v for k, v in read_npz(path).items() if not k.startswith("__")})
+
+
+def with_data_set(workspace: Workspace, folder: Path) -> Callable[[Record], Work]:
+    """Against the expected outputs of a folder of test data."""
+    graph = workspace.runs.inputs.recipe().graph
+    return with_arrays(lambda: read_data_set(folder, graph).outputs)
+
+
+def with_model(other: Workspace) -> Callable[[Record], Work]:
+    """Against the last run of another open model, by the names of values; it is run with our inputs if it was not."""
+
+    def prepared(ours: Record) -> Work:
+        names = {ours.result.layout.name(key[1]) for key in ours.result.layout.slots if not key[0]}
+        values = {v.name: v for v in other.model.graph.values() if v.name in names}
+        return (_with_new_run if other.results.current is None else _with_run)(ours, other, values)
+
+    return prepared
+
+
+def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
+    """Against the last run of another open model, each value of ours with what `partner` says it is there."""
+
+    def prepared(ours: Record) -> Work:
+        pairs = ((v.name, partner(v)) for v in workspace.model.graph.values() if v.initializer is None)
+        return _with_run(ours, other, {name: theirs for name, theirs in pairs if isinstance(theirs, Value)})
+
+    return Reference(other.title, prepared)
+
+
+def _with_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Work:
+    """Compare with what the other model's last run has of these values, by our names for them."""
+    theirs = other.results.current
+    if theirs is None:
+        raise ModelError("The other model was not run", f"run {other.title} first, with the same inputs")
+    found = {name: v for name, v in values.items() if theirs.result.info(v) is not None}
+    keys = {name: key for name, v in found.items() if (key := theirs.key(v)) is not None}
+
+    def work(progress: Progress) -> list[Row]:
+        arrays = {}
+        for done, (name, key) in enumerate(keys.items()):
+            progress.report(done, len(keys))
+            arrays[name] = theirs.result.value(key)
+        return ours.result.apply(compare_with, arrays)
+
+    return lambda progress: _compare(lambda: work(progress))
+
+
+def _with_new_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Work:
+    """Run the other model with our inputs, beside what it shows itself, and compare with these values of it."""
+    session = other.runs.session
+    inputs = {v.name for v in other.runs.inputs.inputs()}
+    feeds = {name: value for name, value in ours.feeds.items() if name in inputs}
+    request = session.request(feeds, seed=ours.result.seed)
+    keys = {name: ((), number) for name, v in values.items() if (number := session.number(v))}
+
+    def work(progress: Progress) -> list[Row]:
+        theirs = session.perform(request, progress=progress)
+        theirs.raise_for_failure()
+        arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
+        return ours.result.apply(compare_with, arrays)
+
+    return lambda progress: _compare(lambda: work(progress))
+
+
+def with_onnxruntime(workspace: Workspace) -> Callable[[Record], Work]:
+    """Against ONNX Runtime, every value that it can give."""
+
+    def prepared(ours: Record) -> Work:
+        document = workspace.document
+        if ours.state != document.current.id:
+            raise ModelError("The run is out of date", "run the model as it is now, then compare")
+        folder = tempfile.TemporaryDirectory(prefix="onnx-workbench-")
+        path, saving = document.path, None
+        if document.modified or path is None:
+            path = Path(folder.name) / "model.onnx"
+            saving = prepare(workspace.model, path)
+        feeds = dict(ours.feeds)
+
+        def work(progress: Progress) -> list[Row]:
+            with folder:
+                if saving is not None:
+                    saving.run(progress)
+                assert path is not None
+                arrays = reference.run_onnxruntime(path, feeds)
+            return ours.result.apply(compare_with, arrays)
+
+        return lambda progress: _compare(lambda: work(progress))
+
+    return prepared
+
+
+def with_precision(
+    workspace: Workspace, precision: Precision, nodes: Iterable[Node] | None
+) -> Callable[[Record], Work]:
+    """Against the same model with the values of some nodes (None: all) in fewer bits."""
+    chosen = None if nodes is None else frozenset(nodes)
+
+    def prepared(ours: Record) -> Work:
+        session = workspace.runs.session
+        request = session.request(ours.feeds, seed=workspace.runs.inputs.seed)
+        values = _float_values(workspace, chosen)
+        if not values:
+            what = "no node" if chosen is None else "none of the nodes selected"
+            raise ModelError("Nothing to keep in fewer bits", f"{what} makes or reads a tensor of floats")
+        numbers = {session.number(v) for v in values}
+        rounded = in_precision(request, precision, numbers)
+
+        def work(progress: Progress) -> list[Row]:
+            other = session.perform(rounded, progress=progress)
+            other.raise_for_failure()
+            return other.apply(compare_rounded, ours.result)
+
+        return lambda progress: _compare(lambda: work(progress))
+
+    return prepared
+
+
+def _float_values(workspace: Workspace, nodes: frozenset[Node] | None) -> set[Value]:
+    """The float tensors that some nodes read as constants or make; a node with bodies stands for those inside too."""
+    model = workspace.model
+    chosen = {graph for node in nodes or () for body in node.bodies for graph in body.walk()}
+    found: set[Value] = set()
+    for graph in model.graphs():
+        for node in graph.nodes:
+            if nodes is None or node in nodes or graph in chosen:
+                constants = [v for v in node.inputs if v is not None and v.initializer is not None]
+                outputs = [v for v in node.outputs if v is not None]
+                found.update(v for v in (*constants, *outputs) if _is_float(workspace, v))
+    return found
+
+
+def _is_float(workspace: Workspace, value: Value) -> bool:
+    """Whether a value is a tensor of floats: as it was computed, or as far as that is known without."""
+    if value.initializer is not None:
+        kind: ElementType | int | None = value.initializer.element_type
+    else:
+        info = workspace.results.info_of(value)
+        declared = workspace.types.type_of(value)
+        kind = declared.element_type if isinstance(declared, TensorType) else None
+        kind = info.element_type if info is not None else kind
+    return isinstance(kind, ElementType) and kind.is_float
+
+
+def _compare(work: Callable[[], list[Row]]) -> list[Row]:
+    try:
+        return work()
+    except LookupError as error:
+        raise ModelError("The values are gone", f"{error}. Run the model again.") from error
+
+
+def error_of(row: Row) -> float:
+    """How far a value is off: the tolerance it needs, infinite where it cannot be compared."""
+    return float("inf") if row.difference.problem else row.difference.tolerance
+
+
+def heat_of(row: Row) -> float:
+    """The error as a power of ten, fit for colours."""
+    error = error_of(row)
+    return 2.0 if not isfinite(error) else min(2.0, log10(max(error, 1e-10)))

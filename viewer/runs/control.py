@@ -1,0 +1,575 @@
+"""Runs the model of one document in the background: whole, to a node, step by step, to breakpoints, live.
+
+A run happens in a warm worker process (or, by a setting or where the system refuses one, in a thread of this one);
+the window never waits. What it gives goes to `workspace.results`, also while it goes on; how it stands is told here,
+in the status line and on the graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from exec.errors import WorkerUnavailable
+from exec.plan import Path as CallPath
+from exec.remote.session import WorkerSession
+from exec.results import RunResult
+from exec.session import Breakpoint, Request, Session, Stepper
+from model.errors import ModelError
+from model.graph import Function, Graph, Node, Value
+from model.progress import Progress
+from model.queries.topology import upstream
+from viewer import garbage
+from viewer.changes import is_in_model
+from viewer.jobs import Job
+from viewer.results import Record
+from viewer.runs.alarm import Alarm
+from viewer.runs.edge_notes import EdgeNotes
+from viewer.runs.inputs import Recipe, RunInputs
+from viewer.runs.marks import RunMarks
+from viewer.runs.news import RunNews
+from viewer.runs.overlays import Overlays
+from viewer.runs.preparing import Preparing
+from viewer.runs.so_far import SoFar
+from viewer.runs.testing import Testing
+from viewer.settings import RUN_IN_PROCESS
+
+if TYPE_CHECKING:
+    from model.document import Change
+    from viewer.workspace import Workspace
+
+#: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
+_LIVE_DELAY = 120
+#: Milliseconds between two looks at which nodes have finished.
+_NEWS = 80
+_MOST_NEWS = 5000  # nodes that are told of then: what that takes is far below a frame
+#: What the run of a graph with more nodes gave is too much to be looked through for garbage.
+_MANY = 10_000
+
+Mode = Literal["run", "step"]
+
+
+class _Relay(Progress):
+    """The progress of a run that goes on over several jobs: that of the job it is in now."""
+
+    def __init__(self, job: Progress) -> None:
+        super().__init__()
+        self.now = job
+
+    def report(self, done: float, total: float, text: str = "") -> None:
+        """Tell the job."""
+        self.now.report(done, total, text)
+
+    def check(self) -> None:
+        """Raise Cancelled when the job was cancelled."""
+        self.now.check()
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        self.now.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job was cancelled."""
+        return self.now.cancelled
+
+
+@dataclass(eq=False)
+class _Run:
+    """One run from its start to its last step."""
+
+    serial: int
+    request: Request
+    recipe: Recipe
+    feeds: Mapping[str, Any]
+    revision: int
+    state: int
+    mode: Mode
+    until: Node | None
+    fresh: bool
+    relay: _Relay | None = None
+    stepper: Any = None  # a Stepper or RemoteStepper, once planned
+    result: RunResult | None = None
+
+    def record(self, result: RunResult, *, unfinished: bool = False) -> Record:
+        """What it has given at some time."""
+        whole = self.until is None and not unfinished and result_is_whole(result)
+        return Record(
+            result, self.state, self.revision, self.recipe.signature, dict(self.feeds), whole, unfinished, self.serial
+        )
+
+
+class RunControl(QObject):
+    """What runs the main graph of one document. GUI thread only."""
+
+    state_changed = Signal()  # running, paused, live or breakpoints
+    nodes_finished = Signal(object)  # list[Node] that have just been computed
+
+    _open: ClassVar[weakref.WeakSet[RunControl]] = weakref.WeakSet()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._open.add(self)
+        self.inputs = RunInputs(workspace)
+        self.breakpoints: tuple[Breakpoint, ...] = ()
+        self.live = False
+        self._session: Session | WorkerSession | None = None
+        self._serial = 0
+        self._job: Job[Any] | None = None
+        self._run: _Run | None = None  # going on, or waiting at a breakpoint
+        self._feeds: tuple[object, dict[str, Any]] | None = None
+        self._tell = RunNews(workspace)
+        self._preparing = Preparing(workspace, self)
+        self._so_far = SoFar(workspace.jobs, self._value, self)
+        self._can_start_worker = True
+        self._turn = threading.Lock()  # of runs in this process: one that is superseded ends before the next
+        self._news: list[int] = []
+        self._finished_nodes = 0  # since the document was opened
+        self._news_lock = threading.Lock()
+        self._news_timer = QTimer(self, interval=_NEWS)
+        self._news_timer.timeout.connect(partial(self._tell_news, _MOST_NEWS))
+        self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
+        self._live_timer.timeout.connect(self._run_live)
+        workspace.results.node_by_number = self._node
+        workspace.results.value_by_number = self._value
+        workspace.changes.changed.connect(self._on_change)
+        self.inputs.changed.connect(self._on_inputs)
+        self.marks = RunMarks(workspace)
+        self.alarm = Alarm(workspace)
+        self.overlays = Overlays(workspace)
+        self.edge_notes = EdgeNotes(workspace)
+        self.testing = Testing(workspace)
+        self.nodes_finished.connect(self.marks.finished)
+        self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints, self.paused_at))
+
+    @classmethod
+    def all_open(cls) -> list[RunControl]:
+        """Those of every open document that has any, in the order of their titles."""
+        return sorted(cls._open, key=lambda one: one.workspace.title)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The document that is run."""
+        return self._workspace
+
+    # -- what there is ---------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session | WorkerSession:
+        """What runs the model; started on first use."""
+        if self._session is None:
+            document = self._workspace.document
+            own = self._workspace.settings.get(RUN_IN_PROCESS) and self._can_start_worker
+            self._session = WorkerSession(document) if own else Session(document)
+        return self._session
+
+    def warm_up(self) -> None:
+        """Start the worker process now, so that the first run need not wait for it."""
+        session = self.session
+        if isinstance(session, WorkerSession):
+            threading.Thread(target=_start, args=(session,), name="warm up", daemon=True).start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something is being computed."""
+        return self._job is not None or self._preparing.running
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a run waits for `step` or `go_on`."""
+        run = self._run
+        return self._job is None and run is not None and run.stepper is not None and not run.stepper.done
+
+    @property
+    def paused_at(self) -> Node | None:
+        """The node that is computed next when a run waits."""
+        if not self.is_paused or self._run is None:
+            return None
+        following = self._run.stepper.next_node
+        return None if following is None else following[1]
+
+    def _node(self, number: int) -> Node | None:
+        found: Node | None = None if self._session is None else self._session.snapshots.nodes.object(number)
+        return found
+
+    def _value(self, number: int) -> Value | None:
+        found: Value | None = None if self._session is None else self._session.snapshots.values.object(number)
+        return found
+
+    # -- starting --------------------------------------------------------------------------------------------
+
+    def run(self, *, fresh: bool = False) -> None:
+        """Run everything; `fresh`: compute also what an earlier run has computed."""
+        self._start("run", fresh=fresh)
+
+    def run_to(self, node: Node) -> None:
+        """Compute what a node needs, and the node."""
+        self._place_of(node)
+        self._start("run", until=node)
+
+    def step(self) -> None:
+        """Compute the next node of a run that waits, or start one that waits before its first node."""
+        if self.is_paused:
+            self._continue(one=True)
+        elif not self.is_running:
+            self._start("step", fresh=True)  # what is kept could not be stopped at
+
+    def go_on(self) -> None:
+        """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
+        if self.is_paused:
+            self._continue(one=False)
+        elif not self.is_running:
+            self.run()
+
+    def stop(self) -> None:
+        """End the run; what it computed so far stays."""
+        if self._preparing.running:
+            self._preparing.stop()
+            self.state_changed.emit()
+        elif self._job is not None:
+            self._job.cancel()
+        elif self._run is not None:
+            self._run = None
+            self._workspace.set_run_state("Stopped")
+            self.state_changed.emit()
+
+    def _start(self, mode: Mode, *, until: Node | None = None, fresh: bool = False) -> None:
+        self._serial += 1
+        serial = self._serial
+        recipe = self.inputs.recipe()
+
+        def go(feeds: dict[str, Any]) -> None:
+            self._feeds = recipe.signature, feeds
+            if serial == self._serial:
+                perform = partial(self._perform, mode, recipe, feeds, until=until, fresh=fresh)
+                self._preparing.start(self.session, perform)
+
+        self._preparing.stop()
+        if self._feeds is not None and self._feeds[0] == recipe.signature:
+            go(self._feeds[1])
+        else:
+            self._job = self._workspace.jobs.start(
+                "Make the inputs",
+                lambda _progress: recipe.make(),
+                done=go,
+                failed=lambda error: self._refused(error, serial),
+                finished=lambda: self._settled(serial),
+                supersede="run",
+            )
+            self.state_changed.emit()
+
+    def _perform(self, mode: Mode, recipe: Recipe, feeds: dict[str, Any], *, until: Node | None, fresh: bool) -> None:
+        document = self._workspace.document
+        given = {**feeds, **self.inputs.given}
+        try:
+            request = self._request(given, until, fresh=fresh)
+        except ModelError as error:
+            self._refused(error, self._serial)
+            return
+        run = _Run(self._serial, request, recipe, given, document.revision, document.current.id, mode, until, fresh)
+        self._run = run
+        self._workspace.results.begin()
+        self._workspace.set_run_state("Running…")
+        self._launch(run, lambda progress: self._plan_and_go(run, progress))
+
+    def _request(self, given: dict[str, Any], until: Node | None, *, fresh: bool) -> Request:
+        inputs = self.inputs
+        path, last = ((), None) if until is None else self._place_of(until)
+        self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
+        request = self.session.request(
+            given,
+            seed=inputs.seed,
+            memory_limit=inputs.memory_limit or None,
+            time_limit=inputs.time_limit or None,
+            until=last,
+            path=path,
+            breakpoints=() if until is not None else self.breakpoints,
+            fresh=fresh,
+        )
+        return request if last is None or path else self._with_upstream(request, last)
+
+    def _with_upstream(self, request: Request, node: Node) -> Request:
+        """The request of a run to a node, keeping what it computes on the way."""
+        number = self.session.number
+        values = [v for v in upstream([node]) if isinstance(v, Value) and v.graph is self.inputs.graph]
+        values += [v for v in node.outputs if v is not None]
+        keys = tuple(((), n) for v in values if v.producer is not None and (n := number(v)))
+        return replace(request, options=replace(request.options, until=None, values=keys, outputs=False))
+
+    def _launch(self, run: _Run, work: Callable[[Progress], None]) -> None:
+        self._news_timer.start()
+        self._workspace.results.is_running = True
+        show = partial(self._see, run)
+        self._so_far.start(lambda: self._look(run), show, lambda: self._count(run))
+        self._job = self._workspace.jobs.start(
+            "Run",
+            work,
+            failed=lambda error: self._failed(error, run),
+            finished=lambda: self._ended(run),
+            supersede="run",
+        )
+        self.state_changed.emit()
+
+    def _plan_and_go(self, run: _Run, progress: Progress) -> None:
+        """Off the GUI thread."""
+        session = self._session
+        assert session is not None
+        run.relay = _Relay(progress)
+        if isinstance(session, WorkerSession):
+            stepping = run.mode == "step"
+            run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe, stepping=stepping)
+            run.result = run.stepper.result().work_out()
+            return
+        with self._turn:
+            progress.check()
+            run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe)
+            if run.mode == "run":
+                run.stepper.go_on()
+            run.result = run.stepper.result().work_out()
+
+    def _continue(self, *, one: bool) -> None:
+        run = self._run
+        assert run is not None
+
+        def work(progress: Progress) -> None:
+            assert run.relay is not None
+            run.relay.now = progress
+            with self._turn:
+                if one:
+                    run.stepper.step()
+                else:
+                    run.stepper.go_on()
+                run.result = run.stepper.result().work_out()
+
+        self._launch(run, work)
+
+    # -- ending ----------------------------------------------------------------------------------------------
+
+    def _refused(self, error: BaseException, serial: int) -> None:
+        if serial != self._serial:
+            return
+        self._over()
+        self._tell.refused(error, live=self.live)
+        if self._workspace.results.is_running:
+            self._workspace.results.take(None)
+        self.state_changed.emit()
+
+    def _over(self) -> None:
+        self._job = self._run = None
+        self._news_timer.stop()
+        self._so_far.stop()
+
+    def _failed(self, error: BaseException, run: _Run) -> None:
+        """The job of a run raised. Where there can be no worker process, run here from now on."""
+        if not isinstance(error, WorkerUnavailable) or run.serial != self._serial:
+            self._refused(error, run.serial)
+            return
+        self._over()
+        gone, self._session = self._session, None
+        self._can_start_worker = False
+        if isinstance(gone, WorkerSession):
+            threading.Thread(target=gone.close, name="end the worker").start()
+        self._workspace.results.clear()  # its values were in the process, and its numbers are those of that session
+        self._feeds = None
+        detail = f"{error.title}: {error.detail}. A run that hangs cannot be stopped; the window stays usable."
+        self._workspace.message("warning", "This model is run inside the program", detail, topic="worker")
+        self._start(run.mode, until=run.until, fresh=run.fresh)
+
+    def _settled(self, serial: int) -> None:
+        """The inputs were made, or that was stopped."""
+        if serial == self._serial and self._run is None:
+            self._job = None
+            self.state_changed.emit()
+
+    def _ended(self, run: _Run) -> None:
+        if run.serial != self._serial or run is not self._run:
+            return  # a newer run is on its way
+        self._tell_news()
+        result = run.result
+        may_go_on = result is not None and result.stopped not in ("cancelled", "time limit", "crash")
+        waiting = may_go_on and run.stepper is not None and not run.stepper.done
+        self._over()
+        self._run = run if waiting else None
+        self._workspace.results.take(None if result is None else run.record(result))
+        if len(self.inputs.graph.nodes) > _MANY:
+            garbage.spare_new()
+        if result is not None:
+            self._tell_end(run, result)
+        self.state_changed.emit()
+
+    def _tell_end(self, run: _Run, result: RunResult) -> None:
+        if not self.is_paused:
+            self._tell.ended(result, live=self.live)
+        else:
+            node = self.paused_at
+            self._tell.paused(result, run.stepper.reason, node, live=self.live)
+            if node is not None:
+                self._workspace.reveal(node)
+        self._workspace.offer("tensor")
+
+    # -- while it goes on ------------------------------------------------------------------------------------
+
+    def _count(self, run: _Run) -> object:
+        """What is another when a run has computed more: a body, as of a Loop, may at any time."""
+        session, stepper = self._session, run.stepper
+        at = session.at if isinstance(session, WorkerSession) else None if stepper is None else stepper.next_key
+        node = None if at is None else self._node(at[1])
+        return object() if node is not None and node.bodies else self._finished_nodes
+
+    def _look(self, run: _Run) -> RunResult | None:
+        """What a run has computed up to now. Off the GUI thread."""
+        session, stepper = self._session, run.stepper
+        if isinstance(session, WorkerSession):
+            result = session.so_far()
+        else:
+            # Its fetch would compute, beside the run.
+            result = None if stepper is None else replace(stepper.result(), fetch=None)
+        return result.work_out() if result is not None and result.nodes else None
+
+    def _see(self, run: _Run, result: RunResult, fresh: set[Value]) -> None:
+        if run is self._run and self.is_running:
+            self._workspace.results.see(run.record(result, unfinished=True), fresh)
+
+    # -- nodes that finish -----------------------------------------------------------------------------------
+
+    def _observe(self, finished: Sequence[Any]) -> None:
+        """On the thread of the run."""
+        numbers = []
+        for one in finished:
+            step = getattr(one, "step", None)
+            if step is not None:
+                numbers.append(step.path[0] if step.path else step.node.node)
+            elif isinstance(one.node, Node) and self._session is not None:
+                numbers.append(one.path[0] if one.path else self._session.number(one.node))
+        with self._news_lock:
+            self._news += numbers
+            self._finished_nodes += len(numbers)
+
+    def _tell_news(self, most: int | None = None) -> None:
+        """Tell which nodes have finished, or the first so many of them; the others wait for the next time."""
+        stepper = None if self._run is None else self._run.stepper
+        if isinstance(stepper, Stepper):
+            stepper.tell()  # a worker does so by itself
+        with self._news_lock:
+            numbers, self._news = self._news[:most], [] if most is None else self._news[most:]
+        nodes = [node for number in dict.fromkeys(numbers) if (node := self._node(number)) is not None]
+        if nodes:
+            self.nodes_finished.emit(nodes)
+
+    # -- live ------------------------------------------------------------------------------------------------
+
+    def set_live(self, live: bool) -> None:
+        """Whether every edit runs what it affects."""
+        if live != self.live:
+            self.live = live
+            self.state_changed.emit()
+            if live and not self._workspace.results.is_current:
+                self._live_timer.start(0)
+
+    def _on_change(self, _change: Change) -> None:
+        if self.is_paused:
+            self._run = None  # it belongs to another model now
+            self.state_changed.emit()
+        if self.live and self._workspace.results.stale:
+            self._live_timer.start(_LIVE_DELAY)
+            return  # which tells by itself
+        self._live_timer.stop()
+        self._tell.follow()
+
+    def _on_inputs(self) -> None:
+        is_known = self._workspace.results.recall(self.inputs.recipe().signature)
+        if self.live and not is_known:
+            self._live_timer.start(_LIVE_DELAY)
+            return
+        self._live_timer.stop()
+        self._tell.follow(inputs_changed=not is_known)
+
+    def _run_live(self) -> None:
+        if self.live:
+            self._start("run")
+
+    # -- breakpoints -----------------------------------------------------------------------------------------
+
+    def set_breakpoints(self, breakpoints: Sequence[Breakpoint]) -> None:
+        """Replace the breakpoints; the next run heeds them."""
+        self.breakpoints = tuple(dict.fromkeys(breakpoints))
+        self.state_changed.emit()
+
+    def toggle_condition(self, condition: Literal["non-finite", "above", "shape"], limit: float = 1e4) -> None:
+        """Stop when any value is so, or no longer."""
+        others = [b for b in self.breakpoints if b.condition != condition or b.value is not None]
+        made = Breakpoint(condition=condition, limit=limit if condition == "above" else 0.0)
+        self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
+
+    def toggle_breakpoint(self, thing: Node | Value) -> None:
+        """Stop before a node or after a value, or no longer, whatever the condition was."""
+        others = [b for b in self.breakpoints if thing not in (b.node, b.value)]
+        made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
+        self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
+
+    def _place_of(self, node: Node) -> tuple[CallPath, Node]:
+        """Where a run computes a node; ModelError when none does."""
+        place = self._call_of(node)
+        if place is None:
+            detail = "its function is not called in the main graph, or it belongs to a training graph"
+            raise ModelError("This node is not part of a run", detail, node)
+        return place
+
+    def _call_of(self, node: Node) -> tuple[CallPath, Node] | None:
+        """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in."""
+        graph: Graph | None = node.graph
+        while graph is not None and isinstance(graph.owner, Node):
+            node, graph = graph.owner, graph.owner.graph
+        if graph is self.inputs.graph:
+            return (), node
+        if graph is None or not isinstance(graph.owner, Function):
+            return None
+        for call in _calls_of(graph.owner):
+            around = self._call_of(call)
+            if around is not None and around[1] is call:
+                return (*around[0], self.session.snapshots.nodes[call]), node
+        return None
+
+    def close(self) -> None:
+        """End everything; the document is closed."""
+        self._open.discard(self)
+        self._serial += 1
+        self._live_timer.stop()
+        self._news_timer.stop()
+        self._preparing.stop()
+        self._so_far.stop()
+        session, self._session = self._session, None
+        self._run = None
+        if isinstance(session, WorkerSession):
+            threading.Thread(target=session.close, name="end the worker").start()
+
+
+def _start(session: WorkerSession) -> None:
+    """Off the GUI thread. Whether there is a worker shows when something is run."""
+    with contextlib.suppress(WorkerUnavailable):
+        session.start()
+
+
+def result_is_whole(result: RunResult) -> bool:
+    """Whether a run came to its end, so that it can stand for the state it was computed for."""
+    return not result.stopped
+
+
+def _alive(breakpoint_: Breakpoint) -> bool:
+    thing = breakpoint_.node or breakpoint_.value
+    return thing is None or is_in_model(thing)
+
+
+def _calls_of(function: Function) -> list[Node]:
+    if function.model is None:
+        return []
+    nodes = (node for graph in function.model.graphs() for node in graph.nodes)
+    return [n for n in nodes if (n.domain, n.op_type, n.overload) == function.key]

@@ -1,0 +1,138 @@
+"""What the graph shows of runs: what is being computed, failed, stale, or different; where a run stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from exec.inspection.overview import changed_values
+from exec.results import RunResult
+from exec.session import Breakpoint
+from model.graph import Node, Value
+from viewer.results import Record
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: A run that is over sooner than this many seconds shows only its end: nothing blinks.
+_PATIENCE = 0.3
+#: Seconds between two looks of a large graph that is being computed.
+_PACE = 0.15
+#: Nodes that light up together: what that takes is far below a frame.
+_AT_ONCE = 2000
+
+
+class RunMarks(QObject):
+    """Keeps the marks of one workspace in line with its results. GUI thread only."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._is_dimmed = False  # what waits to be computed
+        self._stale: AbstractSet[object] = frozenset()  # whose nodes are marked
+        self._affected: AbstractSet[object] | None = None  # what was stale when the run began; None: perhaps all
+        self._finished: set[Node] = set()  # since it was shown last
+        self._begun = self._shown = 0.0
+        self._compared: tuple[Record, Record] | None = None
+        self.differing: frozenset[Value] = frozenset()
+        self._stops: tuple[object, ...] | None = None
+        results = workspace.results
+        results.run_started.connect(self._begin)
+        results.run_finished.connect(self.refresh)
+        results.changed.connect(self._on_changed)
+        workspace.graph_shown.connect(lambda _graph: self.refresh())
+
+    def _begin(self) -> None:
+        self._begun = time.monotonic()
+        self._is_dimmed = False
+        self._finished.clear()
+        results = self._workspace.results
+        is_known = results.current is not None and not results.is_searching
+        self._affected = (results.stale or None) if is_known else None
+
+    def finished(self, nodes: list[Node]) -> None:
+        """Nodes have just been computed: let them light up."""
+        now = time.monotonic()
+        self._finished.update(nodes)
+        if not self._is_dimmed:
+            if now - self._begun < _PATIENCE:
+                return
+            known, done = self._affected, self._finished
+            if known is None:
+                waiting = [node for node in self._workspace.graph.nodes if node not in done]
+            else:
+                waiting = [thing for thing in known if isinstance(thing, Node) and thing not in done]
+            self._is_dimmed = True
+            self._workspace.mark("stale", waiting)
+            self._finished.clear()
+        elif now - self._shown > _PACE:
+            some = set(islice(self._finished, _AT_ONCE))
+            self._finished -= some
+            self._workspace.unmark("stale", some)
+        else:
+            return
+        self._shown = now
+
+    def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
+        """Where runs stop, and the node that a waiting run computes next."""
+        if (*breakpoints, next_node) == self._stops:
+            return
+        self._stops = (*breakpoints, next_node)
+        places = {b.node or b.value: bool(b.condition) for b in sorted(breakpoints, key=lambda b: not b.condition)}
+        mark = self._workspace.mark
+        mark("breakpoints", [thing for thing, has_condition in places.items() if thing and not has_condition])
+        mark("conditions", [thing for thing, has_condition in places.items() if thing and has_condition])
+        mark("next", [next_node] if next_node is not None else [])
+
+    def _on_changed(self, values: object) -> None:
+        if values is None:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Mark anew what may have changed: the end of a run is told in several ways, and there may be many marks."""
+        results, mark = self._workspace.results, self._workspace.mark
+        if self._is_dimmed or self._stale is not results.stale:
+            self._stale = results.stale
+            mark("stale", [thing for thing in results.stale if isinstance(thing, Node)])
+        self._is_dimmed = False
+        self._finished.clear()
+        mark("failures", results.failed())
+        self._compare()
+
+    def _compare(self) -> None:
+        """Find out in the background which values differ from the run before."""
+        results = self._workspace.results
+        ours, before = results.current, results.previous
+        if ours is None or before is None or ours.unfinished:
+            return
+        if self._compared == (ours, before):
+            return
+        self._compared = ours, before
+        result, other = ours.result, before.result
+        self._workspace.jobs.start(
+            "Compare with the run before",
+            lambda _progress: _differing(result, other),
+            done=lambda numbers: self._show_differing(ours, numbers),
+            lane="count",
+            supersede="differing",
+        )
+
+    def _show_differing(self, record: Record, numbers: list[int]) -> None:
+        if record is self._workspace.results.current:
+            find = self._workspace.results.value_by_number
+            self.differing = frozenset(v for number in numbers if (v := find(number)) is not None)
+            makers = {v.producer for v in self.differing if v.producer is not None}
+            self._workspace.mark("changed", [*self.differing, *makers])
+
+
+def _differing(result: RunResult, before: RunResult) -> list[int]:
+    """Off the GUI thread."""
+    try:
+        return result.apply(changed_values, before)
+    except LookupError:
+        return []  # the worker that had the values is gone

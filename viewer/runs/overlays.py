@@ -1,0 +1,247 @@
+"""Numbers per node that the graph can be coloured by: time, memory, statistics, sizes, work, or from a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from math import isfinite, prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from exec.inspection.overview import Measure, measure_values
+from exec.plan import ValueKey
+from exec.results import RunResult, State
+from model.errors import ModelError
+from model.graph import Node, Value
+from model.queries import macs
+from model.queries.polynomial import Polynomial
+from viewer.results import Record, Results
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: What is known without looking at elements, by id, and its title with the unit.
+PLAIN = {
+    "time": "Time (ms)",
+    "memory": "Memory (MB)",
+    "size": "Elements of the output",
+    "macs": "Multiply-adds (millions)",
+}
+#: What statistics of the outputs tell.
+MEASURED = {
+    "range": "Range (maximum − minimum)",
+    "magnitude": "Largest magnitude",
+    "deviation": "Standard deviation",
+    "sparsity": "Share of zeros",
+    "saturation": "Share at the extremes",
+    "non_finite": "NaN and infinities",
+}
+TITLES = PLAIN | MEASURED
+#: A file of numbers larger than this is refused.
+_LARGEST_FILE = 64 << 20
+
+
+class Overlays(QObject):
+    """What the graph of one document is coloured by; follows the runs. GUI thread only."""
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.kind = ""  # one of TITLES, "own" for numbers from elsewhere, or empty
+        self.title = ""
+        self.numbers: Mapping[Node, float] = {}
+        self._measured: tuple[Record, dict[ValueKey, Measure]] | None = None
+        workspace.results.changed.connect(self._on_results)
+
+    def choose(self, kind: str) -> None:
+        """Colour by one of TITLES; empty: by operator category again."""
+        self.kind = kind
+        self._refresh()
+
+    def show(self, numbers: Mapping[Node, float], title: str) -> None:
+        """Colour by numbers from elsewhere."""
+        self.kind = "own"
+        self._show(numbers, title)
+
+    def load(self, path: Path) -> None:
+        """Colour by the numbers of a JSON or CSV file; ModelError when it has none for a node of this model."""
+        named = read_numbers(path)
+        graphs = self._workspace.model.graphs()
+        numbers = {}
+        for node in (node for graph in graphs for node in graph.nodes):
+            names = (node.name, *(v.name for v in node.outputs if v is not None))
+            known = next((n for n in names if n and n in named), None)
+            if known is not None:
+                numbers[node] = named[known]
+        if not numbers:
+            shown = ", ".join(list(named)[:3])
+            raise ModelError("No node has a number", f"{path.name} names {shown or 'nothing'}; no node has such a name")
+        self.show(numbers, path.stem)
+
+    def _on_results(self, values: object) -> None:
+        if values is None and self.kind in TITLES:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        results, kind = self._workspace.results, self.kind
+        record = results.current
+        if kind == "own":
+            return
+        if kind in PLAIN and record is not None:
+            self._show(PLAIN_NUMBERS[kind](results), PLAIN[kind])
+        elif kind in MEASURED and record is not None:
+            self.measure(lambda found: self._show_measured(record, found))
+        else:
+            self._show(None, "")
+
+    def measure(self, then: Callable[[dict[ValueKey, Measure]], object]) -> None:
+        """Get the statistics of every value of the last run, in the background, once per run."""
+        record = self._workspace.results.current
+        if record is None:
+            return
+        if self._measured is not None and self._measured[0] is record:
+            then(self._measured[1])
+            return
+        result = record.result
+
+        def done(found: dict[ValueKey, Measure]) -> None:
+            self._measured = record, found
+            then(found)
+
+        self._workspace.jobs.start(
+            "Measure values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
+        )
+
+    def _show_measured(self, record: Record, found: Mapping[ValueKey, Measure]) -> None:
+        results, kind = self._workspace.results, self.kind
+        if kind not in MEASURED or record is not results.current:
+            return
+        numbers: dict[Node, float] = {}
+        for node in results.nodes():
+            keys = [record.key(v) for v in node.outputs if v is not None]
+            facts = [found[k] for k in keys if k is not None and k in found]
+            known = [x for x in (number_of(kind, fact) for fact in facts) if x is not None]
+            if known:
+                numbers[node] = max(known)
+        self._show(numbers, MEASURED[kind])
+
+    def _show(self, numbers: Mapping[Node, float] | None, title: str) -> None:
+        self.numbers = numbers or {}
+        self.title = title
+        self._workspace.overlay(numbers, title)
+        self.changed.emit()
+
+
+def measured(result: RunResult) -> dict[ValueKey, Measure]:
+    """Statistics of every value; none when they are gone with the worker. Any thread."""
+    try:
+        return result.apply(measure_values)
+    except LookupError:
+        return {}
+
+
+def number_of(kind: str, fact: Measure) -> float | None:
+    """One number of MEASURED."""
+    facts = fact.statistics
+    low, high = facts.minimum, facts.maximum
+    match kind:
+        case "non_finite":
+            return float(facts.non_finite)
+        case "sparsity":
+            return facts.zeros / facts.size if facts.size else None
+        case "saturation":
+            return fact.saturated
+        case "deviation":
+            return facts.deviation
+        case "range" if low is not None and high is not None:
+            return float(high) - float(low)
+        case "magnitude" if low is not None and high is not None:
+            return max(abs(float(low)), abs(float(high)))
+    return None
+
+
+def _times(results: Results) -> dict[Node, float]:
+    return {n: r.seconds * 1e3 for n, r in results.nodes().items() if r.state in (State.DONE, State.KEPT)}
+
+
+def _memory(results: Results) -> dict[Node, float]:
+    return {n: r.nbytes / 1e6 for n, r in results.nodes().items() if r.nbytes}
+
+
+def _sizes(results: Results) -> dict[Node, float]:
+    found = {}
+    for node in results.nodes():
+        infos = [results.info_of(v) for v in node.outputs if v is not None]
+        sizes = [prod(i.shape) for i in infos if i is not None and i.kind == "tensor"]
+        if sizes:
+            found[node] = float(max(sizes))
+    return found
+
+
+def _macs(results: Results) -> dict[Node, float]:
+    found = {}
+    for node in results.nodes():
+        count = multiply_adds(node, lambda v: _shape(results, v))
+        if count:
+            found[node] = count / 1e6
+    return found
+
+
+def _shape(results: Results, value: Value | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if value.initializer is not None:
+        return tuple(value.initializer.shape)
+    info = results.info_of(value)
+    return info.shape if info is not None and info.kind == "tensor" else None
+
+
+def multiply_adds(node: Node, shape_of: Callable[[Value | None], tuple[int, ...] | None]) -> int:
+    """Multiplications a node does, from the shapes its values had; 0 where that is not known."""
+
+    def sizes(value: Value | None) -> tuple[Polynomial, ...] | None:
+        shape = shape_of(value)
+        return None if shape is None else tuple(map(Polynomial, shape))
+
+    count = macs.multiply_adds(node, sizes)
+    return 0 if count is None else count.constant or 0
+
+
+PLAIN_NUMBERS: Mapping[str, Callable[[Results], dict[Node, float]]] = {
+    "time": _times,
+    "memory": _memory,
+    "size": _sizes,
+    "macs": _macs,
+}
+
+
+def read_numbers(path: Path) -> dict[str, float]:
+    """Numbers by name: a JSON object, a JSON list of [name, number], or a CSV file whose first columns are those.
+
+    ModelError when it is none of these.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ModelError("The file is too large", f"{path.name} has more than {_LARGEST_FILE >> 20} MB", str(path))
+        text = path.read_text("utf-8-sig")
+        if path.suffix.lower() == ".json":
+            content: Any = json.loads(text)
+            pairs = list(content.items()) if isinstance(content, dict) else [(row[0], row[1]) for row in content]
+        else:
+            pairs = [(row[0], row[1]) for row in csv.reader(text.splitlines()) if len(row) > 1]
+    except (OSError, ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
+        raise ModelError(f"{path.name} has no numbers per node", str(error), str(path)) from None
+    return {str(name): number for name, value in pairs if (number := _number(value)) is not None}
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None  # a heading
+    return number if isfinite(number) else None

@@ -1,0 +1,98 @@
+"""Test data beside a model: run each set and hold its outputs against the expected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from exec.inputs import DataSet, read_data_set
+from exec.inspection.verdicts import Verdict, judge_run
+from exec.results import RunResult
+from exec.session import Request
+from model.errors import ModelError
+from model.progress import Progress
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+
+class Testing(QObject):
+    """Runs the test data of one document. GUI thread only."""
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.verdicts: list[Verdict] = []
+        self.state = -1  # of the document that was tested
+        self._pending: list[Path] = []
+
+    def run(self, folders: Sequence[Path]) -> None:
+        """Test with some folders; ModelError when there is none."""
+        if not folders:
+            raise ModelError("There is no test data", "no folder test_data_set_* beside the model")
+        self.verdicts = []
+        self.state = self._workspace.document.current.id
+        self._pending = list(folders)
+        self._next()
+
+    def _next(self) -> None:
+        if not self._pending:
+            self._tell()
+            return
+        folder = self._pending.pop(0)
+        graph = self._workspace.runs.inputs.recipe().graph
+        self._workspace.jobs.start(
+            f"Read {folder.name}",
+            lambda _progress: read_data_set(folder, graph),
+            done=self._perform,
+            failed=lambda error: self._failed(folder.name, error),
+            supersede="test",
+        )
+
+    def _perform(self, data_set: DataSet) -> None:
+        session = self._workspace.runs.session
+        try:
+            request = session.request(data_set.inputs, values="outputs")
+        except ModelError as error:
+            self._failed(data_set.name, error)
+            return
+        self._workspace.jobs.start(
+            f"Test {data_set.name}",
+            lambda progress: check(session.perform, request, data_set, progress),
+            done=self._take,
+            failed=lambda error: self._failed(data_set.name, error),
+            supersede="test",
+        )
+
+    def _take(self, verdicts: list[Verdict]) -> None:
+        self.verdicts += verdicts
+        self.changed.emit()
+        self._next()
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        text = f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
+        self._take([Verdict(name, "", text)])
+
+    def _tell(self) -> None:
+        failed = [v for v in self.verdicts if v.problem]
+        passed = len(self.verdicts) - len(failed)
+        self._workspace.set_run_state(f"{passed} of {len(self.verdicts)} outputs as expected")
+        if failed:
+            first = failed[0]
+            where = f"{first.data_set} {first.output}".strip()
+            self._workspace.message(
+                "error", f"{len(failed)} of {len(self.verdicts)} outputs differ", f"{where}: {first.problem}"
+            )
+        else:
+            self._workspace.message("info", "All outputs are as expected", f"{passed} of {passed}")
+        self.changed.emit()
+
+
+def check(perform: Callable[..., RunResult], request: Request, data_set: DataSet, progress: Progress) -> list[Verdict]:
+    """Run one set. Any thread."""
+    return judge_run(perform(request, progress=progress), data_set)
