@@ -11,8 +11,8 @@ that owns the model (the GUI thread in the program).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -275,14 +275,12 @@ class Document:
             self.path = path
         self._saved = self.current.id if state is None else state
         self._gesture_open = False
-        for listener in list(self._state_listeners):
-            listener()
+        _tell_all(self._state_listeners)
 
     def mark_unsaved(self) -> None:
         """The model is in no file: a recovered or repaired one."""
         self._saved = None
-        for listener in list(self._state_listeners):
-            listener()
+        _tell_all(self._state_listeners)
 
     # -- listening -------------------------------------------------------------------------------------------
 
@@ -301,8 +299,14 @@ class Document:
     ) -> None:
         self.revision += 1
         change = Change(self.revision, self.current.id, steps, inverses, title, kind)
-        for listener in list(self._listeners):
-            listener(change)
+        _tell_all(self._listeners, change)
+
+
+def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:
+    """Call each in turn, even when one before it raises: the journal must miss no change. What was raised goes on."""
+    with ExitStack() as calls:
+        for listener in reversed(list(listeners)):
+            calls.callback(listener, *news)
 
 
 def _path(entry: Entry) -> list[Entry]:

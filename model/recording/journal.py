@@ -12,14 +12,14 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from model.document import Change, Document
-from model.errors import ModelError
-from model.progress import SILENT, Progress
+from model.errors import ModelError, errors_to
+from model.progress import SILENT, Cancelled, Progress
 from model.recording.references import Numbers
 from model.recording.steps import encode
 from model.recording.store import Parts, Store
@@ -80,7 +80,7 @@ class _State:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A change that is not written yet, and its line, which lacks the steps of an edit."""
+    """A change that is not written yet, and its line but for the steps of an edit."""
 
     line: dict[str, Any]
     steps: Sequence[Step]
@@ -147,7 +147,7 @@ class Journal:
         `progress` is checked all the time; whenever it is not, the model may be edited, outside `as_it_began`.
         """
         if not self.is_prepared:
-            with self._trouble_told():
+            with errors_to(self._run_into):
                 self._begin(progress)
 
     @contextlib.contextmanager
@@ -164,9 +164,8 @@ class Journal:
 
     def look(self) -> None:
         """Take notice of what writing in the background ran into."""
-        with self._trouble_told():
-            if self._store is not None and self._store.problem is not None:
-                raise self._store.problem
+        if self._store is not None and self._store.problem is not None:
+            self._run_into(self._store.problem)
 
     def give_up(self, reason: str) -> None:
         """Write no more; `problem` says why."""
@@ -207,7 +206,7 @@ class Journal:
     def _take_up(self, *changes: _Waiting) -> None:
         """Write changes, now or when what comes before them is written."""
         self._waiting += changes
-        with self._trouble_told():
+        with errors_to(self._run_into):
             if self._numbers is not None and not _brings_something(changes):
                 self._write_waiting()
             elif self.is_prepared or self._later is None:
@@ -225,31 +224,29 @@ class Journal:
         assert numbers is not None
         while self._waiting:
             change = self._waiting.pop(0)
-            if "edit" in change.line:
-                change.line["steps"] = [encode(step, numbers) for step in change.steps if _is_known(step, numbers)]
-            self._write(change)
+            steps = change.steps if "edit" in change.line else ()
+            self._write(change, [line for step in steps for line in _encoded(step, numbers)])
 
     def _do_again(self, waiting: Sequence[_Waiting]) -> None:
         """Apply what waits. Each step is written, if it can be, while the model is in the state it applies to."""
         if self.is_prepared:
             self._waiting = []
         for change in waiting:
-            steps = iter(change.steps)
-            if self._numbers is not None and not self.problem:
-                with self._trouble_told():
-                    if "edit" in change.line:
-                        change.line["steps"] = list(_encoded_and_applied(steps, self._numbers))
-                    self._write(change)
-            for step in steps:
+            written: list[dict[str, Any]] = []
+            for step in change.steps:
+                if self._numbers is not None and not self.problem and "edit" in change.line:
+                    with errors_to(self._run_into):
+                        written += _encoded(step, self._numbers)
                 step.apply()
+            if self._numbers is not None and not self.problem:
+                with errors_to(self._run_into):
+                    self._write(change, written)
 
-    @contextlib.contextmanager
-    def _trouble_told(self) -> Iterator[None]:
-        """Trouble with the journal is no trouble for the edit."""
-        try:
-            yield
-        except (OSError, ModelError) as error:
-            self.give_up(error.strerror or str(error) if isinstance(error, OSError) else str(error))
+    def _run_into(self, error: Exception) -> None:
+        """Trouble with the journal, of whatever kind, is no trouble for the edit."""
+        if isinstance(error, Cancelled):
+            raise error
+        self.give_up((isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__)
 
     def _line(self, change: Change) -> dict[str, Any]:
         entry = self._document.current
@@ -276,14 +273,15 @@ class Journal:
             self._at = outer
         return line
 
-    def _write(self, change: _Waiting) -> None:
+    def _write(self, change: _Waiting, steps: list[dict[str, Any]]) -> None:
         store = self._opened()
         if not self._is_begun and self._numbers is not None:
             self._is_begun = True
             if self._beginning is not None:
                 store.begin_with(self._beginning)
             store.line({"objects": self._numbers.fingerprint}, announced=True)
-        store.line(change.line, announced=change.is_announced)
+        line = {**change.line, "steps": steps} if "edit" in change.line else change.line
+        store.line(line, announced=change.is_announced)
 
     def _keep(self, length: int, parts: Parts) -> tuple[int, int]:
         """Take up the bytes of a large tensor; they are written in the background."""
@@ -325,7 +323,7 @@ class Journal:
         self._states = {saved: self._at}
         self._entry = self._document.current
         self.problem = ""
-        with self._trouble_told():
+        with errors_to(self._run_into):
             self._base = BaseFile.of(self._document.path)
             since = self._document.way(saved)
             for entry, _, _ in since:
@@ -363,14 +361,9 @@ def _content(document: Document, progress: Progress) -> bytes | None:
     return to_bytes(document.model, progress=progress)
 
 
-def _encoded_and_applied(steps: Iterable[Step], numbers: Numbers) -> Iterator[dict[str, Any]]:
-    """Each step written, then applied. One that cannot be written is applied all the same."""
-    for step in steps:
-        try:
-            if _is_known(step, numbers):
-                yield encode(step, numbers)
-        finally:
-            step.apply()
+def _encoded(step: Step, numbers: Numbers) -> list[dict[str, Any]]:
+    """What is written of a step: nothing when what it changes is not known."""
+    return [encode(step, numbers)] if _is_known(step, numbers) else []
 
 
 def _is_known(step: Step, numbers: Numbers) -> bool:

@@ -1,6 +1,7 @@
 """Edits of a model that the journal has not looked at yet: announced, and written when it has."""
 
 import threading
+from unittest import mock
 
 import pytest
 
@@ -11,6 +12,7 @@ from model.io.save import prepare
 from model.progress import Cancelled, Progress
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
+from model.steps import SetField
 from tests.model import builders
 from tests.model.recording.recorded_work import recovered, rename, saved_file, work
 from tests.model.snapshots import assert_linked, snapshot
@@ -142,3 +144,49 @@ def test_trouble_while_it_looks_stops_the_journal_not_the_work(tmp_path, asked, 
     assert snapshot(document.model) == before
     assert list(tmp_path.iterdir()) == []
     kept.close()
+
+
+def test_steps_that_cannot_be_written_are_done_again_all_the_same(tmp_path, asked):
+    document = builders.document()
+    kept = Journal(document, tmp_path, later=lambda: asked.append(True))
+    work(document)
+    with document.edit("Odd") as edit:
+        edit.do(SetField(document.model.graph, "metadata", {"odd": object()}))
+        edit.do(SetField(document.model.graph, "name", "after"))
+    rename(document, "last")
+    before = snapshot(document.model)
+    with kept.as_it_began():
+        kept.prepare()
+    assert snapshot(document.model) == before
+    assert_linked(document.model)
+    assert "not being kept" in kept.problem
+    kept.close()
+
+
+def test_a_step_that_cannot_be_written_is_no_trouble_for_the_edit(tmp_path):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    with document.edit("Odd") as edit:
+        edit.do(SetField(document.model.graph, "metadata", {"odd": object()}))
+    rename(document)
+    assert "not being kept" in kept.problem
+    kept.close()
+
+
+def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead, asked):
+    document = builders.document()
+    failing = document.subscribe(mock.Mock(side_effect=LookupError("elsewhere")))
+    kept = Journal(document, tmp_path, later=lambda: asked.append(True))
+    with pytest.raises(LookupError, match="elsewhere"):
+        rename(document, "one")
+    failing()
+    work(document)
+    before = snapshot(document.model)
+    with kept.as_it_began():
+        kept.prepare()
+    assert snapshot(document.model) == before
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document()
+    recover(again, leftover)
+    assert snapshot(again.model) == before
