@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 
 def on_dense(tensor: SparseTensor, change: Callable[[Tensor], Tensor]) -> SparseTensor:
     """The sparse tensor with an edit of dense tensors done to it; refused where dense takes more than 2 GiB."""
-    made = to_sparse(change(to_dense(tensor)))
-    return _put_together(tensor, made.values.numpy(), made.indices.numpy(), tuple(made.shape))
+    return from_dense(tensor, change(to_dense(tensor)))
+
+
+def from_dense(old: SparseTensor, dense: Tensor) -> SparseTensor:
+    """The values of a dense tensor in the place of a sparse one: under its names, with indices of the form it had."""
+    made = to_sparse(dense)
+    kind = made.values.element_type
+    before = SparseTensor(remade(old.values, made.values.numpy(), kind), old.indices, old.shape, old.source)
+    return _put_together(before, made.values.numpy(), made.indices.numpy(), tuple(made.shape))
 
 
 def reshape(tensor: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:

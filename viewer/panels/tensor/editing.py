@@ -7,13 +7,15 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from model.edits import sparse, tensors
 from model.edits.initializers import ConversionReport
 from model.edits.tensors import Place, Region
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.arrays import is_stored_outside, read_tensor, write_array
-from model.tensors import SparseTensor, Tensor
+from model.tensors import ArrayTensor, SparseTensor, Tensor
 from model.types import ElementType
 from viewer.panels.tensor.readers import Slice
 from viewer.text import display, element_text, number_text, plural, shape_text
@@ -226,11 +228,12 @@ class TensorEditing:
         When those are others than before, `confirm(report, go_on)` is asked first.
         """
         place, held = self._held()
-        like = held if isinstance(held, Tensor) else None
 
         def work() -> Held:
-            made = read_tensor(path, like, member)
-            return tensors.remade(like, made.numpy(), tensors.kind_of(made)) if like is not None else made
+            if isinstance(held, SparseTensor):
+                return sparse.from_dense(held, read_tensor(path, _outline(held), member))
+            made = read_tensor(path, held, member)
+            return tensors.remade(held, made.numpy(), tensors.kind_of(made))
 
         title = f"Import {display(path.name, 40)} into {self.name()}"
 
@@ -249,11 +252,15 @@ class TensorEditing:
             lane="mutate",
         )
 
-    def export(self, tensor: Tensor, path: Path) -> None:
-        """The values into a file of their own."""
+    def export(self, held: Held, path: Path) -> None:
+        """The values into a file of their own; those of a sparse tensor with its zeros."""
+
+        def work() -> None:
+            write_array(path, tensors.to_dense(held) if isinstance(held, SparseTensor) else held)
+
         self._workspace.jobs.start(
             f"Export {path.name}",
-            lambda _: write_array(path, tensor),
+            lambda _: work(),
             done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
         )
 
@@ -266,6 +273,12 @@ def _cost(held: Held) -> int:
 def _changed(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
     """An edit of dense tensors, on a tensor of either kind."""
     return sparse.on_dense(held, change) if isinstance(held, SparseTensor) else change(held)
+
+
+def _outline(held: SparseTensor) -> Tensor:
+    """A dense tensor of the same type and shape that takes no room: what files without these are read like."""
+    kind = tensors.kind_of(held.values)
+    return ArrayTensor(np.broadcast_to(np.zeros((), kind.numpy_dtype), held.shape), kind)
 
 
 def is_outside(tensor: Tensor) -> bool:

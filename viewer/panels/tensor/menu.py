@@ -65,9 +65,9 @@ class TensorMenu(QMenu):
             elif self._pane.editing.can_be_sparse():
                 self._add("Make S&parse", self._pane.editing.make_sparse, "Stores no zeros")
             self.addSeparator()
-        if dense:
+        if dense or sparse:
             self._add("&Import…", self.ask_import, "From .npy, .npz, .pb, raw bytes, CSV or PNG")
-        if subject.kind == "tensor" and not subject.problem:
+        if subject.kind in ("tensor", "sparse") and not subject.problem:
             self._add("E&xport…", self.ask_export, "To .npy, .npz, .pb, raw bytes, CSV or PNG")
         self.addSeparator()
         if subject.target.value is not None:

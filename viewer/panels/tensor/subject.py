@@ -84,13 +84,15 @@ class Subject:
         """What reads the values; ModelError when they are not available. Makes no copy, reads nothing."""
         return reader_of(self.held)
 
-    def tensor(self) -> Tensor:
+    def tensor(self) -> Tensor | SparseTensor:
         """The values as a tensor of the model, for writing them into a file."""
-        if isinstance(self.held, Tensor):
+        if isinstance(self.held, (Tensor, SparseTensor)):
             return self.held
+        if isinstance(self.held, SparseArray):
+            return _sparse_tensor(self.held)
         if isinstance(self.held, np.ndarray):
             return ArrayTensor(self.held, name=self.target.title)
-        raise ModelError("This is no dense tensor", "Only dense tensors are written into files of their own.")
+        raise ModelError("This is no tensor", "Only tensors are written into files of their own.")
 
 
 def reader_of(held: Any) -> Reader:
@@ -100,10 +102,14 @@ def reader_of(held: Any) -> Reader:
     if isinstance(held, SparseTensor):
         return SparseReader(held)
     if isinstance(held, SparseArray):
-        return SparseReader(SparseTensor(ArrayTensor(held.values), ArrayTensor(held.indices), tuple(held.shape)))
+        return SparseReader(_sparse_tensor(held))
     if isinstance(held, np.ndarray):
         return ArrayReader(held)
     raise ModelError("There are no values", "Nothing is selected that has any.")
+
+
+def _sparse_tensor(held: SparseArray) -> SparseTensor:
+    return SparseTensor(ArrayTensor(held.values), ArrayTensor(held.indices), tuple(held.shape))
 
 
 def targets_of(item: object) -> list[Target]:

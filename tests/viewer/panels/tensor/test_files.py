@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from model.edits import tensors
 from model.io.arrays import read_tensor
-from model.tensors import ArrayTensor
+from model.tensors import ArrayTensor, SparseTensor
 from model.types import ElementType
 from tests.viewer.panels.tensor.hands import put, select
 from viewer.settings import LAST_FOLDER
@@ -72,6 +72,46 @@ def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkey
         np.testing.assert_array_equal(found, START)
         assert value.initializer.element_type is ElementType.FLOAT
     assert panel.workspace.settings.get(LAST_FOLDER) == str(tmp_path)
+
+
+@pytest.mark.parametrize("columns", [0, 2])
+@pytest.mark.parametrize("suffix", ["npy", "pb", "raw", "csv"])
+def test_sparse_tensors_are_exported_with_their_zeros_and_imported_without(
+    qtbot, panel, chain, monkeypatch, tmp_path, suffix, columns
+):
+    places = np.array([[0, 1], [1, 2]]) if columns else np.array([1, 5])
+    held = SparseTensor(ArrayTensor(np.array([2, 4], np.float16), name="few"), ArrayTensor(places), (2, 3))
+    value = put(chain, held)
+    select(qtbot, panel, value)
+    path = tmp_path / f"values.{suffix}"
+    answer(monkeypatch, "getSaveFileName", path)
+    from_menu(qtbot, panel, "Export…")
+    if suffix == "npy":
+        np.testing.assert_array_equal(np.load(path), [[0, 2, 0], [0, 0, 4]])
+    panel.pane.editing.fill([], "1")
+    select(qtbot, panel, value)
+    answer(monkeypatch, "getOpenFileName", path)
+    from_menu(qtbot, panel, "Import…")
+    found = value.initializer
+    assert isinstance(found, SparseTensor)
+    assert (found.element_type, found.shape, found.values.name) == (ElementType.FLOAT16, (2, 3), "few")
+    assert found.values.numpy().tolist() == [2, 4]
+    np.testing.assert_array_equal(found.indices.numpy(), places)
+
+
+def test_a_sparse_tensor_takes_the_type_and_shape_of_a_file_when_that_is_wanted(
+    qtbot, panel, chain, monkeypatch, tmp_path
+):
+    value = put(chain, SparseTensor(ArrayTensor(np.array([2.5], np.float32)), ArrayTensor(np.array([1])), (2, 3)))
+    select(qtbot, panel, value)
+    np.save(tmp_path / "whole.npy", np.array([0, 7, 0, 9], np.int64))
+    answer(monkeypatch, "getOpenFileName", tmp_path / "whole.npy")
+    from_menu(qtbot, panel, "Import…")
+    assert "shape 4 instead of 2×3 and type int64 instead of float" in panel.pane.ask.label.text()
+    panel.pane.ask.commit()
+    found = value.initializer
+    assert (found.element_type, found.shape) == (ElementType.INT64, (4,))
+    assert found.values.numpy().tolist() == [7, 9]
 
 
 def test_another_shape_is_taken_only_when_that_is_wanted(qtbot, panel, value, monkeypatch, tmp_path):
