@@ -144,7 +144,8 @@ class Journal:
     def prepare(self, progress: Progress = SILENT) -> None:
         """Look at the model as it began, so that edits can be written. Costs a walk over it.
 
-        `progress` is checked all the time; whenever it is not, the model may be edited, outside `as_it_began`.
+        `progress` is checked all the time; in between the model may be edited, outside `as_it_began`. Before the
+        journal hears that the document was saved, `progress` must be cancelled: it begins with another state then.
         """
         if not self.is_prepared:
             with errors_to(self._run_into):

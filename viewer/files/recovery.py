@@ -48,13 +48,14 @@ class Keeper(QObject):
         self._idle.timeout.connect(self._prepare)
         self._failed.connect(self._look)
         document = workspace.document
+        self._endings = [document.on_saved(self._stop)]  # before the journal begins with another state of the model
         try:
             self.journal = Journal(document, journal_folder(), later=self._prepare_now, failed=self._failed.emit)
         except OSError:
             return  # the file is gone already; saving will say so
         self._idle.start()
         workspace.changes.changed.connect(self._on_change)
-        self._ending = document.on_saved(self._on_saved)
+        self._endings.append(document.on_saved(self._on_saved))
 
     def _prepare(self) -> None:
         """Let the journal look at the model now, bit by bit, so that no edit has to wait for it."""
@@ -89,8 +90,7 @@ class Keeper(QObject):
         return self.journal is not None and self.journal.is_waited_for
 
     def _on_saved(self) -> None:
-        """What was being looked at is not what the journal begins with any more."""
-        self._stop()
+        """Look at the model anew."""
         if self.journal_waits:
             self._prepare()
         else:
@@ -117,8 +117,9 @@ class Keeper(QObject):
         """The document was saved or given up."""
         self._idle.stop()
         self._stop()
+        while self._endings:
+            self._endings.pop()()
         if self.journal is not None:
-            self._ending()
             self.journal.close()
 
 

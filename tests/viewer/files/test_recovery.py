@@ -7,9 +7,12 @@ from PySide6.QtWidgets import QAbstractButton, QLabel
 
 from model.edits import nodes
 from model.graph import Value
+from model.io.save import prepare
 from model.steps import SetInitializer
 from model.tensors import ArrayTensor
 from tests.model import builders
+from tests.model.recording.recorded_work import recovered
+from tests.model.snapshots import snapshot
 from viewer.files import recovery
 
 
@@ -160,3 +163,27 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
         edit.do(SetInitializer(tab.workspace.graph, Value("new"), tensor))
     qtbot.waitUntil(lambda: "not being kept" in tab.keeper.journal.problem)
     assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_a_save_ends_the_look_at_the_model_as_it_was_before(qtbot, window, tmp_path, monkeypatch):
+    path = tmp_path / "long.onnx"
+    steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(600))
+    text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v600) {{ {steps} }}'
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    tab = opened(qtbot, window, path)
+    document, keeper = tab.workspace.document, tab.keeper
+    monkeypatch.setattr("viewer.slices._SLICE_SECONDS", -1.0)
+    with document.edit("Insert") as edit:
+        nodes.insert_on_edge(edit, builders.value(document, "v1"), "Neg")
+    for _ in range(3):
+        keeper._preparing.go_on()
+    saving, state = prepare(document.model, path), document.current.id
+    with document.edit("Meanwhile") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.last, "last")
+    saving.run()
+    monkeypatch.setattr("viewer.slices._SLICE_SECONDS", 1e9)
+    document.mark_saved(state=state)
+    qtbot.waitUntil(lambda: not keeper.journal_waits)
+    keeper.journal.abandon()
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    assert snapshot(recovered(document, recovery.journal_folder()).model) == snapshot(document.model)
