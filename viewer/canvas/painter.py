@@ -37,7 +37,7 @@ MAP_BELOW = 0.10
 
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
-_STRIPE = 6.0  # that a title stands aside for the colour of its operator
+STRIPE = 6.0  # that a title stands aside for the colour of its operator
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
 _SMOOTH = QPainter.RenderHint.Antialiasing
@@ -160,21 +160,21 @@ class ScenePainter:
         for index in frames:
             left, top, width, _ = self.scene.rect(index)
             box = self.scene.boxes[index]
-            offset = _STRIPE if box.category else 0.0
+            offset = STRIPE if box.category else 0.0
             painter.fillRect(QRectF(*self._title_ground(index)), self._ground(index))
             self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted)
 
     def _title_ground(self, frame: int) -> tuple[float, float, float, float]:
         left, top, _, _ = self.scene.rect(frame)
         box = self.scene.boxes[frame]
-        return title_ground(box, self._fonts, left + _STRIPE if box.category else left, top)
+        return title_ground(box, self._fonts, left + STRIPE if box.category else left, top)
 
     def _ground(self, frame: int) -> QColor:
         """What lies behind the content of a container; of the canvas for -1."""
         theme = self._theme
         if frame < 0:
             return theme.label
-        return theme.group if self.scene.depths[frame] % 2 == 0 else _mixed(theme.group, theme.canvas, 0.5)
+        return frame_colors(theme)[self.scene.depths[frame] % 2]
 
     # -- near ------------------------------------------------------------------------------------------------
 
@@ -430,6 +430,11 @@ def _header_path(left: float, top: float, width: float) -> QPainterPath:
     path.lineTo(right, bottom)
     path.closeSubpath()
     return path
+
+
+def frame_colors(theme: Theme) -> tuple[QColor, QColor]:
+    """Behind the content of containers, by turns as they lie in each other."""
+    return theme.group, _mixed(theme.group, theme.canvas, 0.5)
 
 
 def _mixed(color: QColor, other: QColor, share: float) -> QColor:

@@ -16,7 +16,7 @@ from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import HEIGHT, PADDING, Labels
 from viewer.canvas.notes import Note
 from viewer.canvas.overhead import LEGEND_MARGIN, legend_size
-from viewer.canvas.painter import RADIUS, title_ground, title_indent
+from viewer.canvas.painter import RADIUS, STRIPE, frame_colors, title_ground, title_indent
 from viewer.canvas.scene import Scene
 from viewer.canvas.strokes import Area, arrow_points
 from viewer.theme import Theme
@@ -78,7 +78,8 @@ class SvgWriter:
             f".b{{fill:{_hex(theme.node)};stroke:{_hex(theme.node_border)}}}",
             f".p{{fill:{_hex(theme.endpoint)};stroke:{_hex(theme.node_border)}}}",
             f".g{{fill:{_hex(theme.group)};stroke:{_hex(theme.group_border)}}}",
-            f".gr{{fill:{_hex(theme.group)}}}.s{{fill:{_hex(theme.endpoint)}}}.lb{{fill:{_hex(theme.label)}}}",
+            *self._frame_styles(),
+            f".s{{fill:{_hex(theme.endpoint)}}}.lb{{fill:{_hex(theme.label)}}}",
             f".br{{fill:{_hex(theme.accent)}}}.old{{fill:{_hex(theme.stale)}}}",
             f".lg{{fill:{_hex(theme.panel)};stroke:{_hex(theme.border)}}}.w{{fill:{_hex(theme.canvas)}}}",
             f".e{{{edge}}}.d{{{edge};stroke-dasharray:5 3.5}}.a{{fill:{_hex(theme.edge)}}}",
@@ -91,6 +92,17 @@ class SvgWriter:
             text = _hex(self._colouring.text[number])
             rules.append(f".c{number}{{fill:{_hex(color)}}}.x{number}{{fill:{text}}}.hx{number}{{fill:{text};{title}}}")
         return "".join(rules)
+
+    def _frame_styles(self) -> Iterator[str]:
+        """Containers and what is kept free around their titles, and the stripes of their operators."""
+        border = _hex(self._theme.group_border)
+        for depth, color in enumerate(frame_colors(self._theme)):
+            yield f".g{depth}{{fill:{_hex(color)};stroke:{border}}}.gr{depth}{{fill:{_hex(color)}}}"
+        for category in sorted({box.category for box in self._containers().values()} - {""}):
+            yield f".k{category}{{fill:{_hex(self._theme.header(category))}}}"
+
+    def _containers(self) -> dict[int, Box]:
+        return {number: box for number, box in enumerate(self._scene.boxes) if box.kind is Kind.CONTAINER}
 
     def _edges(self) -> Iterator[str]:
         scene = self._scene
@@ -114,19 +126,22 @@ class SvgWriter:
             yield f'<path class="{kind}" d="{"".join(path)}"/><polygon class="a" points="{tip}"/>'
 
     def _frames(self) -> Iterator[str]:
-        for index, box in enumerate(self._scene.boxes):
-            if box.kind is Kind.CONTAINER:
-                left, top, width, height = self._scene.rect(index)
-                yield _rect("g", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
+        depths = self._scene.depths
+        for index, box in self._containers().items():
+            left, top, width, height = self._scene.rect(index)
+            yield _rect(f"g{depths[index] % 2}", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
+            if box.category:
+                yield _rect(f"k{box.category}", left + 5, top + 6, 4, HEADER - 12, 2)
 
     def _frame_titles(self) -> Iterator[str]:
         """Over the edges into a body: none strikes through its name."""
-        for index, box in enumerate(self._scene.boxes):
-            if box.kind is Kind.CONTAINER:
-                left, top, width, _ = self._scene.rect(index)
-                x, y, wide, high = title_ground(box, self._fonts, left, top)
-                yield _rect("gr", x, y, wide, high, 0)
-                yield from self._title(box, left, top, width, "t", "m")
+        depths = self._scene.depths
+        for index, box in self._containers().items():
+            left, top, width, _ = self._scene.rect(index)
+            stripe = STRIPE if box.category else 0.0
+            x, y, wide, high = title_ground(box, self._fonts, left + stripe, top)
+            yield _rect(f"gr{depths[index] % 2}", x, y, wide, high, 0)
+            yield from self._title(box, left + stripe, top, width - stripe, "t", "m")
 
     def _boxes(self) -> Iterator[str]:
         colors = self._colouring.indices.tolist()

@@ -14,9 +14,10 @@ from model.progress import Cancelled, Progress
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual
 from viewer.canvas import export
 from viewer.canvas.build import build
-from viewer.canvas.drawing import Options
+from viewer.canvas.drawing import Kind, Options
 from viewer.canvas.export import export_scene, part_of, render_graph
 from viewer.canvas.layout import layout
+from viewer.canvas.painter import frame_colors
 from viewer.canvas.png import PngWriter
 from viewer.canvas.scene import Scene, request
 from viewer.theme import load_theme, theme
@@ -71,6 +72,26 @@ def test_each_thing_in_an_svg_has_one_class_that_says_all_about_it(branching_mod
     text = path.read_text("utf-8")
     assert text.rindex("<polygon") < text.index(">then_branch<")  # no edge strikes through the title of a body
     assert len([e for e in root.iter(f"{SVG}path") if rules.get(e.get("class")) == dashed[0]]) == drawing.dashed.sum()
+
+
+def test_bodies_within_bodies_have_the_shades_of_the_canvas_in_an_svg(branching_model, tmp_path):
+    colors = load_theme("light")
+    keys = {box.key for box in build(branching_model.graph).boxes if box.title == "If"}
+    drawing = build(branching_model.graph, expanded=keys)
+    scene = Scene(drawing, layout(request(drawing)))
+    containers = [box for box, kind in enumerate(scene.kinds) if kind == Kind.CONTAINER]
+    assert {scene.depths[box] % 2 for box in containers} == {0, 1}
+    path = tmp_path / "graph.svg"
+    export_scene(scene, path, colors)
+    root = ET.parse(path).getroot()
+    rules = dict(re.findall(r"\.(\w+)\{([^}]*)\}", root.find(f"{SVG}style").text))
+    frames = [e for e in root.iter(f"{SVG}rect") if colors.group_border.name() in rules.get(e.get("class"), "")]
+    shades = [re.search("fill:(#\\w+)", rules[frame.get("class")])[1] for frame in frames]
+    assert shades == [frame_colors(colors)[scene.depths[box] % 2].name() for box in containers]
+    operators = [scene.boxes[box].category for box in containers if scene.boxes[box].category]
+    assert operators
+    for category in operators:
+        assert rules[f"k{category}"] == f"fill:{colors.header(category).name()}"
 
 
 @pytest.mark.parametrize("options", [Options(), Options(names=True), Options(groups=True)])
