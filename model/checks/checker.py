@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from model.checks.models import check_properties
+from model.checks.parts import concerning
 from model.checks.problem import Problem
 from model.checks.standing import Standing, Touched
 from model.document import Change, Document
@@ -67,8 +68,8 @@ class Checker:
         """What is known to be wrong now, errors first."""
         order = {"error": 0, "warning": 1, "info": 2}
         standing = (s for s in self._standing.values() if s is not None)
-        found = [*self._properties, *(p for s in standing for p in s.problems())]
-        return sorted(found, key=lambda p: order[p.severity])
+        found = (*self._properties, *(p for s in standing for p in s.problems()))
+        return sorted(concerning(self._document.model, found), key=lambda p: order[p.severity])
 
     @property
     def finished(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 from model import schemas
 from model.checks.graphs import BREATH
+from model.checks.parts import concerning
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.checks.standing import check_graph
 from model.graph import Function, Graph, Model, TrainingInfo
@@ -18,7 +19,7 @@ _Key = tuple[str, str, str]  # what a function is called by
 
 def check_model(model: Model) -> list[Problem]:
     """Every rule the model breaks, worst first within each graph's order. Cost: the size of the model."""
-    problems = [p for p in steps_of_check(model) if p is not None]
+    problems = concerning(model, (p for p in steps_of_check(model) if p is not None))
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(problems, key=lambda p: order[p.severity])
 

@@ -29,6 +29,7 @@ from model.io.source import Identity, identity_of, open_file
 from model.io.textformats import Printed, print_message
 from model.io.write import write_function, write_graph, write_model
 from model.progress import SILENT, Progress
+from model.standalone import message_of
 
 #: Above this many bytes of weights a text form is refused: nobody could open the result.
 TEXT_LIMIT: Final = 256 << 20
@@ -187,7 +188,7 @@ def prepare(
         beside=copies.beside(target.absolute()) if layout is Layout.KEEP else None,
     )
     with _misfits_told():
-        message, proto = _lone_or_model(model, source, placement, progress)
+        message, proto = _written(model, placement, progress)
         data = _serialized(proto)
     saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout, placement.kept)
     if source is not None and not placement.data_files and _is_unmodified(source, Format(chosen, message), data):
@@ -233,25 +234,19 @@ def form_for(path: Path, source: ModelSource | None) -> Form:
     return Form.BINARY
 
 
-def _lone_or_model(
-    model: Model, source: ModelSource | None, placement: Placement, progress: Progress
-) -> tuple[str, Any]:
+def _written(model: Model, placement: Placement, progress: Progress) -> tuple[str, Any]:
     """The kind of message and the message: what a lone graph or function was as long as it is nothing more."""
-    was = source.format.message if source is not None else "ModelProto"
-    bare = not (model.training_info or model.configurations or model.metadata or model.doc_string)
-    graph = model.graph
-    empty = not (len(graph.nodes) or graph.initializers or graph.inputs or graph.outputs)
-    if bare and was == "GraphProto" and not (model.functions or model.opset_imports):
-        return was, write_graph(graph, placement, progress)
-    if bare and was == "FunctionProto" and len(model.functions) == 1 and empty:
-        return was, write_function(model.functions[0], placement, progress)
-    if bare and was in ("NodeProto", "TensorProto") and not (model.functions or model.opset_imports):
-        proto = write_graph(graph, placement, progress)
-        if was == "NodeProto" and len(proto.node) == 1 and not proto.initializer:
-            return was, proto.node[0]
-        if was == "TensorProto" and len(proto.initializer) == 1 and not proto.node:
-            return was, proto.initializer[0]
-    return "ModelProto", write_model(model, placement, progress)
+    message = message_of(model)
+    match message:
+        case "GraphProto":
+            return message, write_graph(model.graph, placement, progress)
+        case "FunctionProto":
+            return message, write_function(model.functions[0], placement, progress)
+        case "NodeProto":
+            return message, write_graph(model.graph, placement, progress).node[0]
+        case "TensorProto":
+            return message, write_graph(model.graph, placement, progress).initializer[0]
+    return message, write_model(model, placement, progress)
 
 
 def _is_unmodified(source: ModelSource, found: Format, data: bytes) -> bool:

@@ -1,7 +1,10 @@
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import onnx
+import onnx.helper
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 from hypothesis import settings
@@ -12,6 +15,7 @@ from model.attributes import make_attribute
 from model.checks import Checker, check_model
 from model.checks.models import check_properties
 from model.checks.standing import check_graph
+from model.document import Document
 from model.edits import nodes, values
 from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
@@ -475,3 +479,32 @@ TestCheckedRepairs.settings = settings(stateful_step_count=25, max_examples=40)
 
 TestCheckedEdits = CheckedEdits.TestCase
 TestCheckedEdits.settings = settings(stateful_step_count=25)
+
+
+def test_what_stands_alone_in_its_file_lacks_nothing_that_the_file_cannot_have(tmp_path):
+    add = onnx.helper.make_node("Add", ["x", "x"], ["y"])
+    function = onnx.helper.make_function("my.domain", "Twice", ["x"], ["y"], [add], [onnx.helper.make_opsetid("", 18)])
+    tensor = onnx.numpy_helper.from_array(np.zeros((2, 3), np.float32))
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = onnx.helper.make_graph([add], "g", ends[:1], ends[1:])
+    for name, part in {"function": function, "tensor": tensor, "node": add, "graph": graph}.items():
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(part.SerializeToString())
+        model = load(path)
+        document = Document(model)
+        checker = Checker(document)
+        assert check_model(model) == checker.run() == [], name
+        with document.edit("Say what the model is for") as edit:
+            edit.do(SetField(model, "doc_string", "Doubles."))  # only a whole model has one
+        assert checker.run() == check_model(model), name
+        assert {p.rule for p in checker.problems} >= {"opset-import"}, name
+
+
+def test_a_lone_function_must_import_what_its_nodes_need(tmp_path):
+    node = onnx.helper.make_node("Other", ["x"], ["y"], domain="elsewhere")
+    function = onnx.helper.make_function("my.domain", "Twice", ["x"], ["y"], [node], [onnx.helper.make_opsetid("", 18)])
+    (tmp_path / "f.onnx").write_bytes(function.SerializeToString())
+    model = load(tmp_path / "f.onnx")
+    assert [(p.rule, p.place) for p in check_model(model) if p.severity == "error"] == [
+        ("opset-import", model.functions[0].body.nodes.first)
+    ]
