@@ -233,8 +233,10 @@ class Context:
     def array(self, value: Value | None) -> NDArray[Any] | None:
         """The numbers of a constant; None when it is not one, or its data is not available. May read the file."""
         tensor = self.constant(value)
-        if tensor is None:
-            return None
+        return None if tensor is None else self.read(tensor)
+
+    def read(self, tensor: Tensor) -> NDArray[Any] | None:
+        """The numbers of a tensor; None when its data is not available. May read the file."""
         known = self._arrays.get(tensor)
         if known is not None:
             return known

@@ -395,7 +395,7 @@ def _zero_state(context: Context) -> Iterator[Match]:
         needless = [index for index in _STATES if index < len(node.inputs) and _is_zero(context, node.inputs[index])]
         if needless:
             kept = [None if index in needless else value for index, value in enumerate(node.inputs)]
-            while kept[-1] is None:
+            while kept and kept[-1] is None:
                 kept.pop()
             yield Match(f"{said(node)} begins with zeros anyway", (node,), partial(_set_inputs, node, kept))
 
@@ -406,11 +406,14 @@ _LARGEST_STATE = 1 << 20  # elements
 
 def _is_zero(context: Context, value: Value | None) -> bool:
     filled = context.producer(value, "ConstantOfShape")
-    if filled is not None:
-        content = filled.attributes.get("value")
-        return content is None or (isinstance(content.value, Tensor) and not content.value.numpy().any())
-    constant = context.constant(value)
-    array = context.array(value) if constant is not None and constant.size <= _LARGEST_STATE else None
+    if filled is None:
+        tensor = context.constant(value)
+    elif "value" in filled.attributes:
+        content = filled.attributes["value"].value
+        tensor = content if isinstance(content, Tensor) else None
+    else:
+        return True
+    array = context.read(tensor) if tensor is not None and tensor.size <= _LARGEST_STATE else None
     return array is not None and not array.any()
 
 

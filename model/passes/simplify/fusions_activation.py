@@ -13,8 +13,7 @@ from model.passes.simplify.context import Context
 from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import real
 from model.passes.simplify.rewriter import Rewriter
-
-_TOLERANCE = 1e-3  # of constants, which half precision rounds
+from model.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,16 @@ def scalar(context: Context, value: Value | None) -> float | None:
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 and array.dtype.kind in "fi" else None
 
 
-def is_near(number: float | None, expected: float) -> bool:
-    """Whether a constant is what it should be."""
-    return number is not None and math.isclose(number, expected, rel_tol=_TOLERANCE)
+def is_near(context: Context, x: Value | None, number: float | None, expected: float) -> bool:
+    """Whether a constant is what it should be, as far as the type of the data can tell."""
+    tolerance = 1e-3 if context.element_type(x) is ElementType.FLOAT16 else 1e-5
+    return number is not None and math.isclose(number, expected, rel_tol=tolerance)
+
+
+def is_alike(context: Context, value: Value | None, x: Value | None) -> bool:
+    """Whether a value has the type and the rank of the data: constants of more axes would give it more."""
+    rank = context.facts.rank(x)
+    return rank is not None and context.facts.rank(value) == rank and context.is_float(value, x)
 
 
 def product(context: Context, node: Node) -> Product:
@@ -76,7 +82,7 @@ def added_number(context: Context, node: Node | None, number: float) -> Value | 
     if node is None or len(node.inputs) != 2:
         return None
     for place in (0, 1):
-        if is_near(scalar(context, node.inputs[place]), number):
+        if scalar(context, node.inputs[place]) == number:
             return node.inputs[1 - place]
     return None
 
@@ -96,12 +102,14 @@ def _match(
 
 def _gelu(context: Context) -> Iterator[Match]:
     for node, found in products(context):
-        if context.opset(node) < 20 or not is_near(found.factor, 0.5) or len(found.values) != 2:
+        if context.opset(node) < 20 or len(found.values) != 2:
             continue
         for x, gate in (found.values, found.values[::-1]):
             plus = context.producer(gate, "Add")
             inner = context.producer(added_number(context, plus, 1.0), "Erf", "Tanh")
-            if plus is None or inner is None or not context.is_float(x, node.outputs[0]):
+            if plus is None or inner is None or not is_alike(context, node.outputs[0], x):
+                continue
+            if not is_near(context, x, found.factor, 0.5):
                 continue
             if context.sole_user(gate) is None or context.sole_user(inner.outputs[0]) is not plus:
                 continue
@@ -119,7 +127,9 @@ def _scaled(context: Context, erf: Node, x: Value) -> tuple[Node, ...] | None:
     if before is None or context.sole_user(before.outputs[0]) is not erf:
         return None
     found = product(context, before) if before.op_type == "Mul" or scalar(context, before.inputs[1]) else None
-    return found.nodes if found and found.values == (x,) and is_near(found.factor, math.sqrt(0.5)) else None
+    if found is None or found.values != (x,):
+        return None
+    return found.nodes if is_near(context, x, found.factor, math.sqrt(0.5)) else None
 
 
 def _tanh_argument(context: Context, tanh: Node, x: Value) -> tuple[Node, ...] | None:
@@ -129,19 +139,19 @@ def _tanh_argument(context: Context, tanh: Node, x: Value) -> tuple[Node, ...] |
         return None
     found = product(context, outer)
     plus = context.producer(found.values[0], "Add") if len(found.values) == 1 else None
-    if plus is None or not is_near(found.factor, math.sqrt(2 / math.pi)) or x not in plus.inputs:
+    if plus is None or not is_near(context, x, found.factor, math.sqrt(2 / math.pi)) or x not in plus.inputs:
         return None
     cubic = plus.inputs[1 - plus.inputs.index(x)]
     last = context.producer(cubic, "Mul")
     if last is None or context.sole_user(cubic) is not plus:
         return None
     term = product(context, last)
-    if not is_near(term.factor, 0.044715):
+    if not is_near(context, x, term.factor, 0.044715):
         return None
     if term.values == (x, x, x):
         return (*term.nodes, plus, *found.nodes)
     power = context.producer(term.values[0], "Pow") if len(term.values) == 1 else None
-    if power is None or power.inputs[0] is not x or not is_near(scalar(context, power.inputs[1]), 3.0):
+    if power is None or power.inputs[0] is not x or scalar(context, power.inputs[1]) != 3.0:
         return None
     return (power, *term.nodes, plus, *found.nodes)
 
@@ -159,7 +169,12 @@ def _gated(context: Context, op_type: str, since: int, *gates: str) -> Iterator[
                     break
                 parts.append(inner)
                 value = inner.inputs[0]
-            if len(parts) == len(gates) and value is x and _is_plain(parts[0]) and context.is_float(x):
+            if (
+                len(parts) == len(gates)
+                and value is x
+                and _is_plain(parts[0])
+                and is_alike(context, node.outputs[0], x)
+            ):
                 yield _match(node, op_type, x, (*parts[::-1], *found.nodes))
                 break
 
@@ -168,13 +183,13 @@ def _is_plain(node: Node) -> bool:
     """Whether a HardSigmoid is that of HardSwish; others have no parameters."""
     if node.op_type != "HardSigmoid":
         return True
-    return is_near(real(node, "alpha", 0.2), 1 / 6) and is_near(real(node, "beta", 0.5), 0.5)
+    return math.isclose(real(node, "alpha", 0.2), 1 / 6, rel_tol=1e-5) and real(node, "beta", 0.5) == 0.5
 
 
 def _hard_swish(context: Context) -> Iterator[Match]:
     yield from _gated(context, "HardSwish", 14, "HardSigmoid")
     for node, found in products(context):
-        if context.opset(node) < 14 or not is_near(found.factor, 1 / 6) or len(found.values) != 2:
+        if context.opset(node) < 14 or len(found.values) != 2:
             continue
         for x, gate in (found.values, found.values[::-1]):
             clip = context.producer(gate, "Clip")
@@ -183,7 +198,9 @@ def _hard_swish(context: Context) -> Iterator[Match]:
             if clip is None or plus is None or bounds[:1] != [0.0] or bounds[1:] != [6.0]:
                 continue
             lonely = context.sole_user(gate) is not None and context.sole_user(clip.inputs[0]) is clip
-            if lonely and added_number(context, plus, 3.0) is x and context.is_float(x):
+            if not lonely or not is_alike(context, node.outputs[0], x):
+                continue
+            if added_number(context, plus, 3.0) is x and is_near(context, x, found.factor, 1 / 6):
                 yield _match(node, "HardSwish", x, (plus, clip, *found.nodes[::-1]))
                 break
 

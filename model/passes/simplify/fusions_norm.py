@@ -9,9 +9,10 @@ from typing import Any
 from model.graph import Node, Value
 from model.passes.simplify.context import Context
 from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.fusions_activation import fuse, is_near, product, scalar
+from model.passes.simplify.fusions_activation import fuse, is_alike, product, scalar
 from model.passes.simplify.reading import ints, number
 from model.passes.simplify.shape_rules import constant_ints
+from model.types import ElementType
 
 
 def _layer_norm(context: Context) -> Iterator[Match]:
@@ -98,8 +99,12 @@ def _root_mean_square(
     square, axis = context.producer(mean.inputs[0], "Pow", "Mul"), _first_axis(context, mean)
     if square is None or axis is None or square.inputs[0] is not v or context.sole_user(mean.inputs[0]) is not mean:
         return None
-    is_two = is_near(scalar(context, square.inputs[1]), 2.0) if square.op_type == "Pow" else square.inputs[1] is v
-    return (axis, epsilon, (square, mean, plus, root)) if is_two and context.is_float(v) else None
+    is_two = scalar(context, square.inputs[1]) == 2.0 if square.op_type == "Pow" else square.inputs[1] is v
+    if not is_two or not epsilon >= 0 or not is_alike(context, value, v):
+        return None
+    if context.element_type(v) is ElementType.DOUBLE:
+        return None  # the operators compute mean and deviation in single precision
+    return axis, epsilon, (square, mean, plus, root)
 
 
 def _first_axis(context: Context, mean: Node) -> int | None:
@@ -178,6 +183,8 @@ def _scores(context: Context, softmax: Node) -> tuple[Value, Value, Value | None
     if scores is None or turned is None or context.sole_user(value) is not user or ints(turned, "perm") != (0, 1, 3, 2):
         return None
     q, k = scores.inputs[0], turned.inputs[0]
+    if not is_alike(context, softmax.inputs[0], scores.outputs[0]):
+        return None
     if q is None or k is None or scale <= 0 or context.sole_user(turned.outputs[0]) is not scores:
         return None
     return q, k, mask, scale, (turned, scores, *parts[::-1])

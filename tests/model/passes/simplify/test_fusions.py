@@ -113,6 +113,66 @@ def test_what_only_looks_like_it_stays(body: str, signature: str) -> None:
     assert operators(fused(given)) == operators(builders.document(given))
 
 
+LN = f"{NORM} n = Div(d, r) w = Mul(n, g) y = Add(w, b)"
+RMS_LINE = f"{RMS} n = Div(x, r) y = Mul(n, g)"
+
+
+@pytest.mark.parametrize(
+    ("body", "constant"),
+    [(CASES[0][0], name) for name in ("half", "one", "root")] + [(CASES[5][0], name) for name in ("three", "cubic")]
+    + [(LN, "e"), (LN, "two"), (RMS_LINE, "e"), (CASES[8][0], "six")],
+)  # fmt: skip
+def test_constants_with_more_axes_than_the_data_stay_as_their_result_has_more(body: str, constant: str) -> None:
+    signature = PLAIN.replace("[N, 3, 4] y", "[A, B, C, D] y")
+    given = text(body, signature).replace(f"float {constant} =", f"float[1, 1, 1, 1] {constant} =")
+    document = fused(given)
+    assert operators(document) == operators(builders.document(given))
+
+
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        (CASES[0][0], ("half = {0.5}", "half = {0.5002}")),
+        (CASES[0][0], ("one = {1.0}", "one = {1.0001}")),
+        (CASES[0][0], ("root = {1.4142135}", "root = {1.415}")),
+        (CASES[5][0], ("three = {3.0}", "three = {3.001}")),
+        (CASES[5][0], ("cubic = {0.044715}", "cubic = {0.0447}")),
+        (CASES[5][0], ("pi = {0.7978846}", "pi = {0.798}")),
+        (LN, ("two = {2.0}", "two = {2.001}")),
+        (LN, ("e = {0.00001}", "e = {-0.00001}")),
+        (LN, ("ReduceMean(x, last)", "ReduceMean <keepdims = 0> (x, last)")),
+        (LN, ("ReduceMean(q, last)", "ReduceMean(q, first)")),
+        (LN, ("Mul(n, g)", "Mul(n, x)")),
+        (LN, ("float[4] g = {1.0, 2.0, 0.5, 1.5}", "float[1] g = {2.0}")),
+        (LN, ("Div(d, r)", "Div(r, d)")),
+        (RMS_LINE, ("Div(x, r)", "Div(r, x)")),
+        (RMS_LINE, ("Mul(x, x)", "Mul(x, r0)")),
+        (RMS_LINE, ("last = {-1}", "last = {1}")),
+    ],
+)
+def test_each_thing_that_is_otherwise_keeps_it_spelt_out(body: str, changed: tuple[str, str]) -> None:
+    more = ", int64[1] first = {1}, float[4] r0 = {1.0, 2.0, 3.0, 4.0}>"
+    given = text(body, PLAIN).replace("1.0, 2.0, 3.0}>", "1.0, 2.0, 3.0}" + more)
+    assert changed[0] in given
+    given = given.replace(*changed)
+    document = fused(given)
+    assert operators(document) == operators(builders.document(given))
+
+
+@pytest.mark.parametrize("body", [LN, RMS_LINE])
+def test_normalizations_in_double_stay_as_the_operators_compute_in_single(body: str) -> None:
+    given = text(body, PLAIN).replace("float", "double")
+    document = fused(given)
+    assert operators(document) == operators(builders.document(given))
+
+
+def test_without_a_bias_of_its_size_the_addition_stays() -> None:
+    given = text(LN, PLAIN).replace("float[4] b = {0.1, 0.2, 0.3, 0.4}", "float b = {0.1}")
+    document = fused(given)
+    assert operators(document) == ["LayerNormalization", "Add"]
+    assert compare_models(builders.model(given), document.model).agrees
+
+
 @pytest.mark.parametrize(
     ("case", "is_fused"),
     [("Gelu", True), ("LayerNormalization", True), ("RMSNormalization", True), ("HardSwish", False), ("Mish", False),

@@ -11,13 +11,26 @@ import pytest
 from exec.fold import evaluate
 from exec.inspection.agreement import compare_models
 from model.document import Document
+from model.edits.attributes import set_attribute
 from model.errors import ModelError
 from model.io.save import to_bytes
 from model.passes.simplify.driver import Report, simplify
 from model.passes.simplify.framework import Options
 from model.steps import SetInputs, SetOutputs
+from model.tensors import Tensor
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
+
+
+class Missing(Tensor):
+    """A tensor whose file is gone."""
+
+    @property
+    def problem(self) -> str:
+        return "the file is gone"
+
+    def numpy(self) -> Any:
+        raise ModelError("The file is gone")
 
 
 def simplified(text: str, **options: Any) -> tuple[Document, Report]:
@@ -241,18 +254,6 @@ def test_a_model_without_an_import_and_unknown_operators_ends_with_a_result() ->
 
 
 def test_weights_whose_data_is_missing_are_left_alone() -> None:
-    from model.tensors import Tensor
-
-    class Missing(Tensor):
-        """A tensor whose file is gone."""
-
-        @property
-        def problem(self) -> str:
-            return "the file is gone"
-
-        def numpy(self) -> Any:
-            raise ModelError("The file is gone")
-
     document = builders.document(
         graph("c = Add(w, w) y = Mul(x, c)", "(float[2] x) => (float[2] y)", "float[2] w = {1.0, 2.0}")
     )
@@ -303,6 +304,36 @@ def test_a_loop_whose_end_depends_on_data_stays() -> None:
     )
     document, _ = simplified(given)
     assert left(document)["Loop"] == 1
+
+
+def test_a_state_of_zeros_of_a_node_without_other_inputs_does_no_harm() -> None:
+    state = "float[1, 2, 3] z = {0, 0, 0, 0, 0, 0}"
+    body = "y = Relu(x) h = LSTM(x, x, x, , , z)"
+    document = builders.document(graph(body, "(float[2] x) => (float[2] y, float[] h)", state))
+    node = document.model.graph.nodes[1]
+    with document.edit("Take inputs away") as edit:
+        edit.do(SetInputs(node, (None,) * 5 + node.inputs[5:]))
+    simplify(document, evaluate=evaluate)
+    assert left(document) == {"Relu": 1, "LSTM": 1}
+
+
+def test_a_state_filled_with_what_cannot_be_read_stays() -> None:
+    body = (
+        "t = Shape(x0) z = ConstantOfShape <value = float[1] {0.0}> (t) o, y = GRU <hidden_size = 1> (x, w, r, , , z)"
+    )
+    document = builders.document(
+        graph(
+            body,
+            "(float[2, 4, 3] x, float[1, N, 1] x0) => (float[1, 4, 1] y)",
+            "float[1,3,3] w = {1,2,3,4,5,6,7,8,9}, float[1,3,1] r = {1,2,3}",
+        )
+    )
+    filled = next(n for n in document.model.graph.nodes if n.op_type == "ConstantOfShape")
+    with document.edit("Point at a file that is gone") as edit:
+        set_attribute(edit, filled, "value", Missing(ElementType.FLOAT, (1,)))
+    simplify(document, evaluate=evaluate)
+    gru = next(n for n in document.model.graph.nodes if n.op_type == "GRU")
+    assert len(gru.inputs) == 6
 
 
 OPERATORS = (
