@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from exec.archive import write_npz
-from exec.compare import value_keys
 from exec.context import RuntimeValue
 from exec.inputs import read_npz
+from exec.inspection.compare import value_keys
 from exec.results import RunResult
 
 #: Keys that are no values; no exporter names values like this.

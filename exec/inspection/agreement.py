@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exec.compare import Difference, compare_values, is_close
 from exec.context import RuntimeValue
 from exec.inputs import make_feeds
+from exec.inspection.compare import Difference, compare_values, is_close
 from exec.results import RunResult
 from exec.session import Session
 from model.edits.initializers import constant_tensor

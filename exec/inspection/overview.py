@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exec.arrays import Array
-from exec.compare import Difference, compare_values
+from exec.inspection.compare import Difference, compare_values
 from exec.inspection.statistics import Statistics, ValueInfo, describe, statistics
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from exec.arrays import Array
-from exec.compare import value_keys
+from exec.inspection.compare import value_keys
 from exec.inspection.provenance import Called, Reach, reach
 from exec.inspection.statistics import describe
 from exec.plan import MISSING, ValueKey

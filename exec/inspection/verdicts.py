@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from exec.compare import compare_values, is_close
 from exec.inputs import DataSet
+from exec.inspection.compare import compare_values, is_close
 from exec.results import RunResult
 from model.errors import ModelError
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Final, Literal
 
-from exec.compare import Row, compare_values, value_keys
+from exec.inspection.compare import Row, compare_values, value_keys
 from exec.results import RunResult
 from exec.session import Request
 from exec.snapshot import ABSENT, AttributeSnapshot, FunctionSnapshot, GraphSnapshot, NodeSnapshot

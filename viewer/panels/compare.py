@@ -9,9 +9,9 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from exec.compare import Difference, first_divergence
-from exec.compare import Row as Compared
 from exec.inspection import reference
+from exec.inspection.compare import Difference, first_divergence
+from exec.inspection.compare import Row as Compared
 from exec.inspection.whatif import Precision
 from model.errors import ModelError
 from model.graph import Node, Value

@@ -9,9 +9,9 @@ from math import isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exec.compare import Row, compare_runs, compare_with
 from exec.inputs import read_data_set, read_npz
 from exec.inspection import reference
+from exec.inspection.compare import Row, compare_runs, compare_with
 from exec.inspection.whatif import Precision, compare_rounded, in_precision
 from model.errors import ModelError
 from model.graph import Node, Value

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from exec import Session
-from exec import compare as c
+from exec.inspection import compare as c
 from exec.inspection.reference import available, run_onnxruntime
 from model import ModelError
 from model.attributes import make_attribute
