@@ -33,7 +33,7 @@ from viewer.actions.binding import ActionBinding
 from viewer.app_icon import app_icon
 from viewer.docks import Docks
 from viewer.document_tab import DocumentTab
-from viewer.files.files import Files
+from viewer.files.documents import Files
 from viewer.files.views import ViewStore
 from viewer.icons import icon
 from viewer.settings import THEME, Settings

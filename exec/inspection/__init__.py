@@ -1,1 +1,1 @@
-"""What is asked about the values of a run: how they are spread, where they came from, whether they are right."""
+"""What is asked about the values of a run: how they are spread, how they differ, where they came from."""
