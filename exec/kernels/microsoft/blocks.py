@@ -1,4 +1,4 @@
-"""Weights of 2, 4 and 8 bits in blocks with a scale each: MatMulNBits, MatMulBnb4, GatherBlockQuantized."""
+"""Weights of 2, 4 and 8 bits in blocks with a scale each."""
 
 from __future__ import annotations
 
@@ -150,6 +150,28 @@ def prepare_matmul_nbits(constants: Sequence[Array | None], **attributes: Any) -
         return _multiplied(a, expanded[0], bias)
 
     return run
+
+
+@kernel("MatMulFpQ4", since=1, domain=MICROSOFT)
+def matmul_fp_q4_1(a: Array, b: Array, b_shape: Array, *, blk_quant_type: int = 1) -> Array:
+    """A times a matrix [K, N] whose columns are blocks of 32 values: scale, zero point unless it is 8, 4-bit codes.
+
+    The sixteen bytes of codes hold the first half of the block in their low bits, the second in the high ones.
+    """
+    if blk_quant_type not in (0, 1) or b_shape.shape != (2,) or b.dtype != np.uint8 or int(b_shape.min()) < 1:
+        msg = f"blk_quant_type {blk_quant_type}, B_shape {b_shape.tolist()}; expected 0 or 1, and two numbers from 1"
+        raise KernelError(msg)
+    depth, columns = (int(n) for n in b_shape)
+    blocks, size = -(-depth // 32), 20 + blk_quant_type
+    if b.size != columns * blocks * size:
+        msg = f"B has {b.size} bytes; expected {columns} × {blocks} blocks of {size}"
+        raise KernelError(msg)
+    check_size((columns, blocks * 32), np.float32)
+    parts = b.reshape(columns, blocks, size)
+    scales, packed = parts[..., :4].copy().view(np.float32), parts[..., -16:]
+    zero = parts[..., 4:5].astype(np.float32) if blk_quant_type else np.float32(8)
+    codes = np.concatenate([packed & 15, packed >> 4], axis=-1).astype(np.float32)
+    return _multiplied(a, ((codes - zero) * scales).reshape(columns, -1)[:, :depth], None)
 
 
 @kernel("MatMulBnb4", since=1, domain=MICROSOFT)

@@ -12,7 +12,7 @@ from exec.arrays import Array, empty, zeros
 from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
-from exec.kernels.shared.recurrence import Cell, activations, make_cell, run_cell
+from exec.kernels.shared.recurrence import Cell, activations, checked_lengths, make_cell, run_cell
 
 _USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -108,7 +108,7 @@ def _run(
     shape = (count, batch, hidden)
     h = _state(initial_h, shape, options.layout, dtype, "initial_h")
     c = _state(initial_c, shape, options.layout, dtype, "initial_c") if options.kind == "LSTM" else None
-    lengths = _lengths(sequence_lens, steps, batch)
+    lengths = checked_lengths(sequence_lens, steps, batch)
     y = empty((steps, *shape), dtype)
     last_h, last_c = np.empty(shape, dtype), np.empty(shape, dtype)
     for d, (cell, backwards) in enumerate(zip(cells, options.reversed, strict=True)):
@@ -132,16 +132,6 @@ def _state(value: Array | None, shape: tuple[int, ...], layout: int, dtype: np.d
         msg = f"{name} has shape {value.shape}, expected {shape}, or with layout 1 the first two swapped"
         raise KernelError(msg)
     return widen(given)
-
-
-def _lengths(sequence_lens: Array | None, steps: int, batch: int) -> Array | None:
-    """Lengths per sequence, or None when all run to the end."""
-    if sequence_lens is None:
-        return None
-    if sequence_lens.shape != (batch,) or (batch and not 0 <= sequence_lens.min() <= sequence_lens.max() <= steps):
-        msg = f"sequence_lens is {sequence_lens.tolist()}, expected {batch} lengths from 0 to {steps}"
-        raise KernelError(msg)
-    return None if (sequence_lens == steps).all() else sequence_lens.astype(np.int64)
 
 
 # RNN

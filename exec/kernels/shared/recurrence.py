@@ -35,6 +35,7 @@ class Cell:
     peephole: Array | None = None  # (3, H): i, o, f
     input_forget: bool = False
     quick: Cell | None = None  # the same with weights as recurrence_quick wants them, where that can run it
+    feedback: Activation | None = None  # (N, H) → (N, A): what `r`, then (H + A, gates × H), takes beside h
     _packed: dict[int, Array] = field(default_factory=dict)
 
     def packed(self, slices: int, make: Callable[[], Array]) -> Array:
@@ -107,7 +108,8 @@ def run_cell(
 ) -> tuple[Array, Array | None]:
     """Run over x (T, N, I) from state h, c (N, H); writes each h to out (T, N, H) and returns the last h and c.
 
-    `lengths` (N,) ends each sequence of the batch early: its state stays and `out` is zero from there on.
+    `lengths` (N,) ends each sequence of the batch early: its state stays and `out` is zero from there on. What is fed
+    back is zero before the first step.
     """
     if cell.quick is not None and lengths is None and out is not None:
         return run_quick(cell.quick, _inputs(cell.quick, x), h, c, out, reverse=reverse)
@@ -117,14 +119,38 @@ def run_cell(
         order = np.where(time < lengths, lengths - 1 - time, time)
         inputs = np.take_along_axis(inputs, order[:, :, None], axis=0)
     step = {"RNN": _rnn_step, "GRU": _gru_step, "LSTM": _lstm_step}[cell.kind](cell)
+    if cell.feedback is not None:
+        step = _fed_back(step, cell.feedback)
+        h = np.concatenate([h, np.zeros((len(h), len(cell.r) - cell.hidden), x.dtype)], axis=1)
     state = (h.astype(x.dtype), None if c is None else c.astype(x.dtype))
     states = _loop(step, inputs, state, lengths, backwards=reverse and lengths is None)
     for number, state in states:
         if out is not None:
-            out[number] = state[0] if lengths is None else state[0] * (number < lengths)[:, None]
+            now = state[0][:, : cell.hidden]
+            out[number] = now if lengths is None else now * (number < lengths)[:, None]
     if out is not None and lengths is not None and reverse:
         out[...] = np.take_along_axis(out, order[:, :, None], axis=0)
-    return state
+    return state[0][:, : cell.hidden], state[1]
+
+
+def _fed_back(step: Step, feedback: Activation) -> Step:
+    """The step of a cell whose hidden state goes on together with what is made of it."""
+
+    def both(gate: Array, h: Array, c: Array | None) -> State:
+        h, c = step(gate, h, c)
+        return np.concatenate([h, feedback(h)], axis=1), c
+
+    return both
+
+
+def checked_lengths(sequence_lens: Array | None, steps: int, batch: int) -> Array | None:
+    """Lengths per sequence, or None when all run to the end; KernelError where they cannot be lengths."""
+    if sequence_lens is None:
+        return None
+    if sequence_lens.shape != (batch,) or (batch and not 0 <= sequence_lens.min() <= sequence_lens.max() <= steps):
+        msg = f"sequence_lens is {sequence_lens.tolist()}, expected {batch} lengths from 0 to {steps}"
+        raise KernelError(msg)
+    return None if (sequence_lens == steps).all() else sequence_lens.astype(np.int64)
 
 
 def _inputs(cell: Cell, x: Array) -> Array:

@@ -532,3 +532,41 @@ def test_inverse_and_integers() -> None:
 def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
     with pytest.raises(KernelError):
         ours(op_type, inputs, 0, **attributes)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize(("depth", "columns"), [(64, 3), (40, 5), (100, 33), (5, 2)])
+def test_matrices_packed_into_a_blob_of_four_bit_blocks_agree_with_onnxruntime(
+    kind: int, depth: int, columns: int
+) -> None:
+    blocks = RNG.integers(0, 256, (columns, -(-depth // 32), 20 + kind)).astype(np.uint8)
+    blocks[..., :4] = f(*blocks.shape[:2], 1).view(np.uint8)
+    blocks[..., 4 : 4 + kind] &= 15
+    a, sizes = f(2, 7, depth), np.array([depth, columns])
+    expected = fp_q4_of_onnxruntime(a, blocks.reshape(-1), sizes, kind)
+    found = ours("MatMulFpQ4", [a, blocks.reshape(-1), sizes], blk_quant_type=kind)[0]
+    assert_same(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def fp_q4_of_onnxruntime(a: Any, blob: Any, sizes: Any, kind: int) -> Any:
+    """What ONNX Runtime gives, which wants the matrix as a constant."""
+    ort = pytest.importorskip("onnxruntime")
+    node = helper.make_node("MatMulFpQ4", ["a", "b", "s"], ["y"], domain=MS, blk_quant_type=kind)
+    constants = [helper.make_tensor("b", U8, blob.shape, blob), helper.make_tensor("s", I64, [2], sizes)]
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("a", F, a.shape)], [helper.make_tensor_value_info("y", F, None)],
+        constants,
+    )  # fmt: skip
+    imports = [helper.make_opsetid(MS, 1), helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+    return ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"a": a})[0]
+
+
+@pytest.mark.parametrize(
+    ("blob", "sizes", "kind"),
+    [(u8(40), [64, 1], 1), (u8(42), [64, 1], 0), (u8(42), [1 << 40, 1 << 20], 1), (u8(0), [0, 4], 1),
+     (u8(42), [64], 1), (u8(72), [64, 1], 2)],
+)  # fmt: skip
+def test_a_blob_of_another_size_is_refused(blob: Any, sizes: list[int], kind: int) -> None:
+    with pytest.raises(KernelError, match="expected"):
+        ours("MatMulFpQ4", [f(1, 64), blob, np.array(sizes)], blk_quant_type=kind)

@@ -247,6 +247,27 @@ def sharing_buffers(inputs: list[Any], attributes: dict[str, Any]) -> list[Any]:
     return [v.numpy().copy() for v in binding.get_outputs()]
 
 
+@pytest.mark.parametrize(("steps", "total", "lengths"), [(1, 50, (50, 33)), (40, 40, (40, 30))])
+@pytest.mark.parametrize("rotary", [False, True])
+def test_a_shorter_sequence_is_attended_to_as_if_it_were_alone(
+    steps: int, total: int, lengths: tuple[int, ...], rotary: bool
+) -> None:
+    # ONNX Runtime is no oracle: the shorter sequence of a batch reads memory that was never set, anew in each run.
+    inputs = sparse_inputs(steps, total, *lengths)
+    attributes = {"num_heads": 4, "kv_num_heads": 2, "sparse_block_size": 16, "do_rotary": int(rotary)}
+    turns = [f(64, 8), f(64, 8)] if rotary else []
+    together = ours("SparseAttention", [*inputs, *turns], 3, **attributes)
+    for entry, length in enumerate(lengths):
+        now = min(steps, length)
+        tokens = [x[entry : entry + 1, :now] for x in inputs[:3]]
+        caches = [x[entry : entry + 1] for x in inputs[3:5]]
+        alone = [*tokens, *caches, *inputs[5:7], i32(length), i32(length), *turns]
+        y, *kept = ours("SparseAttention", alone, 3, **attributes)
+        assert_same(together[0][entry, :now], y[0], rtol=1e-4, atol=1e-5)
+        for cache, expected in zip(together[1:], kept, strict=True):
+            assert_same(cache[entry, :, :length], expected[0, :, :length])
+
+
 def test_a_block_that_no_layout_names_is_not_seen() -> None:
     inputs = sparse_inputs(1, 40, 40)
     inputs[5], inputs[6] = np.array([[0, 1, 2, 4, 4]], np.int32), np.array([[0, 1, 0, 2]], np.int32)
