@@ -37,7 +37,7 @@ def _consecutive_mul(context: Context) -> Iterator[Match]:
 
 
 def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
-    """The product of two constants; None where it would be larger than both, or is not one to full precision."""
+    """The product of two constants, of which a comes first; None where it would be larger than both or not the same."""
     if a.dtype != b.dtype or a.dtype.kind not in "fiu":
         return None
     try:
@@ -48,12 +48,20 @@ def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
         return None
     with np.errstate(all="ignore"):
         product = np.asarray(a * b)
-    if product.dtype.kind == "f":
-        least = np.finfo(product.dtype).tiny
-        is_exact = np.isfinite(product) & ((np.abs(product) >= least) | (a == 0) | (b == 0))
-        if not is_exact.all():
-            return None
-    return product
+    return product if product.dtype.kind != "f" or _is_safe(a, b, product) else None
+
+
+def _is_safe(a: NDArray[Any], b: NDArray[Any], product: NDArray[Any]) -> bool:
+    """Whether the product has full precision, and x · a ends at infinity or 0 only where x · a · b does.
+
+    That it may not by more than a fourth of the range of exponents: only an x at its very end tells them apart.
+    """
+    kind = np.finfo(product.dtype)
+    far = 2.0 ** (kind.maxexp // 4)
+    first, second = np.abs(a), np.abs(b)
+    is_exact = np.isfinite(product) & ((np.abs(product) >= kind.tiny) | (a == 0) | (b == 0))
+    goes_too_far = ((first > far) & (second < 1)) | ((first != 0) & (first < 1 / far) & (second > 1))
+    return bool((is_exact & ~goes_too_far).all())
 
 
 def _multiply(node: Node, x: Value | None, factor: NDArray[Any], rewriter: Rewriter) -> None:

@@ -360,6 +360,8 @@ def test_nodes_that_lack_inputs_or_outputs_are_left_alone(operator, lacking):
     [
         ("a = Mul(x, s) y = Mul(a, s)", "float s = {1e-30}"),  # the product would be 0 where the two are not
         ("a = Mul(x, s) y = Mul(a, s)", "float s = {1e30}"),
+        ("a = Mul(x, s) y = Mul(a, t)", "float s = {1e25}, float t = {1e-20}"),  # the first may be infinite
+        ("a = Mul(x, s) y = Mul(a, t)", "float s = {1e-25}, float t = {1e20}"),  # the first may be 0
         ("a = Mul(x, r) y = Mul(a, c)", "float[2, 1] r = {1, 2}, float[2] c = {3, 4}"),  # a larger constant
         ("a = Mul(x, t) b = Mul(a, t) y = Sub(b, a)", "float t = {2}"),  # the first product is needed
     ],
