@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication, QDialog
@@ -53,6 +54,31 @@ def model_with_everything() -> Model:
     return model
 
 
+_PATIENCE = 120_000  # ms
+
+
+class PatientBot(QtBot):
+    """Waits as long as the busiest machine may take; what never comes is a failure all the same."""
+
+    def waitUntil(self, callback: Callable[[], Any], *, timeout: int = _PATIENCE) -> None:
+        """Wait until it returns something true."""
+        super().waitUntil(callback, timeout=max(timeout, _PATIENCE))
+
+    def waitSignal(self, signal: Any, *, timeout: int = _PATIENCE, **more: Any) -> Any:
+        """Wait for a signal at the end of the block."""
+        return super().waitSignal(signal, timeout=max(timeout, _PATIENCE), **more)
+
+    def waitExposed(self, widget: Any, *, timeout: int = _PATIENCE) -> Any:
+        """Wait at the end of the block until a widget is on the screen."""
+        return super().waitExposed(widget, timeout=max(timeout, _PATIENCE))
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientBot:
+    """Instead of the one that gives up after seconds, which a busy machine needs for what an idle one does at once."""
+    return PatientBot(request)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def collector(qapp: object) -> Iterator[Collector]:
     """Garbage is collected as in the program: on a job's thread it would take Qt objects with it."""
@@ -81,8 +107,8 @@ def make_window(qtbot: QtBot) -> Iterator[Callable[..., MainWindow]]:
         window = MainWindow(settings or Settings())
         made.append(window)
         window.resize(*size)
-        window.show()
-        qtbot.waitExposed(window)
+        with qtbot.waitExposed(window):
+            window.show()
         return window
 
     yield make

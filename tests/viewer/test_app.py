@@ -53,8 +53,8 @@ def test_a_signal_quits_though_nothing_else_happens(qapp, name):
 def test_no_timer_runs_while_nothing_happens(qtbot):
     window = MainWindow(Settings())
     window.resize(1200, 800)
-    window.show()
-    qtbot.waitExposed(window)
+    with qtbot.waitExposed(window):
+        window.show()
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         window.files.open([sample_model()])
     for panel in PANELS:
@@ -77,8 +77,8 @@ def test_no_timer_runs_while_nothing_happens(qtbot):
 
 def test_nothing_of_a_closed_document_stays(qtbot):
     window = MainWindow(Settings())
-    window.show()
-    qtbot.waitExposed(window)
+    with qtbot.waitExposed(window):
+        window.show()
     kept, widgets = [], []
     for _ in range(3):
         window.files.open([sample_model()])

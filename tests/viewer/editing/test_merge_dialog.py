@@ -25,8 +25,8 @@ OTHER = """
 @pytest.fixture
 def dialog(desk):
     dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, builders.model(OTHER), "other.onnx")
-    dialog.show()
-    desk.qtbot.waitExposed(dialog)
+    with desk.qtbot.waitExposed(dialog):
+        dialog.show()
     yield dialog
     if isValid(dialog):
         dialog.hide()

@@ -13,8 +13,8 @@ def test_titles_stay_legible_when_there_are_very_many(qtbot):
     for number in range(20):
         tabs.addTab(QWidget(), f"a_model_with_a_long_name_{number}.onnx")
     tabs.addTab(QWidget(), "one")
-    tabs.show()
-    qtbot.waitExposed(tabs)
+    with qtbot.waitExposed(tabs):
+        tabs.show()
     letters = bar.fontMetrics().horizontalAdvance("a_mode…9.onnx")
     assert all(bar.tabRect(index).width() >= letters for index in range(20))
     assert bar.tabRect(20).width() < letters, "a short one needs no more than its title"
@@ -27,7 +27,7 @@ def test_titles_are_whole_where_there_is_room(qtbot):
     tabs.resize(900, 200)
     for name in ("a_model_with_a_long_name_1.onnx", "another.onnx"):
         tabs.addTab(QWidget(), name)
-    tabs.show()
-    qtbot.waitExposed(tabs)
+    with qtbot.waitExposed(tabs):
+        tabs.show()
     bar = tabs.tabBar()
     assert all(bar.tabRect(i).width() > bar.fontMetrics().horizontalAdvance(bar.tabText(i)) for i in range(2))

@@ -19,8 +19,8 @@ def shown(qtbot, workspace):
     panel = InspectorPanel(workspace)
     qtbot.addWidget(panel)
     panel.resize(380, 900)
-    panel.show()
-    qtbot.waitExposed(panel)
+    with qtbot.waitExposed(panel):
+        panel.show()
     return panel
 
 

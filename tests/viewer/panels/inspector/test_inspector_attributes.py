@@ -310,7 +310,7 @@ def test_a_long_text_is_taken_when_its_window_closes(qtbot, panel, workspace, be
     workspace.selection.set([node])
     panel.tree.begin_edit(index(panel, "attributes", "text"))
     window = panel.findChild(ListWindow)
-    qtbot.waitExposed(window)
+    qtbot.waitUntil(window.isVisible)
     window.text.moveCursor(QTextCursor.MoveOperation.End)
     qtbot.keyClicks(window.text, "!")
     with workspace.document.edit("Elsewhere") as edit:
