@@ -16,7 +16,8 @@ from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
 #: A search through everything may take this part of the time.
 _SHARE = 0.02
-_HEAP = 50_000  # objects, more than come together while nothing is paused
+#: So many new objects come with a model or the results of a run: a search through them takes a millisecond or two.
+_HEAP = 10_000
 _LONG = 0.03  # seconds of a search
 
 
@@ -38,9 +39,11 @@ class Collector(QObject):
         counts, thresholds = gc.get_count(), gc.get_threshold()
         if counts[0] <= thresholds[0] or _pauses.count:
             return
-        if counts[0] > _HEAP and _spared.count and not _spared.is_awaited:
-            gc.freeze()  # made in a pause: it belongs to models
-        elif counts[1] <= thresholds[1]:
+        is_young = counts[1] <= thresholds[1]
+        new = counts[0] if is_young else len(gc.get_objects(generation=1)) + counts[0]
+        if new > _HEAP and _spared.count and not _spared.is_awaited:
+            gc.freeze()  # it came with a model or a run, and stays as long
+        elif is_young:
             gc.collect(0)
         elif counts[2] <= thresholds[2] or time.monotonic() < self._next_full:
             gc.collect(1)

@@ -116,3 +116,33 @@ def test_a_closed_model_that_something_still_holds_is_not_kept_by_others_being_s
     collector.look()
     assert gone
     assert gc.get_freeze_count()
+
+
+@pytest.mark.usefixtures("spared")
+def test_what_has_come_in_many_small_parts_is_spared_instead_of_searched(collector, monkeypatch):
+    garbage.spare()
+    monkeypatch.setattr(gc, "get_count", lambda: (2000, 0, 0))
+    searched = []
+    monkeypatch.setattr(gc, "collect", lambda generation=2, search=gc.collect: searched.append(search(generation)))
+    before = gc.get_freeze_count()
+    kept = []
+    for _ in range(12):
+        kept += [[] for _ in range(2000)]
+        collector.look()  # each part by itself is little
+    assert gc.get_freeze_count() == before
+    monkeypatch.setattr(gc, "get_count", lambda: (2000, 100, 0))
+    searches = len(searched)
+    collector.look()
+    assert gc.get_freeze_count() >= before + len(kept)
+    assert len(searched) == searches
+
+
+@pytest.mark.usefixtures("spared")
+def test_little_is_searched_although_a_model_is_spared(collector, monkeypatch):
+    garbage.spare()
+    ring, gone = Model(), []
+    weakref.finalize(ring, lambda: gone.append(1))
+    del ring
+    monkeypatch.setattr(gc, "get_count", lambda: (2000, 100, 0))
+    collector.look()
+    assert gone
