@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -24,12 +24,14 @@ _PER_TURN = 2000
 
 @dataclass
 class _Search:
-    """Many marked objects that are being found: those left, what shows the others, and what is marked no longer."""
+    """Many marked objects that are being found: all, those left, and what shows the others."""
 
+    items: Sequence[object]
     left: Iterator[object]
     boxes: list[int] = field(default_factory=list)
     edges: list[int] = field(default_factory=list)
-    gone: list[Node] = field(default_factory=list)
+    gone: set[Node] = field(default_factory=set)  # marked no longer
+    in_vain: list[Node] = field(default_factory=list)  # those of them that had been found
 
 
 class MarkedSurface(Surface):
@@ -49,6 +51,8 @@ class MarkedSurface(Surface):
     def set_scene(self, scene: Scene | None) -> None:
         """Show a scene, marked and coloured as the one before."""
         self._crossings = None
+        for kind, search in self._searches.items():
+            self._marked[kind] = dict.fromkeys(item for item in search.items if item not in search.gone)
         self._searches.clear()
         super().set_scene(scene)
         if self._shades is not None:
@@ -93,7 +97,10 @@ class MarkedSurface(Surface):
     def _set_shades(self, shades: Callable[[Scene], Colouring] | None) -> None:
         self._shades = shades
         self._shows_devices = False
+        was_fitted = self.is_fitted
         self._apply_shades()
+        if was_fitted:  # the legend that comes or goes is not to hide nodes
+            self.fit()
 
     def _apply_shades(self) -> None:
         if self.scene is not None:
@@ -103,13 +110,16 @@ class MarkedSurface(Surface):
 
     def set_marks(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
-        marked = self._marked[kind] = dict.fromkeys(items)
+        all_items = list(items)
         self._searches.pop(kind, None)
-        if self.marks is not None and len(marked) > _AT_ONCE:
-            self._searches[kind] = _Search(iter(list(marked)))
+        if self.marks is not None and len(all_items) > _AT_ONCE:
+            self._marked[kind] = {}  # those that are found
+            self._searches[kind] = _Search(all_items, iter(all_items))
             self._turns.start(0)
-        elif self.marks is not None:
-            self.marks.set(kind, marked)
+        else:
+            marked = self._marked[kind] = dict.fromkeys(all_items)
+            if self.marks is not None:
+                self.marks.set(kind, marked)
         self.update()
 
     def _search_on(self) -> None:
@@ -120,22 +130,26 @@ class MarkedSurface(Surface):
         kind, search = next(iter(self._searches.items()))
         some = list(islice(search.left, _PER_TURN))
         if some:
-            boxes, edges = self.marks.find(some)
+            marked, gone = self._marked[kind], search.gone
+            new = dict.fromkeys(item for item in some if item not in gone and item not in marked)
+            marked.update(new)
+            boxes, edges = self.marks.find(new)
             search.boxes += boxes
             search.edges += edges
             return
         del self._searches[kind]
         self.marks.put(kind, search.boxes, search.edges)
-        self.marks.take_off(kind, search.gone)
+        self.marks.take_off(kind, search.in_vain)
         self.update()
 
     def take_marks_off(self, kind: str, nodes: Iterable[Node]) -> None:
         """Mark some nodes no longer. Costs what they are, however many are marked."""
-        marked = self._marked.get(kind, {})
+        marked, nodes = self._marked.get(kind, {}), list(nodes)
         gone = [node for node in nodes if marked.pop(node, node) is None]
         search = self._searches.get(kind)
         if search is not None:
-            search.gone += gone
+            search.gone.update(nodes)
+            search.in_vain += gone
         elif self.marks is not None and gone:
             self.marks.take_off(kind, gone)
             self.update()
@@ -154,4 +168,4 @@ class MarkedSurface(Surface):
     @property
     def is_traced(self) -> bool:
         """Whether all but a trace is dimmed."""
-        return bool(self._marked.get("traced"))
+        return bool(self._marked.get("traced")) or "traced" in self._searches

@@ -63,10 +63,11 @@ class Anchor:
 
 @dataclass
 class Pending:
-    """What to do when the scene on its way is there."""
+    """What to do when the scene on its way is there. `fit`: show its beginning where the whole cannot be read."""
 
     anchor: Anchor | None = None
     reveal: list[Item] = field(default_factory=list)
     fit: bool = False
+    whole: bool = False  # show all of it, as all was seen before
     spot: Spot | None = None
     types: bool = False  # write the types anew, they changed meanwhile

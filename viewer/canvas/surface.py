@@ -23,7 +23,7 @@ from viewer.canvas.grid import Ids
 from viewer.canvas.labels import MARGIN, Labels
 from viewer.canvas.marks import SceneMarks
 from viewer.canvas.notes import Note
-from viewer.canvas.overhead import paint_group_names, paint_legend, paint_notice
+from viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_group_names, paint_legend, paint_notice
 from viewer.canvas.painter import ROWS_FROM, ScenePainter
 from viewer.canvas.picture import Picture
 from viewer.canvas.scene import Moved, Scene
@@ -63,6 +63,7 @@ class Surface(QWidget):
         self._picture: Picture | None = None
         self._stale: Picture | None = None
         self._zoomed_at = 0.0
+        self._fitted: tuple[float, float, float] | None = None  # where all was last brought into view
         self._focus_by_key = False
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
@@ -76,6 +77,11 @@ class Surface(QWidget):
     def note_of(self, _value: Value) -> Note | None:
         """What a run says beside the edges of a value."""
         return None
+
+    @property
+    def hint(self) -> str:
+        """What stands where there are no nodes."""
+        return "This graph is empty."
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -194,16 +200,40 @@ class Surface(QWidget):
         """One step smaller."""
         self.zoom_at(1 / 1.25, self.width() / 2, self.height() / 2)
 
-    def fit_area(self, area: Area, margin: float = 24.0) -> None:
-        """Show an area of the scene as large as it fits, at most at 100 %."""
-        self.viewport.fit(area, margin)
+    def fit_area(self, area: Area, margin: float = 24.0, taken: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Show an area of the scene as large as it fits, at most at 100 %, beside what something over it takes."""
+        self.viewport.fit(area, margin, taken)
         self._moved()
         self.zoom_changed.emit(self.viewport.scale)
 
     def fit(self) -> None:
-        """Show everything."""
+        """Show everything, beside the legend where that would cover some of it."""
         if self.scene is not None:
             self.fit_area(self.scene.bounds)
+            if (taken := self._taken_by_legend(self.scene)) is not None:
+                self.fit_area(self.scene.bounds, taken=taken)
+            self._fitted = self._position()
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether everything was brought into view and nobody moved since."""
+        return self._fitted == self._position()
+
+    def _position(self) -> tuple[float, float, float]:
+        return self.viewport.x, self.viewport.y, self.viewport.scale
+
+    def _taken_by_legend(self, scene: Scene) -> tuple[float, float] | None:
+        """Widths at the left and below to keep free of boxes; None when it covers none, or more than it tells of."""
+        legend = self._colouring.legend if self._colouring is not None else None
+        if legend is None:
+            return None
+        viewport = self.viewport
+        wide, high = (length + LEGEND_MARGIN for length in legend_size(legend, self.fonts))
+        right, top = viewport.to_scene(wide, viewport.height - high)
+        if not ((scene.corners[:, 0] < right) & (scene.corners[:, 3] > top)).any():
+            return None
+        taken = max(((wide, 0.0), (0.0, high)), key=lambda sides: viewport.fitting(scene.bounds, 24.0, sides))
+        return taken if viewport.fitting(scene.bounds, 24.0, taken) > viewport.scale / 2 else None
 
     def centre_on(self, x: float, y: float) -> None:
         """Bring a point of the scene into the middle."""
@@ -345,6 +375,8 @@ class Surface(QWidget):
             self.marks.paint(painter, colors, viewport.area, viewport.scale, lambda p: self._write_on(painter, p))
             painter.restore()
         paint_group_names(painter, self.scene, viewport, self.fonts, colors)
+        if not self.scene.boxes:
+            self.paint_notice(painter, self.hint)
         if self._colouring is not None and self._colouring.legend is not None:
             paint_legend(painter, viewport, self._colouring.legend, self.fonts, colors)
         if self._focus_by_key and self.hasFocus():

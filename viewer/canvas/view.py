@@ -7,10 +7,10 @@ mouse interactions are `tools`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFocusEvent,
@@ -132,6 +132,11 @@ class GraphView(MarkedSurface):
         return self._loader.is_busy or self._rebuild.isActive()
 
     @property
+    def hint(self) -> str:
+        """What stands where there are no nodes yet."""
+        return super().hint if self.is_fixed else f"{super().hint} Press Ctrl+Shift+A to add a node."
+
+    @property
     def notice(self) -> str:
         """What to tell about a scene on its way, or one that was stopped; empty when there is nothing to tell."""
         return self._loader.state
@@ -200,6 +205,8 @@ class GraphView(MarkedSurface):
             self._show_place()
         elif pending.fit:
             self._show_whole_or_beginning()
+        elif pending.whole and self.is_fitted:
+            self.fit()
         elif pending.anchor is not None:
             self._hold(pending.anchor)
         if pending.spot is not None:
@@ -290,6 +297,7 @@ class GraphView(MarkedSurface):
     def _on_setting(self, key: str) -> None:
         if key in _DRAWN:
             self._touched = None
+            self._pending.whole = self._pending.whole or self.is_fitted
             self._rebuild.start()
 
     def type_of(self, value: Value) -> Type | None:
@@ -413,17 +421,8 @@ class GraphView(MarkedSurface):
             return False
         return hit.part == "body" and self.scene.boxes[hit.box].kind is Kind.CONTAINER
 
-    def select_rect(self, rect: QRectF, *, extend: bool = False) -> None:
-        """Select the boxes inside a rectangle of the widget."""
-        scene = self.scene
-        if scene is None:
-            return
-        left, top = self.viewport.to_scene(rect.left(), rect.top())
-        right, bottom = self.viewport.to_scene(rect.right(), rect.bottom())
-        items: dict[Item, None] = {}
-        for box in scene.boxes_in(left, top, right, bottom).tolist():
-            if scene.kinds[box] != Kind.CONTAINER:
-                items.update(dict.fromkeys(self.items_of(Hit(box=box))))
+    def choose(self, items: Iterable[Item], *, extend: bool = False) -> None:
+        """Select several at once, in addition where it extends the selection."""
         self._current = None
         (self.workspace.selection.add if extend else self.workspace.selection.set)(items)
 
@@ -531,9 +530,6 @@ class GraphView(MarkedSurface):
         self.minimap.place()
         if self.scene is not None and (was_tiny or is_untouched):
             self._show_place()
-
-    def _position(self) -> tuple[float, float, float]:
-        return self.viewport.x, self.viewport.y, self.viewport.scale
 
     # -- mouse and keys: see Hands ---------------------------------------------------------------------------
 

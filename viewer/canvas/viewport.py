@@ -61,18 +61,19 @@ class Viewport:
         self.scale = scale
         self.put(scene_x, scene_y, x, y)
 
-    def fitting(self, area: Area, margin: float) -> float:
-        """The largest scale at which an area fits."""
+    def fitting(self, area: Area, margin: float, taken: tuple[float, float] = (0.0, 0.0)) -> float:
+        """The largest scale at which an area fits; `taken` are px that something takes at the left and below."""
         left, top, right, bottom = area
         wide, high = max(right - left, 1.0), max(bottom - top, 1.0)
-        room = max(self.width - 2 * margin, 16.0), max(self.height - 2 * margin, 16.0)
+        room = max(self.width - taken[0] - 2 * margin, 16.0), max(self.height - taken[1] - 2 * margin, 16.0)
         return min(room[0] / wide, room[1] / high)
 
-    def fit(self, area: Area, margin: float = 24.0, largest: float = NATURAL) -> None:
+    def fit(self, area: Area, margin: float = 24.0, taken: tuple[float, float] = (0.0, 0.0)) -> None:
         """Show an area as large as it fits, in the middle."""
         left, top, right, bottom = area
-        self.scale = min(self.fitting(area, margin), largest)
-        self.put((left + right) / 2, (top + bottom) / 2, self.width / 2, self.height / 2)
+        self.scale = min(self.fitting(area, margin, taken), NATURAL)
+        middle = (self.width + taken[0]) / 2, (self.height - taken[1]) / 2
+        self.put((left + right) / 2, (top + bottom) / 2, *middle)
 
     def keep_near(self, area: Area, rest: float = 48.0) -> None:
         """Do not lose the area: some of it stays in view."""

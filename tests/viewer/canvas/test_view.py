@@ -12,6 +12,7 @@ from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
 from viewer.canvas import picture
 from viewer.canvas.drawing import Kind
+from viewer.canvas.overhead import LEGEND_MARGIN, legend_size
 from viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
 from viewer.theme import theme, themes
 
@@ -452,3 +453,52 @@ def test_what_is_revealed_together_is_seen_together_where_that_can_be_read(show,
     assert all(seen) is all_are_seen
     assert seen[-1]
     assert view.viewport.scale >= 0.6
+
+
+@pytest.mark.parametrize(("key", "value"), [(SHOW_NAMES, True), (DIRECTION, "right")])
+def test_what_was_seen_whole_is_seen_whole_with_other_settings(show, qtbot, small, key, value):
+    view = show(small.model())
+    view.resize(400, 300)
+    view.fit()
+    view.workspace.settings.set(key, value)
+    wait(qtbot, view)
+    left, top, right, bottom = view.viewport.area
+    assert left <= 0
+    assert top <= 0
+    assert right >= view.scene.width
+    assert bottom >= view.scene.height
+
+
+def test_who_moved_the_view_keeps_it_with_other_settings(show, qtbot, small):
+    view = show(small.model())
+    view.fit()
+    view.zoom_in()
+    zoom = view.zoom
+    view.workspace.settings.set(SHOW_NAMES, True)
+    wait(qtbot, view)
+    assert view.zoom == zoom
+
+
+def test_the_legend_hides_no_node_of_a_graph_that_is_seen_whole(show, qtbot, small):
+    view = show(small.model())
+    view.resize(420, 300)
+    view.fit()
+    view.set_groups({node: node.op_type for node in view.workspace.graph.nodes}, "Operator")
+    settle(view)
+    wide, high = legend_size(view.colouring.legend, view.fonts)
+    right, top = view.viewport.to_scene(LEGEND_MARGIN + wide, view.height() - LEGEND_MARGIN - high)
+    assert not ((view.scene.corners[:, 0] < right) & (view.scene.corners[:, 3] > top)).any()
+    assert view.viewport.area[2] >= view.scene.width
+    assert view.viewport.area[1] <= 0
+    view.set_groups(None)
+    middle = (view.viewport.area[0] + view.viewport.area[2]) / 2
+    assert middle == pytest.approx(view.scene.width / 2, abs=2)  # the room is given back
+
+
+def test_an_empty_graph_says_how_to_begin(show):
+    view = show(Graphs().model())
+    assert "add a node" in view.hint
+    with_hint = view.grab().toImage()
+    view.is_fixed = True
+    assert "add" not in view.hint
+    assert view.grab().toImage() != with_hint

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
+from viewer.canvas.drawing import Kind
+from viewer.canvas.scene import Hit
 from viewer.canvas.tools.tool import Press, Tool
+from viewer.selection import Item
 from viewer.theme import theme
 
 if TYPE_CHECKING:
@@ -39,7 +42,19 @@ class BandTool(Tool):
             return
         self._rect = QRectF(self.press.position, position).normalized()
         extend = bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier)
-        self.view.select_rect(self._rect, extend=extend)
+        self.view.choose(self._inside(), extend=extend)
+
+    def _inside(self) -> dict[Item, None]:
+        view, rect = self.view, self._rect
+        if view.scene is None:
+            return {}
+        corners = (
+            *view.viewport.to_scene(rect.left(), rect.top()),
+            *view.viewport.to_scene(rect.right(), rect.bottom()),
+        )
+        boxes = view.scene.boxes_in(*corners)
+        boxes = boxes[view.scene.kinds[boxes] != Kind.CONTAINER]
+        return {item: None for box in boxes.tolist() for item in view.items_of(Hit(box=box))}
 
     def cancel(self) -> None:
         """Leave the selection as it was."""
