@@ -32,7 +32,7 @@ class Details:
     doc_string: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     device_configurations: tuple[NodeDeviceConfiguration, ...] = ()  # nodes only
-    unknown_changes: tuple[UnknownChange, ...] = ()  # nodes only
+    unknown_changes: tuple[UnknownChange, ...] = ()
 
 
 NO_DETAILS = Details()
@@ -96,6 +96,11 @@ class Value:
     def metadata(self) -> Mapping[str, str]:
         """metadata_props of the value's ValueInfoProto."""
         return self._read().metadata
+
+    @property
+    def unknown_changes(self) -> tuple[UnknownChange, ...]:
+        """What is changed of the unknown fields in the messages its graph has for it."""
+        return self._read().unknown_changes
 
     def _read(self) -> Details:
         decoder = self._decoder

@@ -293,7 +293,7 @@ FIELDS: Mapping[type, frozenset[str]] = {
     Node: frozenset({
         "name", "op_type", "domain", "overload", "doc_string", "metadata", "device_configurations", "unknown_changes",
     }),
-    Value: frozenset({"name", "type", "doc_string", "metadata"}),
+    Value: frozenset({"name", "type", "doc_string", "metadata", "unknown_changes"}),
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ A path is the fields from ModelProto down with their index among fields of the s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,14 +71,8 @@ def _step(target: Target, rest: list[tuple[str, int]]) -> tuple[Target, int] | N
         case ((Graph() | Function()), "node"):
             graph = target.body if isinstance(target, Function) else target
             found = _at(list(graph.nodes), index)
-        case Graph(), "input":
-            found = _at(target.inputs, index)
-        case Graph(), "output":
-            found = _at(target.outputs, index)
-        case Graph(), "value_info":
-            found = _at([v for v in target.declared if v.type is not None], index)
-        case Graph(), "initializer" | "sparse_initializer":
-            found = _at(_initializers(target, sparse=name == "sparse_initializer"), index)
+        case Graph(), "input" | "output" | "initializer" | "sparse_initializer" | "value_info":
+            found = _at(_listed(target, name), index)
         case Node(), "attribute" if len(rest) > 1 and rest[1][0] in ("g", "graphs"):
             attribute = _at(list(target.attributes.values()), index)
             found = _at(attribute.graphs, rest[1][1]) if attribute is not None else None
@@ -86,9 +80,17 @@ def _step(target: Target, rest: list[tuple[str, int]]) -> tuple[Target, int] | N
     return None if found is None else (found, used)
 
 
-def _initializers(graph: Graph, *, sparse: bool) -> list[Value]:
-    """Those of one kind: the file keeps them in two lists."""
-    return [v for v in graph.initializers if isinstance(v.initializer, SparseTensor if sparse else Tensor)]
+def _listed(graph: Graph, field: str) -> Sequence[Value]:
+    """The values a graph has messages for in a field."""
+    match field:
+        case "input":
+            return graph.inputs
+        case "output":
+            return graph.outputs
+        case "value_info":
+            return [v for v in graph.declared if v.type is not None]
+    kind = SparseTensor if field == "sparse_initializer" else Tensor
+    return [v for v in graph.initializers if isinstance(v.initializer, kind)]
 
 
 def _at(items: Any, index: int) -> Any:
@@ -147,14 +149,8 @@ def _path_of_value(value: Value) -> Path | None:
     graph = value.graph
     if graph is None:
         return None
-    for field, items in (
-        ("input", graph.inputs),
-        ("output", graph.outputs),
-        ("initializer", _initializers(graph, sparse=False)),
-        ("sparse_initializer", _initializers(graph, sparse=True)),
-        ("value_info", [v for v in graph.declared if v.type is not None]),
-    ):
-        number = _index(items, value)
+    for field in ("input", "output", "initializer", "sparse_initializer", "value_info"):
+        number = _index(_listed(graph, field), value)
         if number is not None and not isinstance(graph.owner, Function):
             return _below(graph, field, number)
     return path_of(value.producer) if value.producer is not None else None
@@ -188,10 +184,20 @@ def _setter_at(model: Model, path: Path) -> Setter | None:
 
 
 def host_of(model: Model, path: Path) -> tuple[Host, Path]:
-    """The innermost object that keeps changes of an unknown field, and the path from it to the field's message."""
+    """The innermost object that keeps changes of an unknown field, and the path from it to the field's message.
+
+    A value may be in several messages, so for one the path begins with the list of its graph that it is in.
+    """
     for length in range(len(path) - 1, 0, -1):
         target, rest = object_at(model, path[:length])
-        if not rest and isinstance(target, Host):
+        if rest:
+            continue
+        field, _ = path[length - 1]
+        if isinstance(target, Value) and target.graph is object_at(model, path[: length - 1])[0]:
+            assert target.graph is not None
+            if sum(v is target for v in _listed(target.graph, field)) == 1:
+                return target, ((field, 0), *path[length:-1])
+        elif isinstance(target, (Node, Function)):
             return target, path[length:-1]
     return model, path[:-1]
 

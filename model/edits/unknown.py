@@ -10,9 +10,10 @@ import re
 
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Function, Model, Node
+from model.graph import Function, Model, Node, Value
 from model.io.messages import Path, hexadecimal, integer
 from model.io.rawview import Contents, RawField, contents_of, fields, root
+from model.io.unknown import identifying
 from model.io.wire import FIXED32, FIXED64, LENGTH, START_GROUP, VARINT, encode_tag, encode_varint
 from model.steps import SetField
 from model.unknown import UnknownChange
@@ -21,7 +22,7 @@ _LARGEST_NUMBER = (1 << 29) - 1
 _RESERVED = range(19000, 20000)
 _UNKNOWN = re.compile(r"field [0-9]+")
 
-Host = Model | Function | Node
+Host = Model | Function | Node | Value
 
 
 def is_unknown(path: Path) -> bool:
@@ -32,18 +33,19 @@ def is_unknown(path: Path) -> bool:
 def change_unknown(edit: Transaction, host: Host, inner: Path, path: Path, text: str | None) -> None:
     """Change what the unknown field at a path from the model holds, or (None) take it out of its message.
 
-    `inner` leads from the message of `host`, the innermost object around the field, to the field's message. What is
-    written is a number, or bytes in hexadecimal, as the file has one or the other. Costs as much as writing the model
-    without its weights.
+    `inner` leads from the message of `host`, the innermost object around the field, to the field's message: see
+    `UnknownChange`. What is written is a number, or bytes in hexadecimal, as the file has one or the other. Costs as
+    much as writing the model without its weights.
     """
     contents = contents_of(edit.model)
     old = new = b""
-    for field in _message(contents, path):
+    keys, found = _message(contents, path)
+    for field in found:
         if field.schema is None:
             data = contents.read(field.start, field.end - field.start)
             old += data
             new += data if field.key != path[-1] else b"" if text is None else _encoded(field, text)
-    change = UnknownChange(inner, old, new)
+    change = UnknownChange(_named(inner, keys), old, new)
     edit.do(SetField(host, "unknown_changes", (*host.unknown_changes, change)))
 
 
@@ -53,7 +55,7 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
     `text` is a whole number, or bytes in hexadecimal behind ``bytes``. `host` and `inner` as for `change_unknown`.
     """
     contents = contents_of(edit.model)
-    held, beside = _held(contents, path)
+    keys, held, beside = _held(contents, path)
     known = held.message
     found = integer(number, 32, signed=False)
     if not 1 <= found <= _LARGEST_NUMBER or found in _RESERVED:
@@ -63,29 +65,47 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
     data = text.strip().removeprefix("bytes").strip()
     kind = VARINT if data == text.strip() else LENGTH
     old = b"".join(contents.read(f.start, f.end - f.start) for f in beside if f.schema is None)
-    change = UnknownChange(inner, old, old + _field(found, kind, data))
+    change = UnknownChange(_named(inner, keys), old, old + _field(found, kind, data))
     edit.do(SetField(host, "unknown_changes", (*host.unknown_changes, change)))
 
 
-def _held(contents: Contents, path: Path) -> tuple[RawField, list[RawField]]:
-    """The message at a path, and the fields in it."""
+def _held(contents: Contents, path: Path) -> tuple[list[str], RawField, list[RawField]]:
+    """What the messages on a path go by, the one at its end, and the fields in that."""
+    keys: list[str] = []
     held, found = root(contents), list(fields(contents, root(contents)))
     for step in path:
         inner = next((field for field in found if field.key == step), None)
         if inner is None:
             raise ModelError(f"There is no {step[0]} here", "The model changed meanwhile.")
         held, found = inner, list(fields(contents, inner))
+        keys.append(_key(contents, inner, found))
     if any(field.wire_type == START_GROUP for field in found):
         raise ModelError("The message holds a group", "Where unknown groups end is not told, so all of them stay.")
-    return held, found
+    return keys, held, found
 
 
-def _message(contents: Contents, path: Path) -> list[RawField]:
-    """The fields beside the one at a path, with it."""
-    _, found = _held(contents, path[:-1])
+def _key(contents: Contents, message: RawField, found: list[RawField]) -> str:
+    """What a message of these fields goes by."""
+    schema = identifying(message.message) if message.message is not None else None
+    said = [field for field in found if schema is not None and field.schema is schema]
+    return (
+        contents.read(said[-1].content, said[-1].end - said[-1].content).decode("utf-8", "surrogateescape")
+        if said
+        else ""
+    )
+
+
+def _named(inner: Path, keys: list[str]) -> tuple[tuple[str, int, str], ...]:
+    """The last steps of a path with what the messages there go by."""
+    return tuple((*step, key) for step, key in zip(inner, keys[len(keys) - len(inner) :], strict=True))
+
+
+def _message(contents: Contents, path: Path) -> tuple[list[str], list[RawField]]:
+    """The fields beside the one at a path, with it, and what the messages on the way go by."""
+    keys, _, found = _held(contents, path[:-1])
     if not any(field.key == path[-1] and field.schema is None for field in found):
         raise ModelError(f"There is no {path[-1][0]} here", "The model changed meanwhile.")
-    return found
+    return keys, found
 
 
 def _encoded(field: RawField, text: str) -> bytes:

@@ -7,7 +7,8 @@ from typing import Any
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from model.io.wire import LENGTH, Field, MessageSchema, read_field, schemas
+from model.io.protobuf import text
+from model.io.wire import LENGTH, Field, FieldSchema, MessageSchema, read_field, schemas
 from model.unknown import UnknownChange
 
 
@@ -52,29 +53,47 @@ def change_unknown(message: Any, changes: Sequence[UnknownChange]) -> None:
 
 
 def _holder(message: Any, change: UnknownChange) -> Any:
-    """The message whose unknown fields are meant: the one at the path, or one beside it if they have moved."""
-    names = [name for name, _ in change.path]
-    at = [index for _, index in change.path]
-    found = [(places != at, held) for places, held in _at(message, names, []) if _parted(held)[1] == change.old]
-    if not change.old:  # as most messages have it: only the place tells which is meant
-        found = [(moved, held) for moved, held in found if not moved]
-    return min(found, key=lambda pair: pair[0])[1] if found else None
+    """The message whose unknown fields are meant.
+
+    Of those in lists that go by something, the one that goes by it, wherever it is now; of others the one in its
+    place. When none does, it may go by something else now: it is told by its unknown fields if no other has them.
+    """
+    same, others = [], []
+    for places, held in _at(message, [name for name, _, _ in change.path]):
+        if own_unknown(held) != change.old:
+            continue
+        wanted = [(index, key) for _, index, key in change.path]
+        if all(key == k if k else index == i for (index, key), (i, k) in zip(places, wanted, strict=True)):
+            same.append((places != wanted, held))
+        else:
+            others.append(held)
+    if same:
+        return min(same, key=lambda pair: pair[0])[1]
+    return others[0] if change.old and len(others) == 1 else None
 
 
-def _at(message: Any, names: Sequence[str], places: list[int]) -> Iterator[tuple[list[int], Any]]:
-    """Every message below a path of field names, with the index of each step."""
+def _at(message: Any, names: Sequence[str]) -> Iterator[tuple[list[tuple[int, str]], Any]]:
+    """Every message below a path of field names, with the index of each step and what the message there goes by."""
     if not names:
-        yield places, message
+        yield [], message
         return
     field = next((field for field in _schema(message).fields.values() if field.name == names[0]), None)
-    if field is None or field.message is None:
+    if field is None or field.message is None or not (field.repeated or message.HasField(field.name)):
         return
-    held = getattr(message, field.name)
-    if field.repeated:
-        for index, item in enumerate(held):
-            yield from _at(item, names[1:], [*places, index])
-    elif message.HasField(field.name):
-        yield from _at(held, names[1:], [*places, 0])
+    known = identifying(field.message)
+    for index, item in enumerate(getattr(message, field.name) if field.repeated else [getattr(message, field.name)]):
+        key = text(getattr(item, known.name)) if known is not None else ""
+        for places, held in _at(item, names[1:]):
+            yield [(index, key), *places], held
+
+
+def identifying(schema: MessageSchema) -> FieldSchema | None:
+    """The text by which messages of a kind are told from those beside them; None where only their place does that."""
+    named = {field.name: field for field in schema.fields.values() if field.is_text and not field.repeated}
+    return next((named[name] for name in _IDENTIFYING if name in named), None)
+
+
+_IDENTIFYING = ("name", "key", "tensor_name", "configuration_id", "domain")
 
 
 def _schema(message: Any) -> MessageSchema:

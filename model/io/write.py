@@ -7,6 +7,7 @@ the state it was opened in makes the very message of its file.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -209,21 +210,23 @@ class _Writer:
             set_pairs(message, "quant_parameter_tensor_names", pairs)
 
     def _initializers(self, graph: Graph, out: GraphProto, original: GraphProto | None) -> None:
-        dense: list[tuple[str, Tensor]] = []
-        sparse: list[tuple[str, SparseTensor]] = []
+        dense: list[tuple[Value, Tensor]] = []
+        sparse: list[tuple[Value, SparseTensor]] = []
         for value in self._progress.paced(graph.initializers):
             if isinstance(value.initializer, SparseTensor):
-                sparse.append((value.name, value.initializer))
+                sparse.append((value, value.initializer))
             elif value.initializer is not None:
-                dense.append((value.name, value.initializer))
+                dense.append((value, value.initializer))
         protos = [_message(t.source, TensorProto) for _, t in dense]
         messages = _listed(out, "initializer", original, protos, self._progress)
-        for (name, tensor), message in self._progress.paced(zip(dense, messages, strict=True)):
-            self.tensor(tensor, message, tensor.source, name)
+        for (value, tensor), message in self._progress.paced(zip(dense, messages, strict=True)):
+            self.tensor(tensor, message, tensor.source, value.name)
+            _change_unknown_of(value, "initializer", message)
         sources = [_message(t.source, SparseTensorProto) for _, t in sparse]
         messages = _listed(out, "sparse_initializer", original, sources)
-        for (name, sparse_tensor), message in zip(sparse, messages, strict=True):
-            self.sparse_tensor(sparse_tensor, message, name)
+        for (value, sparse_tensor), message in zip(sparse, messages, strict=True):
+            self.sparse_tensor(sparse_tensor, message, value.name)
+            _change_unknown_of(value, "sparse_initializer", message)
 
     def tensor(self, tensor: Tensor, out: TensorProto, copied: Any, name: str) -> None:
         """Set what differs in a message that is a copy of `copied`."""
@@ -271,6 +274,8 @@ class _Writer:
             messages = _listed(out, field, original, sources)
         for value, message in self._progress.paced(zip(values, messages, strict=True)):
             self._value(value, message, graph)
+            if value.graph is graph:
+                _change_unknown_of(value, field, message)
 
     def _value(self, value: Value, out: ValueInfoProto, graph: Graph) -> None:
         """Set what differs in a copy of what the file says of the value in this place; it may say it in several."""
@@ -443,6 +448,14 @@ def _part_source(item: Graph | Tensor | SparseTensor) -> Any:
     if isinstance(item, Graph):
         return item._source
     return _message(item.source, SparseTensorProto if isinstance(item, SparseTensor) else TensorProto)
+
+
+def _change_unknown_of(value: Value, field: str, out: Any) -> None:
+    """Make the changes of unknown fields in the message of a value in one list of its graph."""
+    details = value._details
+    if details is not None and details.unknown_changes:
+        changes = [replace(c, path=c.path[1:]) for c in details.unknown_changes if c.path[0][0] == field]
+        change_unknown(out, changes)
 
 
 def _set_domain(out: Any, domain: str) -> None:

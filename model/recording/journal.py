@@ -34,7 +34,7 @@ from model.steps import (
 )
 
 FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 2
+VERSION: Final = 3
 SUFFIX: Final = ".journal"
 _LARGEST_BASE = 64 << 20
 _STEP = 1 << 20

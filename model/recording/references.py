@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
@@ -22,6 +22,41 @@ _STEP = 1 << 20
 
 #: A part of a file, or the length of bytes and what gives them when they are written.
 Piece = Payload | tuple[int, Parts]
+
+
+class References(Protocol):
+    """Refers to objects of a model: by number or by name."""
+
+    def of(self, target: Any) -> Any:
+        """How an object that is in the model is written."""
+
+    def find(self, reference: Any, kind: type[Any]) -> Any:
+        """The object a reference means; ModelError when there is none."""
+
+    def add(self, made: Any, reference: Any) -> None:
+        """A new object comes with what is being read, under this reference."""
+
+    def new(self, made: Any) -> Any:
+        """The reference a new object gets while it is written."""
+
+    def removed(self, node: Node) -> None:
+        """A node leaves its graph with this step; later steps of the same edit may still speak of it."""
+
+    def tensor(self, tensor: Tensor) -> Any:
+        """How to refer to a tensor of the opened file instead of writing its values; None when it is not one."""
+
+    def find_tensor(self, reference: Any) -> Tensor:
+        """The tensor of the opened file."""
+
+    def put(self, piece: Piece) -> Any:
+        """A reference to bytes that are too many for a line; None when they must be in it all the same."""
+
+    def get(self, reference: Any) -> bytes:
+        """The bytes of such a reference."""
+
+    @property
+    def files(self) -> TensorFiles:
+        """Where tensors look for values in other files."""
 
 
 class Numbers:

@@ -7,7 +7,9 @@ from typing import Any
 
 from model.attributes import Attribute
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.recording.content import Decoder, Encoder, References, device_configuration
+from model.recording.decoder import Decoder, device_configuration
+from model.recording.encoder import Encoder
+from model.recording.references import References
 from model.steps import (
     FIELDS,
     InsertNode,
@@ -80,7 +82,7 @@ def _field(step: SetField, write: Encoder) -> Any:
         case "training_info":
             return [write.training(t) for t in content]
         case "configurations":
-            return [[c.name, c.num_devices, list(c.devices)] for c in content]
+            return [[c.name, c.num_devices, list(c.devices), *write.kept(c.source)] for c in content]
         case "device_configurations":
             return write.devices(content)
         case "quantization_annotations":

@@ -1,5 +1,6 @@
 """Fields that onnx.proto does not know are added, changed and removed anywhere, with undo, journal and script."""
 
+import re
 from dataclasses import replace
 
 import onnx
@@ -7,7 +8,7 @@ import pytest
 
 from model.clone import Cloner
 from model.document import Document
-from model.edits import functions, nodes, properties
+from model.edits import functions, initializers, interface, nodes, properties, values
 from model.edits.raw import can_set, set_field
 from model.edits.rawchanges import add_unknown_field, can_remove, remove_field
 from model.errors import ModelError
@@ -18,7 +19,7 @@ from model.io.wire import schemas
 from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
-from model.steps import SetAttribute, SetField
+from model.steps import SetAttribute, SetField, SetInputs
 from tests.model.edits.test_raw import proto, walk
 from tests.model.io.test_write import with_unknown_fields
 
@@ -282,3 +283,74 @@ def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeyp
     assert sorted(told) == ["5", "5", "6", "6"]
     for again in replayed(document, data, tmp_path):
         assert [text for _, text in unknown(again) if text in "56"] == told
+
+
+def added(document, *path):
+    with document.edit("Add") as edit:
+        add_unknown_field(edit, path, "1007", "7")
+
+
+def test_what_was_added_stays_with_its_message_when_others_go():
+    made = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> m (float[4] a, float[4] b, float[4] c) => (float[4] y)'
+        " <float[4] p = {1, 2, 3, 4}, float[4] q = {1, 2, 3, 4}, float[4] r = {1, 2, 3, 4}>"
+        " { s = Sum (a, b, c, p, q, r) y = LeakyRelu <alpha = 0.5> (s) }"
+    )
+    for key in "abc":
+        made.metadata_props.add(key=key, value=key)
+    document = Document(load(made.SerializeToString()))
+    graph = document.model.graph
+    added(document, ("graph", 0), ("input", 1))
+    added(document, ("graph", 0), ("initializer", 1))
+    added(document, ("metadata_props", 1))
+    with document.edit("Remove") as edit:
+        properties.set_metadata(edit, document.model, "a", None)
+        values.rename_value(edit, graph.initializers[1], "renamed")
+        edit.do(SetInputs(graph.nodes.first, (graph.inputs[1], graph.initializers[1])))
+        interface.remove_input(edit, graph, graph.inputs[0])
+        initializers.remove_initializer(edit, graph.initializers[0])
+        values.rename_value(edit, graph.inputs[0], "also")
+    kept = [path[:-1] for path, _ in unknown(document)]
+    assert kept == [(("graph", 0), ("initializer", 0)), (("graph", 0), ("input", 0)), (("metadata_props", 0),)]
+    with document.edit("Remove") as edit:
+        properties.set_metadata(edit, document.model, "b", None)
+        edit.do(SetInputs(graph.nodes.first, ()))
+        interface.remove_input(edit, graph, graph.inputs[0])
+        initializers.remove_initializer(edit, graph.initializers[0])
+    assert unknown(document) == []
+    while document.undo():
+        pass
+    assert to_bytes(document.model) == made.SerializeToString()
+
+
+def test_what_stands_around_the_parts_of_new_objects_is_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    data = everything()
+    document = Document(load(data))
+    kept = Journal(document, tmp_path)
+    model = document.model
+    with document.edit("Copy") as edit:
+        edit.do(SetField(model, "configurations", model.configurations[::-1]))
+        annotations = model.graph.quantization_annotations
+        edit.do(SetField(model.graph, "quantization_annotations", (*annotations, *annotations)))
+        for node in list(model.graph.nodes):
+            nodes.duplicate(edit, [node])
+        for function in list(model.functions):
+            copy = Cloner().function(function)
+            copy.name = f"{function.name} again"
+            edit.do(SetField(model, "functions", (*model.functions, copy)))
+    for path in [path for path, _ in unknown(document) if dict(path).keys() & {"input", "value_info"}]:
+        edited(document, path, "0a")
+    kept.abandon()
+    found = unknown(document)
+    for again in replayed(document, data, tmp_path):
+        assert unknown(again) == found
+
+
+def test_a_script_with_a_damaged_message_is_refused():
+    document = Document(load(everything()))
+    with document.edit("Duplicate") as edit:
+        nodes.duplicate(edit, [document.model.graph.nodes.first])
+    text = re.sub(r'"unknown": "[^"]+"', '"unknown": "/w=="', script.export(document))
+    with pytest.raises(ModelError, match="damaged"):
+        script.replay(Document(load(everything())), text)

@@ -28,7 +28,7 @@ from tests.model.snapshots import assert_linked, snapshot
 
 def header(**wrong):
     """The first line of a journal with something wrong in it."""
-    right = {"format": "onnx-workbench journal", "version": 2, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
+    right = {"format": "onnx-workbench journal", "version": 3, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
     return json.dumps({**right, "time": 0, **wrong}).encode() + b"\n"
 
 
