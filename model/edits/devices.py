@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
@@ -10,9 +10,9 @@ from model.document import Transaction
 from model.edits.nodes import set_device_configurations
 from model.edits.properties import set_configurations
 from model.errors import ModelError
-from model.graph import Model, Node
+from model.graph import Model, Node, Value
 from model.steps import SetField
-from model.types import TensorType
+from model.types import TensorType, Type
 
 
 def rename_configuration(edit: Transaction, configuration: DeviceConfiguration, name: str) -> None:
@@ -56,32 +56,39 @@ def put_device_configuration(
     set_device_configurations(edit, node, (*mine[:index], *middle, *mine[index + 1 :]))
 
 
-def put_sharding(edit: Transaction, node: Node, index: int, place: int, spec: ShardingSpec | None) -> None:
+def put_sharding(
+    edit: Transaction,
+    node: Node,
+    index: int,
+    place: int,
+    spec: ShardingSpec | None,
+    type_of: Callable[[Value], Type | None] = lambda value: value.type,
+) -> None:
     """Replace, add (`place` past the end) or (None) remove how one value is spread in a node's configuration.
 
     Refuses a value the node has no part in, one that is given already, devices the configuration has not, and axes
-    the value has not.
+    the value has not; `type_of` may know more types than are declared.
     """
     configuration = node.device_configurations[index]
     others = (*configuration.sharding[:place], *configuration.sharding[place + 1 :])
     if spec is not None:
         if any(other.tensor_name == spec.tensor_name for other in others):
             raise ModelError(f"{spec.tensor_name} is given already", "Edit it in its own row.", node)
-        _check_value(node, spec)
+        _check_value(node, spec, type_of)
         _check_devices(edit.model, node, configuration, spec)
     middle = () if spec is None else (spec,)
     sharding = (*configuration.sharding[:place], *middle, *configuration.sharding[place + 1 :])
     put_device_configuration(edit, node, index, replace(configuration, sharding=sharding))
 
 
-def _check_value(node: Node, spec: ShardingSpec) -> None:
+def _check_value(node: Node, spec: ShardingSpec, type_of: Callable[[Value], Type | None]) -> None:
     values = {v.name: v for v in (*node.inputs, *node.outputs) if v is not None}
     value = values.get(spec.tensor_name)
     if value is None:
         raise ModelError(
             f"{node.title} has no input or output {spec.tensor_name!r}", f"It has: {', '.join(values)}.", node
         )
-    kind = value.type
+    kind = type_of(value)
     if not isinstance(kind, TensorType) or kind.shape is None:
         return
     rank = kind.shape.rank

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from model.attributes import Attribute, AttributeKind, is_same
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.graph import NO_DETAILS, Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.build import normal_domain
 from model.io.decode import MessageDecoder, Origin, read_type, read_value_details
 from model.io.encode import (
@@ -248,7 +248,7 @@ class _Writer:
     # -- values ----------------------------------------------------------------------------------------------
 
     def _declared(self, graph: Graph, out: GraphProto | FunctionProto, original: Any) -> None:
-        """value_info: what the file declared and is still there, then types that were found out since."""
+        """value_info: what the file declared and is still there, then what came since: types and texts."""
         listed = set(graph.declared)
         of_function = isinstance(graph.owner, Function)
         if not of_function:  # whose inputs and outputs are names alone
@@ -257,10 +257,11 @@ class _Writer:
         own = (*graph.inputs, *graph.outputs) if of_function else ()
         outputs = (value for node in graph.nodes for value in node.outputs)
         for value in self._progress.paced(dict.fromkeys(self._progress.paced(chain(own, outputs)))):
-            if value is None or (value._type is None and value._decoder is None) or value in listed:
-                continue
-            if value.type is not None:
+            if value is not None and _says_something(value) and value not in listed:
                 kept.append(value)
+        listed.update(kept)
+        initializers = (value for value in graph.initializers if value not in listed)
+        kept += [value for value in initializers if _is_described(value)]  # their types are those of their tensors
         self._values(graph, kept, "value_info", out, original)
 
     def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
@@ -456,6 +457,18 @@ def _change_unknown_of(value: Value, field: str, out: Any) -> None:
     if details is not None and details.unknown_changes:
         changes = [replace(c, path=c.path[1:]) for c in details.unknown_changes if c.path[0][0] == field]
         change_unknown(out, changes)
+
+
+def _says_something(value: Value) -> bool:
+    """Whether a value has anything to write but its name."""
+    if value._decoder is None and value._type is None and value._details is NO_DETAILS:
+        return False  # as most, of which there are many
+    return value.type is not None or _is_described(value)
+
+
+def _is_described(value: Value) -> bool:
+    details = value._read()
+    return bool(details.doc_string or details.metadata)
 
 
 def _set_domain(out: Any, domain: str) -> None:

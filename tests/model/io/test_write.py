@@ -10,7 +10,9 @@ from onnx import TensorProto, helper
 from model import load
 from model.attributes import AttributeKind, make_attribute
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
+from model.document import Document
 from model.edits import functions, nodes
+from model.edits.properties import set_metadata, set_text
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.io import read
@@ -280,6 +282,31 @@ def test_types_found_out_later_are_declared(model):
     out = written(model).graph.value_info
     assert [info.name for info in out] == ["a", "b"]
     assert [d.WhichOneof("value") for d in out[1].type.tensor_type.shape.dim] == [None, "dim_value"]
+
+
+def test_descriptions_and_metadata_of_values_without_a_type_are_written():
+    text = """<ir_version: 10, opset_import: ["" : 21, "own": 1]>
+        net (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = own.Two (x, w)  y = Neg (a) }
+        <domain: "own", opset_import: ["" : 21]> Two (p, q) => (r) { s = Add (p, q)  r = Relu (s) }"""
+    proto = onnx.parser.parse_model(text)
+    model = load(proto.SerializeToString())
+    function = model.functions[0]
+    named = {v.name: v for graph in (model.graph, function.body) for v in graph.values()}
+    described = [named[name] for name in "xwapqsr"]
+    document = Document(model)
+    for value in described:
+        with document.edit("Describe") as edit:
+            set_text(edit, value, "doc_string", f"{value.name} of the net")
+            set_metadata(edit, value, "key", value.name)
+    out = written(model)
+    onnx.checker.check_model(out, full_check=True)
+    again = load(out.SerializeToString())
+    found = {v.name: v for graph in (again.graph, again.functions[0].body) for v in graph.values()}
+    for value in described:
+        assert (found[value.name].doc_string, found[value.name].metadata) == (value.doc_string, {"key": value.name})
+    for _ in described:
+        document.undo()
+    assert to_bytes(model) == proto.SerializeToString()
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> R
     spec = node.device_configurations[index].sharding[place]
 
     def put(edit: Transaction, changed: ShardingSpec | None) -> None:
-        devices.put_sharding(edit, node, index, place, changed)
+        devices.put_sharding(edit, node, index, place, changed, workspace.types.type_of)
 
     axes = devicetext.sharded_dimensions_source(spec.dimensions)
     parts = [f"devices {devicetext.devices_source(spec.devices)}"] if spec.devices else []

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.steps import SetField
+from model.types import ElementType, Shape, TensorType
 from tests.viewer.panels.inspector.hands import press, relu, row, write
 
 
@@ -55,6 +56,16 @@ def test_what_does_not_fit_is_refused_at_its_field(qtbot, spread, workspace):
         assert said in spread.tree.fields.error_text, text
         qtbot.keyClick(spread.tree.editor, Qt.Key.Key_Escape)
     assert sharding(workspace) == (ShardingSpec("x"),)
+
+
+def test_axes_of_a_value_whose_type_is_only_inferred_are_known(qtbot, spread, workspace, monkeypatch):
+    of = ("devices", "device four")
+    value = relu(workspace).outputs[0]
+    monkeypatch.setattr(workspace.types, "type_of", lambda _: TensorType(ElementType.FLOAT, Shape((2, 3))))
+    assert value.type is None
+    write(qtbot, spread, *of, "+", text=value.name)
+    write(qtbot, spread, *of, "sharding 0", "axes", text="9: 4 in 2")
+    assert "no axis 9" in spread.tree.fields.error_text
 
 
 def test_a_sharding_moves_to_another_value(qtbot, spread, workspace):
