@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QPalette
-from PySide6.QtWidgets import QHeaderView, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPalette
+from PySide6.QtWidgets import (
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -25,6 +34,9 @@ from viewer.workspace import Workspace
 Index = QModelIndex | QPersistentModelIndex
 
 _HELP = "words · “exact” · op:Conv · name:/regex/ · attr:group=1 · shape:1,?,224,* · dtype:float16 · is:output"
+
+_SPACE = "  "  # between name and type
+_MOST_BESIDE = 0.65  # of a row for what stands beside a name
 
 
 class Matches(QAbstractListModel):
@@ -59,6 +71,8 @@ class Matches(QAbstractListModel):
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             where = f" in {display(graph_title(item.graph))}" if item.graph is not None else ""
             return for_role(f"{_line(item, 1000)}{where}", role)
+        if role == Qt.ItemDataRole.UserRole:
+            return item
         if role == Qt.ItemDataRole.DecorationRole:
             if isinstance(item, Node):
                 return dot(categories()[node_category(item)].color)
@@ -67,12 +81,44 @@ class Matches(QAbstractListModel):
 
 
 def _line(item: Node | Value, limit: int = 120) -> str:
+    first, second = _parts(item, limit)
+    return f"{first}{_SPACE}{second}" if second else first
+
+
+def _parts(item: Node | Value, limit: int) -> tuple[str, str]:
+    """Operator and name of a node, name and type of a value."""
     if isinstance(item, Node):
         return (
-            f"{display(item.op_type, 60)}  {display(item.name, limit)}" if item.name else f"[{display(item.op_type)}]"
+            (display(item.op_type, 60), display(item.name, limit)) if item.name else (f"[{display(item.op_type)}]", "")
         )
     known = declared_type(item)
-    return f"{display(item.name, limit)}  {type_text(known) if known is not None else ''}".rstrip()
+    return display(item.name, limit), type_text(known) if known is not None else ""
+
+
+class MatchDelegate(QStyledItemDelegate):
+    """Shortens the name in the middle where a row has too little room, not what stands beside it."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
+        """Fit the texts into the row."""
+        super().initStyleOption(option, index)
+        item = index.data(Qt.ItemDataRole.UserRole)
+        style = option.widget.style()
+        room = style.subElementRect(QStyle.SubElement.SE_ItemViewItemText, option, option.widget).width()
+        margin = style.pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, option, option.widget) + 1
+        option.text = fitted(item, option.fontMetrics, room - 2 * margin)
+
+
+def fitted(item: Node | Value, metrics: QFontMetrics, room: int) -> str:
+    """A match in so many px: of operator and type most is kept, the name is what becomes shorter."""
+    line = _line(item)
+    if metrics.horizontalAdvance(line) <= room:
+        return line
+    first, second = _parts(item, 120)
+    name, beside = (second, first) if isinstance(item, Node) else (first, second)
+    beside = metrics.elidedText(beside, Qt.TextElideMode.ElideRight, int(_MOST_BESIDE * room)) if name else beside
+    left = room - metrics.horizontalAdvance(f"{beside}{_SPACE}")
+    name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, left)
+    return _SPACE.join(part for part in ((beside, name) if isinstance(item, Node) else (name, beside)) if part)
 
 
 class FindPanel(Panel):
@@ -91,7 +137,7 @@ class FindPanel(Panel):
         self.list.horizontalHeader().hide()
         self.list.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.list.setIconSize(QSize(16, 16))  # that of the dots: rows line up
-        self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.list.setItemDelegate(MatchDelegate(self.list))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.status = QLabel(_HELP, self)
         self.status.setWordWrap(True)

@@ -10,8 +10,9 @@ from model.edits import nodes
 from model.graph import Function, Graph, Model, Node, Value
 from model.steps import InsertNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
+from model.types import ElementType, Shape, TensorType
 from viewer.panels import PANELS
-from viewer.panels.find import FindPanel
+from viewer.panels.find import FindPanel, fitted
 from viewer.panels.history import HistoryPanel
 from viewer.panels.outline import OutlinePanel
 from viewer.panels.problems import ProblemsPanel
@@ -203,6 +204,22 @@ def test_nodes_come_before_constants_that_are_named_like_them(qtbot):
     icons = [panel.matches.index(row).data(Qt.ItemDataRole.DecorationRole) for row in range(2)]
     assert {one.actualSize(panel.list.iconSize()).width() for one in icons} == {16}, "rows line up"
     workspace.close()
+
+
+@pytest.mark.parametrize("room", [120, 180, 240])
+def test_a_narrow_list_shortens_the_name_of_a_match_and_not_its_type(qtbot, workspace, room):
+    metrics = FindPanel(workspace).list.fontMetrics()
+    value = Value("encoder/layer.11/attention/self/query/MatMul_output_0", TensorType(ElementType.FLOAT, Shape((1, 8))))
+    text = fitted(value, metrics, room)
+    assert metrics.horizontalAdvance(text) <= room
+    assert text.endswith("  float 1×8")
+    assert text.startswith("enc" if room > 200 else "")
+    node = Node("MatMul", name="encoder/layer.11/attention/self/query/MatMul")
+    assert fitted(node, metrics, room).startswith("MatMul  e")
+    assert metrics.horizontalAdvance(fitted(node, metrics, room)) <= room
+    assert fitted(node, metrics, 2000) == "MatMul  encoder/layer.11/attention/self/query/MatMul"
+    long = Value("x", TensorType(ElementType.FLOAT, Shape(tuple(f"dimension_{number}" for number in range(8)))))
+    assert fitted(long, metrics, room).startswith("x  float")
 
 
 def test_arrows_walk_the_results_and_reveal_them(qtbot, workspace):
