@@ -9,7 +9,7 @@ run (undo) shows its values again without a run. What a run that goes on has com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,7 +23,7 @@ from exec.results import Failure, NodeResult, RunResult
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.queries.topology import Thing
-from viewer.runs.staleness import outdated, rewires, sources
+from viewer.runs.staleness import Stale, rewires, sources, stale_after
 from viewer.slices import Slices
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class Results(QObject):
         self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
         self._records: list[Record] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
-        self._stale: AbstractSet[Thing] = frozenset()  # replaced, never changed
-        self._search: Slices[set[Thing]] | None = None  # for what is stale too
+        self._stale = Stale()  # replaced, never changed
+        self._search: Slices[Stale] | None = None  # for what is stale too
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
         self._resting: tuple[Record | None, Record | None] = (None, None)  # previous and current before a run
@@ -216,12 +216,17 @@ class Results(QObject):
 
     def is_stale(self, value: Value) -> bool:
         """Whether an edit since the last run may have altered a value that it gave."""
-        return value in self._stale
+        return value in self._stale.things
 
     @property
     def stale(self) -> AbstractSet[Thing]:
         """Nodes and values that edits since the last run may have altered; in large models see `is_searching`."""
-        return self._stale
+        return self._stale.things
+
+    @property
+    def stale_nodes(self) -> Sequence[Node]:
+        """The nodes of `stale`."""
+        return self._stale.nodes
 
     @property
     def is_searching(self) -> bool:
@@ -231,7 +236,7 @@ class Results(QObject):
     @property
     def is_current(self) -> bool:
         """Whether what is shown belongs to the document as it is now."""
-        return self.current is not None and not self._stale
+        return self.current is not None and not self._stale.things
 
     def _on_change(self, change: Change) -> None:
         if not self._was_begun:
@@ -241,30 +246,31 @@ class Results(QObject):
         record = self._recall(change.state)
         if record is not None:
             self._show(record)
-        elif not found <= self._stale or rewires(change):
+        elif not found <= self.stale or rewires(change):
             # Typing in one field comes here once, not with every key.
-            self._search_from(found | (self._sought if self.is_searching else set()), self._stale)
+            self._search_from(found | (self._sought if self.is_searching else set()), self.stale)
             self.changed.emit(None)
 
     def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
         """Find what is stale after `things` changed, beside what is known to be: now, or soon in a large model."""
         self._end_search()
         if len(self._document.model.graph.nodes) <= _AT_ONCE:
-            self._stale = known | outdated(things)
+            self._stale = stale_after(things, known)
             return
-        self._stale = self._stale | things
+        changed = [thing for thing in things if isinstance(thing, Node) and thing not in self.stale]
+        self._stale = Stale(self.stale | things, [*self.stale_nodes, *changed])
         self._sought = frozenset(things)
 
-        def found(stale: set[Thing]) -> None:
+        def found(stale: Stale) -> None:
             self._end_search()
-            self._stale = known | stale
+            self._stale = stale
             self.changed.emit(None)
 
         def failed(error: Exception) -> None:
             self._end_search()
             raise error
 
-        self._search = Slices(lambda progress: outdated(things, progress), found, failed, self)
+        self._search = Slices(lambda progress: stale_after(things, known, progress), found, failed, self)
 
     def _end_search(self) -> None:
         if self._search is not None:
@@ -304,7 +310,7 @@ class Results(QObject):
             if before is None:
                 self.current = self._nodes = None
                 self._end_search()
-                self._stale = frozenset()
+                self._stale = Stale()
                 self.changed.emit(None)
             else:
                 self._show(before)
@@ -342,7 +348,7 @@ class Results(QObject):
         self._nodes = None
         if record.state == self._document.current.id:
             self._end_search()
-            self._stale = self._sought = frozenset()
+            self._stale, self._sought = Stale(), frozenset()
         else:
             seeds = frozenset(thing for revision, found in self._log if revision > record.revision for thing in found)
             if seeds != self._sought:
@@ -365,7 +371,7 @@ class Results(QObject):
         self._records.clear()
         self._log.clear()
         self._end_search()
-        self._stale = self._sought = frozenset()
+        self._stale, self._sought = Stale(), frozenset()
         self.current = self.previous = self._nodes = None
         self._resting = None, None
         self.changed.emit(None)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _LIVE_DELAY = 120
 #: Milliseconds between two looks at which nodes have finished.
 _NEWS = 80
-_MOST_NEWS = 5000  # nodes that are told of then: what that takes is far below a frame
+_MOST_NEWS = 2000  # nodes that are told of then: what that takes is far below a frame
 #: What the run of a graph with more nodes gave is too much to be looked through for garbage.
 _MANY = 10_000
 
@@ -110,7 +110,7 @@ class RunControl(QObject):
     """What runs the main graph of one document. GUI thread only."""
 
     state_changed = Signal()  # running, paused, live or breakpoints
-    nodes_finished = Signal(object)  # list[Node] that have just been computed
+    nodes_finished = Signal(object)  # list[Node] that have been computed; not all that the end of a run overtakes
 
     _open: ClassVar[weakref.WeakSet[RunControl]] = weakref.WeakSet()
 
@@ -135,7 +135,7 @@ class RunControl(QObject):
         self._finished_nodes = 0  # since the document was opened
         self._news_lock = threading.Lock()
         self._news_timer = QTimer(self, interval=_NEWS)
-        self._news_timer.timeout.connect(partial(self._tell_news, _MOST_NEWS))
+        self._news_timer.timeout.connect(self._tell_news)
         self._live_timer = QTimer(self, singleShot=True, interval=_LIVE_DELAY)
         self._live_timer.timeout.connect(self._run_live)
         workspace.results.node_by_number = self._node
@@ -393,6 +393,8 @@ class RunControl(QObject):
         if run.serial != self._serial or run is not self._run:
             return  # a newer run is on its way
         self._tell_news()
+        with self._news_lock:
+            self._news.clear()  # the end says more
         result = run.result
         may_go_on = result is not None and result.stopped not in ("cancelled", "time limit", "crash")
         waiting = may_go_on and run.stepper is not None and not run.stepper.done
@@ -453,13 +455,13 @@ class RunControl(QObject):
             self._news += numbers
             self._finished_nodes += len(numbers)
 
-    def _tell_news(self, most: int | None = None) -> None:
-        """Tell which nodes have finished, or the first so many of them; the others wait for the next time."""
+    def _tell_news(self) -> None:
+        """Tell which nodes have finished: so many, the others wait for the next time."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
             stepper.tell()  # a worker does so by itself
         with self._news_lock:
-            numbers, self._news = self._news[:most], [] if most is None else self._news[most:]
+            numbers, self._news = self._news[:_MOST_NEWS], self._news[_MOST_NEWS:]
         nodes = [node for number in dict.fromkeys(numbers) if (node := self._node(number)) is not None]
         if nodes:
             self.nodes_finished.emit(nodes)

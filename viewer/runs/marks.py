@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -34,8 +33,8 @@ class RunMarks(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._is_dimmed = False  # what waits to be computed
-        self._stale: AbstractSet[object] = frozenset()  # whose nodes are marked
-        self._affected: AbstractSet[object] | None = None  # what was stale when the run began; None: perhaps all
+        self._stale: Sequence[Node] = ()  # those that are marked
+        self._affected: Sequence[Node] | None = None  # those that were stale when the run began; None: perhaps all
         self._finished: set[Node] = set()  # since it was shown last
         self._begun = self._shown = 0.0
         self._compared: tuple[Record, Record] | None = None
@@ -53,7 +52,7 @@ class RunMarks(QObject):
         self._finished.clear()
         results = self._workspace.results
         is_known = results.current is not None and not results.is_searching
-        self._affected = (results.stale or None) if is_known else None
+        self._affected = (results.stale_nodes or None) if is_known else None
 
     def finished(self, nodes: list[Node]) -> None:
         """Nodes have just been computed: let them light up."""
@@ -62,13 +61,9 @@ class RunMarks(QObject):
         if not self._is_dimmed:
             if now - self._begun < _PATIENCE:
                 return
-            known, done = self._affected, self._finished
-            if known is None:
-                waiting = [node for node in self._workspace.graph.nodes if node not in done]
-            else:
-                waiting = [thing for thing in known if isinstance(thing, Node) and thing not in done]
             self._is_dimmed = True
-            self._workspace.mark("stale", waiting)
+            self._workspace.mark("stale", self._workspace.graph.nodes if self._affected is None else self._affected)
+            self._workspace.unmark("stale", self._finished)
             self._finished.clear()
         elif now - self._shown > _PACE:
             some = set(islice(self._finished, _AT_ONCE))
@@ -96,9 +91,9 @@ class RunMarks(QObject):
     def refresh(self) -> None:
         """Mark anew what may have changed: the end of a run is told in several ways, and there may be many marks."""
         results, mark = self._workspace.results, self._workspace.mark
-        if self._is_dimmed or self._stale is not results.stale:
-            self._stale = results.stale
-            mark("stale", [thing for thing in results.stale if isinstance(thing, Node)])
+        if self._is_dimmed or self._stale is not results.stale_nodes:
+            self._stale = results.stale_nodes
+            mark("stale", self._stale)
         self._is_dimmed = False
         self._finished.clear()
         mark("failures", results.failed())
@@ -114,20 +109,25 @@ class RunMarks(QObject):
             return
         self._compared = ours, before
         result, other = ours.result, before.result
+        value_of, node_of = results.value_by_number, results.node_by_number
+
+        def work(_progress: object) -> tuple[frozenset[Value], list[Node]]:
+            numbers = _differing(result, other)
+            values = frozenset(v for number in numbers if (v := value_of(number)) is not None)
+            return values, [n for number in _makers(result, numbers) if (n := node_of(number)) is not None]
+
         self._workspace.jobs.start(
             "Compare with the run before",
-            lambda _progress: _differing(result, other),
-            done=lambda numbers: self._show_differing(ours, numbers),
+            work,
+            done=lambda found: self._show_differing(ours, *found),
             lane="count",
             supersede="differing",
         )
 
-    def _show_differing(self, record: Record, numbers: list[int]) -> None:
+    def _show_differing(self, record: Record, values: frozenset[Value], makers: list[Node]) -> None:
         if record is self._workspace.results.current:
-            find = self._workspace.results.value_by_number
-            self.differing = frozenset(v for number in numbers if (v := find(number)) is not None)
-            makers = {v.producer for v in self.differing if v.producer is not None}
-            self._workspace.mark("changed", [*self.differing, *makers])
+            self.differing = values
+            self._workspace.mark("changed", [*values, *makers])
 
 
 def _differing(result: RunResult, before: RunResult) -> list[int]:
@@ -136,3 +136,11 @@ def _differing(result: RunResult, before: RunResult) -> list[int]:
         return result.apply(changed_values, before)
     except LookupError:
         return []  # the worker that had the values is gone
+
+
+def _makers(result: RunResult, numbers: Iterable[int]) -> list[int]:
+    """The nodes of the main graph, calls of functions among them, that gave some values of it."""
+    slots = result.layout.slots
+    sought = {slots[(), number] for number in numbers}
+    steps = result.layout.steps
+    return list(dict.fromkeys((*step.path, step.node)[0] for step in steps if not sought.isdisjoint(step.outs)))

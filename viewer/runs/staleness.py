@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import islice
 from typing import assert_never
 
 from model.document import Change
@@ -26,6 +29,36 @@ from model.steps import (
 #: Fields that say what is computed; names and texts do not.
 _OF_NODES = frozenset({"op_type", "domain", "overload"})
 _OF_MODELS = frozenset({"opset_imports", "functions", "ir_version"})
+
+
+#: Things looked through between two looks at the clock.
+_PER_CHECK = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Stale:
+    """What is out of date, and the nodes among it: picked out once, for there may be a hundred thousand things."""
+
+    things: AbstractSet[Thing] = frozenset()
+    nodes: Sequence[Node] = ()
+
+
+def stale_after(changed: Iterable[Thing], known: AbstractSet[Thing], progress: Progress = SILENT) -> Stale:
+    """What is known to be out of date, and all that depends on what changed."""
+    things = outdated(changed, progress)
+    for some in _parts(known, progress):
+        things.update(some)
+    nodes: list[Node] = []
+    for some in _parts(things, progress):
+        nodes += [thing for thing in some if isinstance(thing, Node)]
+    return Stale(things, nodes)
+
+
+def _parts(things: AbstractSet[Thing], progress: Progress) -> Iterator[list[Thing]]:
+    left = iter(things)
+    while some := list(islice(left, _PER_CHECK)):
+        progress.check()
+        yield some
 
 
 def sources(change: Change) -> set[Thing]:

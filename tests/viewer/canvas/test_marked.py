@@ -43,6 +43,21 @@ def test_many_marks_replace_those_of_before_together(view, qtbot):
     assert {tuple(boxes) for boxes in seen} == {tuple(first), tuple(boxes_of(view, nodes))}
 
 
+def test_what_is_named_twice_is_marked_once(view, qtbot):
+    nodes = nodes_of(view)
+    view.set_marks("stale", [*nodes, *nodes])
+    qtbot.waitUntil(lambda: shown(view, "stale") == boxes_of(view, nodes))
+    view.take_marks_off("stale", nodes[1:])
+    assert shown(view, "stale") == boxes_of(view, nodes[:1])
+
+
+def test_all_but_a_long_trace_is_dimmed_at_once(view):
+    view.set_marks("traced", nodes_of(view))
+    assert view.is_traced
+    view.set_marks("traced", ())
+    assert not view.is_traced
+
+
 def test_values_are_marked_with_their_edges(view, qtbot):
     values = [node.outputs[0] for node in nodes_of(view)]
     view.set_marks("changed", values)
@@ -76,6 +91,10 @@ def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
     QCoreApplication.processEvents()
     view.set_scene(view.scene)
     assert shown(view, "stale") == boxes_of(view, nodes)
+    view.set_marks("stale", [*nodes[1:], *nodes[1:]])
+    view.take_marks_off("stale", nodes[-3:])
+    view.set_scene(view.scene)
+    assert shown(view, "stale") == boxes_of(view, nodes[1:-3])
     view.set_marks("stale", nodes[1:])
     view.set_scene(None)
     qtbot.wait(20)
