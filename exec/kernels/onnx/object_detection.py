@@ -148,6 +148,9 @@ def _roi_align(
         image = source[int(batch_indices[number])]
         down, down_count = _samples(y1, y2, height, sampling_ratio, x.shape[2], clamp=not half)
         across, across_count = _samples(x1, x2, width, sampling_ratio, x.shape[3], clamp=not half)
+        if not (down_count and across_count):  # a region without an area
+            out[number] = 0
+            continue
         out[number] = (_align_mean if mode == "avg" else _align_max)(image, down, across, down_count, across_count)
     return narrow(out, x.dtype)
 
@@ -186,10 +189,8 @@ def _align_mean(image: Array, down: Samples, across: Samples, rows: int, columns
 
 def _mean_matrix(samples: Samples, count: int, size: int) -> Array:
     low, high, low_weight, high_weight = samples
-    cells = len(low) // count if count else 0
+    cells = len(low) // count
     matrix = np.zeros((cells, size))
-    if not count:
-        return matrix
     cell = np.repeat(np.arange(cells), count)
     np.add.at(matrix, (cell, low), low_weight / count)
     np.add.at(matrix, (cell, high), high_weight / count)
@@ -204,8 +205,6 @@ def _align_max(image: Array, down: Samples, across: Samples, rows: int, columns:
             weighted = image[:, y[:, None], x] * (y_weight[:, None] * x_weight).astype(image.dtype)
             best = weighted if best is None else np.maximum(best, weighted)
     assert best is not None
-    if not best.size:
-        return np.zeros((), image.dtype)
     cells = best.reshape(len(image), -1, rows, best.shape[2] // columns, columns)
     largest: Array = cells.max(axis=(2, 4))
     return largest

@@ -70,7 +70,7 @@ def multiplies_unpacked() -> bool:
     if name is None:
         return False
     name.restype, name.argtypes = ctypes.c_char_p, ()
-    return bytes(name()) in _UNPACKED_ON
+    return name() in _UNPACKED_ON
 
 
 def _rows(matrix: Array) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exec.arrays import Array, empty
+from exec.context import checkpoint
 from exec.kernels.shared.dtypes import compute_dtype
 from exec.kernels.shared.order import empty_features_first, features_first
 from exec.kernels.shared.scratch import scratch
@@ -44,6 +45,7 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
 
     def run(start: int, stop: int) -> None:
         for begin in range(start, stop, PIECE):
+            checkpoint()
             end = min(begin + PIECE, stop)
             if wide == dtype:
                 fill(*(s[begin:end] for s in sources), target[begin:end])

@@ -201,10 +201,20 @@ class LaidOut:
         if matrix is not None and pays(x, matrix):
             self._matrix = None
             if _kept.take(matrix.nbytes):
-                self._weight = Weight(matrix)
-                weakref.finalize(self._weight, _kept.give_back, matrix.nbytes)
+                self._weight = _laid_out(matrix)
         weight = self._weight
         return weight.product(x) if weight is not None and pays(x, weight) else None
+
+
+def _laid_out(matrix: Array) -> Weight | None:
+    """The matrix in panels, whose bytes were taken from what is left; None where there is no memory for them."""
+    try:
+        weight = Weight(matrix)
+    except MemoryError:
+        _kept.give_back(matrix.nbytes)
+        return None
+    weakref.finalize(weight, _kept.give_back, matrix.nbytes)
+    return weight
 
 
 def _is_large(matrix: Array) -> bool:

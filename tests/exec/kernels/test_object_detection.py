@@ -51,8 +51,20 @@ def test_equal_scores_keep_the_order_of_boxes() -> None:
 @pytest.mark.parametrize("ratio", [0, 2])
 def test_roi_align_agrees_with_onnxruntime(opset: int, more: dict[str, Any], mode: str, ratio: int) -> None:
     x = RNG.standard_normal((2, 3, 9, 11)).astype(np.float32)
-    rois = np.array([[0, 0, 8, 8], [1.5, 2.5, 6, 7.2], [-3, -2, 5, 20], [4, 4, 4.2, 4.1], [30, 30, 40, 40]], np.float32)
-    inputs = [x, rois, np.array([0, 1, 1, 0, 1])]
+    rois = np.array(
+        [
+            [0, 0, 8, 8],
+            [1.5, 2.5, 6, 7.2],
+            [-3, -2, 5, 20],
+            [4, 4, 4.2, 4.1],
+            [30, 30, 40, 40],
+            [5, 5, 3, 9],
+            [5, 5, 5, 5],
+            [5, 6, 2, 2],
+        ],
+        np.float32,
+    )  # without an area
+    inputs = [x, rois, np.array([0, 1, 1, 0, 1, 1, 0, 0])]
     check_against(
         *(ort_one_node, "RoiAlign", inputs),
         opset=opset,

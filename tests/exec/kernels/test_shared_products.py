@@ -151,3 +151,18 @@ def test_laid_out_weights_take_no_more_than_they_may(monkeypatch: pytest.MonkeyP
     assert products.LaidOut(matrix).product(x) is not None
     monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: False)
     assert products.LaidOut(matrix).product(x) is None
+
+
+def test_a_weight_there_is_no_memory_for_is_multiplied_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> Any:
+        raise MemoryError
+
+    matrix, x = np.ones((600, 512), np.float32), np.ones((2, 600), np.float32)
+    monkeypatch.setattr(products, "_kept", products._Allowance(matrix.nbytes))
+    monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: True)
+    with monkeypatch.context() as patch:
+        patch.setattr(products, "aligned", full)
+        run = prepare_matmul((None, matrix))
+        assert run is not None
+        np.testing.assert_array_equal(run(x, matrix), np.full((2, 512), 600))
+    assert products.LaidOut(matrix).product(x) is not None, "what it did not take is still there"

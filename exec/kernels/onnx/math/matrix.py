@@ -24,6 +24,9 @@ from exec.kernels.shared.dtypes import (
 from exec.kernels.shared.products import LaidOut, matmul_stack
 from exec.threads import parallel_for, split, threads
 
+#: Multiply-adds of one call of BLAS, which cannot be interrupted: some tenths of a second.
+_LONGEST = 1 << 33
+
 
 def product(a: Array, b: Array) -> Array:
     """a @ b of two arrays of one float32 or float64 type with numpy's rules for ranks, by BLAS throughout."""
@@ -42,7 +45,7 @@ def product(a: Array, b: Array) -> Array:
         np.matmul(a, b, result)
     elif len(shape) == 2:
         _flat_product(a, b, result, work)
-    elif threads(work) == 1 or not a.ndim == b.ndim == len(shape):
+    elif _pieces(work) == 1 or not a.ndim == b.ndim == len(shape):
         matmul_stack(a, b, result)
     else:
         _stack_product(a, b, result, work)
@@ -50,9 +53,9 @@ def product(a: Array, b: Array) -> Array:
 
 
 def _flat_product(a: Array, b: Array, out: Array, work: int) -> None:
-    """The product of two matrices, cut for several threads along the longer side of the result."""
+    """The product of two matrices, cut for several threads and looks at the limits, along the longer side."""
     rows = len(out) >= out.shape[1]
-    parts = split(max(out.shape), threads(work))
+    parts = split(max(out.shape), _pieces(work))
 
     def part(index: int) -> None:
         here = slice(*parts[index])
@@ -64,10 +67,15 @@ def _flat_product(a: Array, b: Array, out: Array, work: int) -> None:
     parallel_for(part, len(parts), work)
 
 
+def _pieces(work: int) -> int:
+    """Into how many pieces to cut a product: one per thread, more where each would hold up a cancelled run."""
+    return max(threads(work), work // _LONGEST)
+
+
 def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:
     """The products of two stacks of matrices of one rank, cut for several threads along the longest axis."""
     axis = max(range(out.ndim - 2), key=lambda i: out.shape[i])
-    parts = split(out.shape[axis], threads(work))
+    parts = split(out.shape[axis], _pieces(work))
 
     def part(index: int) -> None:
         here = (*(slice(None),) * axis, slice(*parts[index]))

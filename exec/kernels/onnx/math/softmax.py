@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exec.arrays import Array, empty
+from exec.context import checkpoint
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
 from exec.kernels.shared.blocks import PARALLEL, PIECE, spread
@@ -104,6 +105,7 @@ def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], 
 
     def run(start: int, stop: int) -> None:
         for begin in range(start, stop, step):
+            checkpoint()
             rows = slice(begin, min(begin + step, stop))
             if wide == x.dtype:
                 fill(source[rows], target[rows])

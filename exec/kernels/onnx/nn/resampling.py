@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from exec.arrays import Array, check_size, empty
+from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
@@ -371,6 +372,7 @@ def _weighted(x: Array, index: Array, weights: Array, axis: Axis) -> Array:
     shape = (-1, *(1,) * (rank - 1 - at))
     result = None
     for tap in range(index.shape[1]):
+        checkpoint()
         part = np.take(x, index[:, tap], axis=at)
         np.multiply(part, weights[:, tap].reshape(shape), out=part)
         result = part if result is None else np.add(result, part, out=result)

@@ -1,0 +1,73 @@
+"""Long kernels of every kind look whether the run was cancelled, not only nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exec.context import Limits, set_limits
+from model.progress import Cancelled, Progress
+from tests.exec.kernels.harness import call
+
+RNG = np.random.default_rng(0)
+
+
+def f(*shape: int) -> Any:
+    return RNG.standard_normal(shape, np.float32)
+
+
+class Second(Progress):
+    """Cancelled at the second look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def check(self) -> None:
+        self.looks += 1
+        if self.looks == 2:
+            raise Cancelled
+
+
+@pytest.fixture
+def _cancelled() -> Iterator[None]:
+    set_limits(Limits(progress=Second()))
+    yield
+    set_limits(None)
+
+
+LONG: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
+    "elementwise": ("Erf", [f(200_000)], {}),
+    "float16": ("Gelu", [f(200_000).astype(np.float16)], {"opset": 20}),
+    "rows": ("Softmax", [f(400, 500)], {}),
+    "normalization": ("LayerNormalization", [f(40_000, 64), f(64)], {}),
+    "product": ("MatMul", [np.ones((2600, 2600), np.float32)] * 2, {}),
+    "products": ("MatMul", [np.ones((5, 1600, 1600), np.float32)] * 2, {}),
+    "convolution": ("Conv", [f(4, 16, 64, 64), f(16, 16, 3, 3)], {}),
+    "strided": ("Conv", [f(4, 16, 64, 64), f(16, 16, 3, 3)], {"strides": (2, 2)}),
+    "depthwise": ("Conv", [f(4, 64, 64, 64), f(64, 1, 3, 3)], {"group": 64}),
+    "transposed": ("ConvTranspose", [f(4, 16, 64, 64), f(16, 16, 3, 3)], {}),
+    "pooling": ("MaxPool", [f(4, 64, 64, 64)], {"kernel_shape": (3, 3)}),
+    "recurrent": ("LSTM", [f(200, 2, 8), f(1, 32, 8), f(1, 32, 8)], {"hidden_size": 8}),
+    "peepholes": ("LSTM", [f(200, 2, 8), f(1, 32, 8), f(1, 32, 8), None, None, None, None, f(1, 24)], {}),
+    "attention": ("Attention", [f(2, 8, 300, 64)] * 3, {"opset": 23}),
+    "resampling": ("Resize", [f(1, 4, 200, 200), None, None, np.array([1, 4, 300, 300])], {"mode": "cubic"}),
+    "sampling": ("GridSample", [f(3, 4, 32, 32), f(3, 32, 32, 2)], {"opset": 20}),
+    "regions": ("RoiAlign", [f(1, 4, 32, 32), np.abs(f(50, 4)), np.zeros(50, np.int64)], {"opset": 16}),
+    "boxes": (
+        "NonMaxSuppression",
+        [f(1, 200, 4), f(1, 10, 200), np.array([100]), np.array([0.9], np.float32)],
+        {"opset": 11},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("_cancelled")
+@pytest.mark.parametrize("kind", LONG)
+def test_a_long_kernel_is_cancelled_in_its_midst(kind: str) -> None:
+    op_type, inputs, attributes = LONG[kind]
+    with np.errstate(all="ignore"), pytest.raises(Cancelled):
+        call(op_type, inputs, **{"opset": 19, **attributes})
