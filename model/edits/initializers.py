@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from model.attributes import Attribute, AttributeKind
 from model.document import Transaction
 from model.edits.nodes import replace_uses
 from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
+from model.graph import Function, Graph, Node, QuantizationAnnotation, Value
 from model.queries.scope import names_taken, node_names, unique_name
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor, SparseTensor, Tensor
@@ -141,9 +141,7 @@ def constant_to_initializer(edit: Transaction, node: Node) -> Value:
     value = Value(output.name, output.type)
     edit.do(RemoveNode(node))
     edit.do(SetInitializer(graph, value, tensor))
-    replace_uses(edit, output, value)
-    if output in graph.declared:
-        edit.do(SetField(graph, "declared", tuple(value if v is output else v for v in graph.declared)))
+    _put_in_place_of(edit, graph, output, value)
     return value
 
 
@@ -158,10 +156,28 @@ def initializer_to_constant(edit: Transaction, value: Value) -> Node:
     node = _constant_node(graph, output, tensor)
     edit.do(SetInitializer(graph, value, None))
     edit.do(InsertNode(graph, node, graph.nodes.first))
-    replace_uses(edit, value, output)
-    if value in graph.declared:
-        edit.do(SetField(graph, "declared", tuple(output if v is value else v for v in graph.declared)))
+    _put_in_place_of(edit, graph, value, output)
     return node
+
+
+def _put_in_place_of(edit: Transaction, graph: Graph, old: Value, new: Value) -> None:
+    """Let a value with the same name be used, described and annotated as the one that is gone."""
+    replace_uses(edit, old, new)
+    for field, said in (("doc_string", old.doc_string), ("metadata", old.metadata)):
+        if said:
+            edit.do(SetField(new, field, said))
+    if old in graph.declared:
+        edit.do(SetField(graph, "declared", tuple(new if v is old else v for v in graph.declared)))
+    for level in graph.walk():
+        have = level.quantization_annotations
+        changed = tuple(_annotated_instead(annotation, old, new) for annotation in have)
+        if changed != have:
+            edit.do(SetField(level, "quantization_annotations", changed))
+
+
+def _annotated_instead(annotation: QuantizationAnnotation, old: Value, new: Value) -> QuantizationAnnotation:
+    parameters = tuple((key, new if value is old else value) for key, value in annotation.parameters)
+    return replace(annotation, value=new if annotation.value is old else annotation.value, parameters=parameters)
 
 
 def constant_tensor(node: Node) -> Tensor | SparseTensor | None:

@@ -10,6 +10,7 @@ from model.edits.values import set_type, set_types
 from model.errors import ModelError
 from model.graph import Graph, Value
 from model.queries.scope import is_visible, names_taken, unique_name
+from model.queries.topology import downstream
 from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
 from model.types import UNNAMED, Dimension, Shape, TensorType, Type
 
@@ -106,12 +107,14 @@ def set_batch(edit: Transaction, graph: Graph, batch: Dimension, *, axis: int = 
     """Set the batch dimension of every input and output of a graph, and wherever its old symbol stands.
 
     Values that declared the old number or symbol on that axis inside the graph follow; inputs that are
-    initializers and scalars are left alone. Returns how many values changed.
+    initializers, scalars and outputs that no input reaches are left alone. Returns how many values changed.
     """
     check_dimension(batch, graph)
     old = {_dimension(v, axis) for v in _fed(graph)} - {None}
     changed = 0
-    for value in (*_fed(graph), *graph.outputs):
+    batched = [value for value in _fed(graph) if _rank(value) > axis]
+    reached = downstream(batched)
+    for value in (*batched, *(v for v in graph.outputs if v in reached and v not in batched)):
         if _rank(value) > axis and _dimension(value, axis) != batch:
             set_dimension(edit, value, axis, batch)
             changed += 1

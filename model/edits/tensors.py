@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 Region = tuple[int | slice, ...]
 
 _BLOCK = 1 << 18
+_GROUPED = re.compile(r"\s*[-+−]?\d{1,3}(,\d{3})+\.\d+\s*")  # as spreadsheets show numbers, thousands apart
 _MOST_DENSE = 1 << 31  # bytes that are made of a sparse tensor
 
 
@@ -153,9 +155,13 @@ def paste(
 
 
 def read_block(text: str) -> list[list[str]]:
-    """A block of numbers as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks."""
+    """A block of numbers as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks.
+
+    1,500.25 stays one cell, which is then refused as no number, rather than becoming 1 and 500.25.
+    """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
-    mark = next((m for m in "\t;," if any(m in line for line in lines)), None)
+    marks = "\t;" if all(map(_GROUPED.fullmatch, lines)) else "\t;,"
+    mark = next((m for m in marks if any(m in line for line in lines)), None)
     return [[cell.strip().strip('"') for cell in line.split(mark)] for line in lines]
 
 

@@ -8,7 +8,7 @@ from model.devices import DeviceConfiguration
 from model.edits import cutting, functions, initializers, interface, properties, subgraphs
 from model.edits.initializers import constant_tensor
 from model.errors import ModelError
-from model.graph import Value
+from model.graph import QuantizationAnnotation, Value
 from model.io.read import load
 from model.io.save import to_bytes
 from model.steps import SetField
@@ -53,6 +53,29 @@ def test_an_initializer_becomes_a_constant_and_back(chain):
     assert value.name == "w"
     assert value.initializer.numpy().tolist() == [1, 2, 3, 4]
     assert legal(chain.model)
+
+
+def test_a_constant_that_moves_keeps_its_texts_and_annotations(chain):
+    graph, w = chain.model.graph, builders.value(chain, "w")
+    annotated = builders.value(chain, "a")
+    with chain.edit("Describe") as edit:
+        properties.set_text(edit, w, "doc_string", "the scale")
+        properties.set_metadata(edit, w, "from", "training")
+        made = (QuantizationAnnotation(w, ()), QuantizationAnnotation(annotated, (("SCALE_TENSOR", w),)))
+        properties.set_quantization_annotations(edit, graph, made)
+    with chain.edit("To constant") as edit:
+        output = initializers.initializer_to_constant(edit, w).outputs[0]
+    for value in (output, None):
+        if value is None:
+            with chain.edit("To initializer") as edit:
+                value = initializers.constant_to_initializer(edit, output.producer)
+        assert (value.doc_string, value.metadata) == ("the scale", {"from": "training"})
+        own, other = graph.quantization_annotations
+        assert own.value is value
+        assert (other.value, other.parameters) == (annotated, (("SCALE_TENSOR", value),))
+    chain.undo()
+    chain.undo()
+    assert graph.quantization_annotations == made
 
 
 def test_an_initializer_becomes_an_input(chain):

@@ -135,6 +135,15 @@ def test_a_block_is_pasted_whole_or_not_at_all():
     assert before.numpy().sum() == 0
 
 
+def test_commas_within_a_number_do_not_cut_it_in_two():
+    assert tensors.read_block("1,500.25") == [["1,500.25"]]
+    assert tensors.read_block("-1,500.25\n12,345,678.5") == [["-1,500.25"], ["12,345,678.5"]]
+    assert tensors.read_block("1,500") == [["1", "500"]]
+    assert tensors.read_block("1,500.25\n2,0.5") == [["1", "500.25"], ["2", "0.5"]]
+    with pytest.raises(ModelError, match="1,500"):
+        tensors.paste(tensor(np.zeros((1, 2))), [["1,500.25"]], lambda r, c: (r, c))
+
+
 @pytest.mark.parametrize("text", ["1\t2\n3\t4", "1,2\n3,4\n", "1;2\r\n3;4", "1 2\n3 4"])
 def test_blocks_of_spreadsheets_and_csv(text):
     assert tensors.read_block(text) == [["1", "2"], ["3", "4"]]

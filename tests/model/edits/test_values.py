@@ -3,7 +3,7 @@ import pytest
 from model.attributes import make_attribute
 from model.checks import check_model
 from model.document import Document
-from model.edits import attributes, interface, names, values
+from model.edits import attributes, constants, initializers, interface, names, values
 from model.errors import ModelError
 from model.io.read import load
 from model.io.save import to_bytes
@@ -180,6 +180,18 @@ def test_the_batch_is_set_everywhere(chain):
     assert builders.value(chain, "w").initializer.shape == (4,)
     with pytest.raises(ModelError, match="cannot be a dimension"), chain.edit("Batch") as edit:
         interface.set_batch(edit, graph, -1)
+
+
+def test_outputs_that_no_input_reaches_keep_their_shape(chain):
+    graph = chain.model.graph
+    with chain.edit("Return a constant") as edit:
+        made = constants.add_constant(edit, graph, "fixed: int64[2,1] = 1, 2")
+        node = initializers.initializer_to_constant(edit, made)
+        values.set_type(edit, node.outputs[0], TensorType(ElementType.INT64, Shape((2, 1))))
+        interface.add_output(edit, graph, node.outputs[0])
+    with chain.edit("Batch") as edit:
+        interface.set_batch(edit, graph, 8)
+    assert [v.type.shape.dims for v in graph.outputs] == [(8, 4), (2, 1)]
 
 
 def test_inputs_and_outputs_come_and_go(chain):

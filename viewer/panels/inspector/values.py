@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from model.declaring import declare
 from model.edits import initializers, interface, values
@@ -125,10 +126,7 @@ def _role_row(workspace: Workspace, value: Value) -> Row:
         )
         actions.append(RowAction("Make it a graph input", run))
         actions.append(RowAction("Make it a graph input with this default", keep))
-        constant = act(
-            workspace, f"Make {name} a Constant node", lambda edit: initializers.initializer_to_constant(edit, value)
-        )
-        actions.append(RowAction("Turn it into a Constant node", constant))
+        actions.append(RowAction("Turn it into a Constant node", partial(_to_constant, workspace, value)))
     elif value.initializer is not None and value.is_input:
         run = act(
             workspace,
@@ -138,6 +136,13 @@ def _role_row(workspace: Workspace, value: Value) -> Row:
         actions.append(RowAction("Make it a constant", run))
     row.actions = tuple(actions)
     return row
+
+
+def _to_constant(workspace: Workspace, value: Value) -> None:
+    """Make a Constant node of an initializer and show it: the value that was shown is gone."""
+    with workspace.document.edit(f"Make {name_of(value)} a Constant node") as edit:
+        node = initializers.initializer_to_constant(edit, value)
+    workspace.reveal(node)
 
 
 def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
