@@ -79,6 +79,11 @@ class _Store:
         self.outlines = {token: o for token, o in self.outlines.items() if o.run > self.run - _REMEMBERED}
         return {*self.entries, *self.outlines}
 
+    def clear(self) -> None:
+        """Let go of all that was computed; what steps cost stays known."""
+        self.entries.clear()
+        self.outlines.clear()
+
     def trim(self) -> None:
         """Let values of older runs go until the rest fits."""
         if all(e.run == self.run for e in self.entries.values()):
@@ -176,11 +181,9 @@ class Engine:
         begun = time.perf_counter()
         self._store.run += 1
         if options.fresh:
-            self._store.entries.clear()
-            self._store.outlines.clear()
+            self._store.clear()
             self._last = None
-        graph = snapshot.graph
-        fed = frozenset(value for value, _ in graph.initializers if value in feeds)
+        fed = frozenset(value for value, _ in snapshot.graph.initializers if value in feeds)
         plan = self.plan(snapshot, options.seed, fed)
         slots = plan.template.copy()
         given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
@@ -275,12 +278,7 @@ class Engine:
         self, plan: Plan, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue]
     ) -> tuple[list[Step], dict[int, _Entry | _Outline | None]]:
         """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
-        wanted = bytearray(len(plan.steps))  # its values, where a summary is not enough
-        for slot in plan.outputs if targets is None else ():  # of an output, a summary is not enough
-            if slot in plan.producers:
-                wanted[plan.producers[slot].index] = 1
-        for index in targets or ():
-            wanted[index] = 1
+        wanted = _wanted(plan, targets)
         needed: list[Step] = []
         kept: dict[int, _Entry | _Outline | None] = {}
         entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
@@ -294,16 +292,13 @@ class Engine:
                 entry = entries.get(token)
                 if entry is not None:
                     entry.run = run
-                    for slot, value in zip(step.outs, entry.values, strict=True):
-                        if slot:
-                            slots[slot] = value
+                    _put(step, entry.values, slots)
                     kept[index] = entry
                     continue
                 if step.token and token in folded:
-                    for slot, value in zip(step.outs, folded[token], strict=True):
-                        if slot:
-                            slots[slot] = plan.template[slot] = value
-                            plan.given.add(slot)
+                    _put(step, folded[token], slots)
+                    _put(step, folded[token], plan.template)
+                    plan.given.update(filter(None, step.outs))
                     kept[index] = None
                     continue
                 if not wanted[index] and token in outlines:
@@ -371,7 +366,8 @@ class Execution:
         rest = [s for s in needed if not s.token] if constants else needed
         if constants:
             run.code = [s.code() for s in constants]
-            run.execute()
+            self._costs = self._costs_of([*constants, *rest])
+            run.execute(expected=self._expected)
             self._fold(constants)
         if targets is not None:
             run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
@@ -413,20 +409,21 @@ class Execution:
             folded[step.token] = values
             self._library.folded_bytes += sum(map(nbytes, values))
             step.folded = True
-            for slot, value in zip(step.outs, values, strict=True):
-                if slot:
-                    plan.template[slot] = value
-                    plan.given.add(slot)
+            _put(step, values, plan.template)
+            plan.given.update(filter(None, step.outs))
 
     def _expected(self, done: int) -> tuple[float, float]:
         """Seconds the first steps took in earlier runs, and all; the average where a step is new."""
         if self._costs is None:
-            costs = self._store.costs
-            keys = [code.step.key for code in self.run.code]
-            known = [costs[k] for k in keys if k in costs]
-            usual = sum(known) / len(known) if known else 1.0
-            self._costs = [0.0, *accumulate(costs.get(k, usual) for k in keys)]
+            self._costs = self._costs_of([code.step for code in self.run.code])
         return self._costs[min(done, len(self._costs) - 1)], self._costs[-1]
+
+    def _costs_of(self, steps: Sequence[Step]) -> list[float]:
+        """For each number of these steps the seconds that so many of them are expected to take."""
+        costs = self._store.costs
+        known = [costs[s.key] for s in steps if s.key in costs]
+        usual = sum(known) / len(known) if known else 1.0
+        return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
 
     def advance(self, count: int | None = None) -> None:
         """Compute the next `count` steps, or all that are left."""
@@ -518,6 +515,24 @@ def _state(step: Step, result: NodeResult) -> State:
     if result.because is not None:
         return State.SKIPPED
     return State.CONSTANT if step.folded else State.DONE
+
+
+def _put(step: Step, values: Sequence[RuntimeValue], slots: list[RuntimeValue]) -> None:
+    """Put the values of a step's outputs where they are read."""
+    for slot, value in zip(step.outs, values, strict=True):
+        if slot:
+            slots[slot] = value
+
+
+def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
+    """By step, whether its values are needed: those of outputs and targets, where a summary is not enough."""
+    wanted = bytearray(len(plan.steps))
+    for slot in plan.outputs if targets is None else ():
+        if slot in plan.producers:
+            wanted[plan.producers[slot].index] = 1
+    for index in targets or ():
+        wanted[index] = 1
+    return wanted
 
 
 def _targets(plan: Plan, options: Options) -> set[int] | None:

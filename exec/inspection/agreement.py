@@ -75,16 +75,27 @@ def compare_models(
             return Agreement(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
         if not theirs.ok or theirs.stopped:
             return Agreement(False, number, reason=f"it does not run any more ({_why(theirs)})")
-        expected, found = ours.outputs, theirs.outputs
-        for name, value in expected.items():
-            if name not in found:
-                return Agreement(False, number, reason=f"output {name} is gone")
-            own = _in_type_of(found[name], value)
-            difference = compare_values(own, value)
-            if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):
-                return Agreement(False, number, reason=f"output {name} ({_told(difference)})")
-            worst = max(worst, _error(difference))
+        differs, largest = _compared(ours.outputs, theirs.outputs, tolerance)
+        if differs:
+            return Agreement(False, number, reason=differs)
+        worst = max(worst, largest)
     return Agreement(True, runs, worst)
+
+
+def _compared(
+    expected: Mapping[str, RuntimeValue], found: Mapping[str, RuntimeValue], tolerance: float
+) -> tuple[str, float]:
+    """Which output differs, and how, or nothing; and the largest error of those looked at."""
+    worst = 0.0
+    for name, value in expected.items():
+        if name not in found:
+            return f"output {name} is gone", worst
+        own = _in_type_of(found[name], value)
+        difference = compare_values(own, value)
+        if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):
+            return f"output {name} ({_told(difference)})", worst
+        worst = max(worst, _error(difference))
+    return "", worst
 
 
 def _why(result: RunResult) -> str:

@@ -7,7 +7,7 @@ each layer, (2, batch, heads, length, size); it gives the scores of each word, (
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -109,6 +109,19 @@ class _Rules:
         return scores
 
 
+def _rules(
+    prompt: Array,
+    eos: int,
+    min_length: Array | None,
+    penalty: Array | None,
+    ngram: int,
+    masks: tuple[Array | None, Array | None],
+) -> _Rules:
+    """What the inputs and attributes of a search say of its words; `masks` are those of all and of the first."""
+    least = 0 if min_length is None else scalar_int(min_length, "min_length")
+    return _Rules(prompt.shape[1], eos, least, _float(penalty, 1.0), ngram, *masks)
+
+
 def _prompt(input_ids: Array, attention_mask: Array | None, pad: int, max_length: int) -> tuple[Array, Array]:
     """The tokens given and which of them count."""
     if input_ids.ndim != 2 or not input_ids.size or not 0 < input_ids.shape[1] < max_length or input_ids.min() < 0:
@@ -175,11 +188,8 @@ def greedy_search_1(
     _check_kind(model_type, encoder)
     longest = scalar_int(max_length, "max_length")
     prompt, mask = _prompt(input_ids, attention_mask, pad_token_id, longest)
-    least = 0 if min_length is None else scalar_int(min_length, "min_length")
-    rules = _Rules(
-        prompt.shape[1], eos_token_id, least, _float(repetition_penalty, 1.0), no_repeat_ngram_size, vocab_mask,
-        prefix_vocab_mask,
-    )  # fmt: skip
+    masks = vocab_mask, prefix_vocab_mask
+    rules = _rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
     state = _Decoder(decoder, init_decoder, prompt, mask)
     return _one_by_one(state, rules, prompt, longest, pad_token_id, lambda scores: scores.argmax(1))
 
@@ -220,16 +230,14 @@ def sampling_1(
         raise KernelError(msg)
     longest = scalar_int(max_length, "max_length")
     prompt, mask = _prompt(input_ids, attention_mask, pad_token_id, longest)
-    least = 0 if min_length is None else scalar_int(min_length, "min_length")
+    masks = vocab_mask, prefix_vocab_mask
 
     def warm(scores: Array) -> Array:
         scores = scores / np.float32(temperature)
         return scores if presence_mask is None else scores - presence_mask * np.float32(presence_penalty)
 
-    rules = _Rules(
-        prompt.shape[1], eos_token_id, least, _float(repetition_penalty, 1.0), no_repeat_ngram_size, vocab_mask,
-        prefix_vocab_mask, further=(warm,),
-    )  # fmt: skip
+    rules = _rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
+    rules = replace(rules, further=(warm,))
     random = ctx.rng(None if seed is None else _float(seed, 0.0))
     last = np.zeros((len(prompt), 0), np.float32)
 
@@ -314,11 +322,9 @@ def beam_search_1(
         msg = f"num_return_sequences {wanted} of num_beams {beams}; expected 1 up to that"
         raise KernelError(msg)
     check_size((len(prompt), beams, longest), np.int32)
-    least = 0 if min_length is None else scalar_int(min_length, "min_length")
-    rules = _Rules(
-        prompt.shape[1], eos_token_id, least, _float(repetition_penalty, 1.0), no_repeat_ngram_size, vocab_mask,
-        prefix_vocab_mask, beams,
-    )  # fmt: skip
+    masks = vocab_mask, prefix_vocab_mask
+    rules = _rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
+    rules = replace(rules, repeats=beams)
     state = _Decoder(decoder, init_decoder, np.repeat(prompt, beams, 0), np.repeat(mask, beams, 0))
     penalty = _float(length_penalty, 1.0)
     ended = [_Hypotheses(beams, penalty, bool(early_stopping)) for _ in prompt]

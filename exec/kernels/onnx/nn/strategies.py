@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -184,11 +184,7 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
     phase_height = rows + ((kh - 1) * dh) // sh
     phase_width = width + ((kw - 1) * dw) // sw
     spare = ((kw - 1) * dw) // sw
-    taps = [
-        (np.ascontiguousarray(w[:, :, i, j]), i * dh % sh, j * dw % sw, i * dh // sh * phase_width + j * dw // sw)
-        for i in range(kh)
-        for j in range(kw)
-    ]
+    taps = _taps(w, window, phase_width)
     band = max(1, min(rows, L2_BLOCK // (outputs * phase_width * w.itemsize) or 1))
     band = _shared(band, rows, w.size * width)
     bands, depth = -(-rows // band), channels * kh * kw
@@ -203,13 +199,7 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
             first, last = at * band, min(rows, (at + 1) * band)
             length = (last - first) * phase_width
             total = scratch("shifted.total", (outputs, length), x.dtype)
-            for number, (matrix, a, b, offset) in enumerate(taps):
-                start = first * phase_width + offset
-                source = phases[a, b, image, :, start : start + length]
-                if number:
-                    blas.gemm_add(matrix, source, total)
-                else:
-                    np.matmul(matrix, source, out=total)
+            _add_up(taps, phases[:, :, image], first * phase_width, total)
             kept = total.reshape(outputs, last - first, phase_width)[:, :, :width]
             if bias is None:
                 out[image, :, first:last] = kept
@@ -219,6 +209,29 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
         parallel_for(one, images * bands, out.size * depth)
 
     return run
+
+
+#: The matrix of a tap, its phase by rows and by columns, and where it begins to read there.
+_Tap = tuple[Array, int, int, int]
+
+
+def _taps(w: Array, window: Window, phase_width: int) -> list[_Tap]:
+    """The taps of a kernel over phases of this width."""
+    (sh, sw), (dh, dw) = window.strides, window.dilations
+    return [
+        (np.ascontiguousarray(w[:, :, i, j]), i * dh % sh, j * dw % sw, i * dh // sh * phase_width + j * dw // sw)
+        for i, j in np.ndindex(w.shape[2:])
+    ]
+
+
+def _add_up(taps: Sequence[_Tap], phases: Array, start: int, total: Array) -> None:
+    """The sum of all taps over phases [sh, sw, C, …] from a start on, into total [outputs, length]."""
+    for number, (matrix, a, b, offset) in enumerate(taps):
+        source = phases[a, b, :, start + offset : start + offset + total.shape[1]]
+        if number:
+            blas.gemm_add(matrix, source, total)
+        else:
+            np.matmul(matrix, source, out=total)
 
 
 def _fill_phases(x: Array, window: Window, phases: Array, height: int, width: int) -> None:
