@@ -103,6 +103,7 @@ class Document:
         self._listeners: list[Listener] = []
         self._state_listeners: list[Callable[[], None]] = []
         self._gesture_open = False
+        self._is_telling = False
 
     # -- editing ---------------------------------------------------------------------------------------------
 
@@ -122,6 +123,7 @@ class Document:
                 self._transaction._roll_back(length)
                 raise
             return
+        self._require_quiet()
         transaction = self._transaction = Transaction(self.model)
         try:
             yield transaction
@@ -237,6 +239,13 @@ class Document:
         if self._transaction is not None:
             msg = "undo and redo inside an edit"
             raise RuntimeError(msg)
+        self._require_quiet()
+
+    def _require_quiet(self) -> None:
+        """Who has not heard of a change yet would hear of those made meanwhile first."""
+        if self._is_telling:
+            msg = "an edit by who is being told of another"
+            raise RuntimeError(msg)
 
     # -- saved or not ----------------------------------------------------------------------------------------
 
@@ -285,7 +294,10 @@ class Document:
     # -- listening -------------------------------------------------------------------------------------------
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener(change)` after every change; returns the function that ends it."""
+        """Call `listener(change)` after every change, which it must not answer with another at once.
+
+        Returns the function that ends it.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -299,7 +311,11 @@ class Document:
     ) -> None:
         self.revision += 1
         change = Change(self.revision, self.current.id, steps, inverses, title, kind)
-        _tell_all(self._listeners, change)
+        self._is_telling = True
+        try:
+            _tell_all(self._listeners, change)
+        finally:
+            self._is_telling = False
 
 
 def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:

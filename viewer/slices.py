@@ -8,6 +8,7 @@ work goes on: see `around`.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -75,8 +76,15 @@ class Slices(QObject, Generic[T]):
 
     def go_on(self) -> None:
         """One slice, as in every turn of the event loop: the GUI thread waits, so the work has the model for itself."""
+        self._run_slice(_SLICE_SECONDS)
+
+    def finish(self) -> None:
+        """All that is left in one slice, where what is `around` each would take longer than the work."""
+        self._run_slice(math.inf)
+
+    def _run_slice(self, seconds: float) -> None:
         with self._around():
-            self._progress.start_slice()
+            self._progress.start_slice(seconds)
             self._resume.release()
             self._paused.acquire()
         if not self._result and self._error is None:
@@ -122,9 +130,9 @@ class _Baton(Progress):
                 break
         super().check()
 
-    def start_slice(self) -> None:
+    def start_slice(self, seconds: float) -> None:
         """The time of the work begins to count."""
-        self._end = time.perf_counter() + _SLICE_SECONDS
+        self._end = time.perf_counter() + seconds
 
     def check(self) -> None:
         """Pause when the slice is over, then go on or raise `Cancelled`."""

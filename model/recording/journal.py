@@ -141,6 +141,11 @@ class Journal:
         """Whether edits wait for `prepare` to be written."""
         return bool(self._waiting)
 
+    @property
+    def waiting_steps(self) -> int:
+        """How many steps `as_it_began` takes back and does again."""
+        return sum(len(change.steps) for change in self._waiting)
+
     def prepare(self, progress: Progress = SILENT) -> None:
         """Look at the model as it began, so that edits can be written. Costs a walk over it.
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from model.recording.steps import decode
 from model.recording.store import base_path, data_path, lone_files, remove_files
 
 _TRIED = ".tried"  # replayed once already: not offered a second time
-_TRIED_DAYS: Final = 30  # for which it stays for whoever wants to look at it
+DAYS_KEPT: Final = 30  # for which it stays for whoever wants to look at it
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,11 @@ class Leftover:
         return path if not self.base.path and path.exists() else None
 
 
-def leftovers(folder: Path) -> Iterator[Leftover]:
+def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[Leftover]:
     """Journals in a folder whose program is not running any more, newest first.
 
-    Unreadable ones are set aside for some weeks, and what lies beside no journal is removed.
+    Unreadable ones are set aside for `DAYS_KEPT`, of which `tell` hears: where each is now, and why it cannot be read.
+    What lies beside no journal is removed.
     """
     if not folder.is_dir():
         return
@@ -62,9 +63,10 @@ def leftovers(folder: Path) -> Iterator[Leftover]:
     for path in folder.glob(f"*{SUFFIX}"):
         try:
             leftover = _read_header(path)
-        except (ModelError, OSError, ValueError, LookupError, TypeError):
-            if not _is_in_use(path):
-                _set_aside(path)
+        except (ModelError, OSError, ValueError, LookupError, TypeError) as error:
+            aside = None if _is_in_use(path) else _set_aside(path)
+            if aside is not None and tell is not None:
+                tell(aside, error.detail if isinstance(error, ModelError) else str(error))
             continue
         if leftover is not None:
             found.append(leftover)
@@ -80,8 +82,10 @@ def _is_in_use(path: Path) -> bool:
 def _read_header(path: Path) -> Leftover | None:
     lines = list(_lines(path))
     header = lines[0] if lines else {}
-    if header.get("format") != FORMAT or header.get("version") != VERSION:
-        raise ModelError("Not a journal of this version", str(path))
+    if header.get("format") != FORMAT:
+        raise ModelError("The journal is damaged", "Its first line is not that of a journal.")
+    if header.get("version") != VERSION:
+        raise ModelError("The journal is of another version of the program", "Another version of the program wrote it.")
     if is_running(header["pid"]):
         return None
     titles: list[str] = []
@@ -191,19 +195,22 @@ def discard(leftover: Leftover) -> None:
     remove_files(leftover.path)
 
 
-def _set_aside(path: Path) -> None:
-    with contextlib.suppress(OSError):  # it will be met again, and again not be readable
+def _set_aside(path: Path) -> Path | None:
+    """Where a journal is from now on; None when nothing is in it, or it could not be moved and will be met again."""
+    with contextlib.suppress(OSError):
         if not path.stat().st_size:  # its program died before it wrote anything
             remove_files(path)
-            return
+            return None
         tried = path.with_suffix(SUFFIX + _TRIED)
-        path.rename(tried)
+        path.replace(tried)
         os.utime(tried)
+        return tried
+    return None
 
 
 def _remove_old(folder: Path) -> None:
     """Remove journals that were tried long ago."""
-    oldest = time.time() - _TRIED_DAYS * 24 * 3600
+    oldest = time.time() - DAYS_KEPT * 24 * 3600
     for path in folder.glob(f"*{SUFFIX}{_TRIED}"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < oldest:

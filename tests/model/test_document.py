@@ -264,3 +264,22 @@ def test_many_initializers_leave_and_come_back_in_their_places(document, order):
     document.undo()
     document.undo()
     assert graph.initializers == before
+
+
+def test_who_is_told_of_an_edit_makes_none():
+    document = builders.document()
+    told = []
+
+    def answer(change):
+        told.append(change.title)
+        with document.edit("Answer") as edit:
+            edit.do(SetField(document.model.graph, "name", "answer"))
+
+    ending = document.subscribe(answer)
+    document.subscribe(lambda change: told.append(change.title))
+    with pytest.raises(RuntimeError, match="told of another"), document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", "renamed"))
+    assert told == ["Rename", "Rename"]
+    ending()
+    document.undo()
+    assert told[2:] == ["Rename"]

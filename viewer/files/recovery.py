@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
 
 _IDLE_MS = 1500
 _SHOWN_TITLES = 12
+_MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 
 
 def journal_folder() -> Path:
@@ -64,10 +65,11 @@ class Keeper(QObject):
             self._preparing = Slices(journal.prepare, self._on_prepared, self._on_failed, self, journal.as_it_began)
 
     def _prepare_now(self) -> None:
-        """An edit waits: of a model that is not large it is written at once."""
+        """An edit waits: of a model that is not large it is written at once, and when it takes long to take back."""
         self._prepare()
-        if self._preparing is not None:
-            self._preparing.go_on()
+        if self._preparing is not None and self.journal is not None:
+            many = self.journal.waiting_steps > _MANY_STEPS
+            (self._preparing.finish if many else self._preparing.go_on)()
 
     def _on_prepared(self, _outcome: object) -> None:
         self._stop()
@@ -130,11 +132,18 @@ def offer(window: MainWindow) -> None:
         return  # as at nearly every start, which then loads nothing for it
     from model.recording.leftovers import discard, leftovers
 
-    for leftover in leftovers(folder):
+    for leftover in leftovers(folder, partial(_tell_unreadable, window)):
         if leftover.titles or leftover.missing:
             window.show_message(_question(window, leftover))
         else:  # all was undone: closing would not have asked either
             discard(leftover)
+
+
+def _tell_unreadable(window: MainWindow, path: Path, reason: str) -> None:
+    from model.recording.leftovers import DAYS_KEPT
+
+    detail = f"{display(reason, 200)} It is kept for {DAYS_KEPT} days as {display(str(path), 300)}."
+    window.show_message(Message("warning", "Edits of an earlier session cannot be read", detail))
 
 
 def _question(window: MainWindow, leftover: Leftover) -> Message:

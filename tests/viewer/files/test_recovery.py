@@ -1,5 +1,7 @@
 """What a crash leaves behind comes back through the real window."""
 
+import re
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -165,14 +167,33 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
     assert list(recovery.journal_folder().iterdir()) == []
 
 
-def test_a_save_ends_the_look_at_the_model_as_it_was_before(qtbot, window, tmp_path, monkeypatch):
+@pytest.fixture
+def slowly_kept(qtbot, window, tmp_path, monkeypatch):
+    """A document that its keeper looks at in many slices."""
     path = tmp_path / "long.onnx"
     steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(600))
     text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v600) {{ {steps} }}'
     path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
     tab = opened(qtbot, window, path)
-    document, keeper = tab.workspace.document, tab.keeper
     monkeypatch.setattr("viewer.slices._SLICE_SECONDS", -1.0)
+    return tab.workspace.document, tab.keeper
+
+
+def test_an_edit_of_many_steps_is_not_taken_back_again_and_again(qtbot, slowly_kept, monkeypatch):
+    document, keeper = slowly_kept
+    with document.edit("Rename") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.last, "last")
+    assert keeper.journal_waits
+    monkeypatch.setattr(recovery, "_MANY_STEPS", 3)
+    with document.edit("Rename") as edit:
+        for number, node in enumerate(document.model.graph.nodes):
+            nodes.rename_node(edit, node, f"node {number}")
+    assert not keeper.journal_waits
+
+
+def test_a_save_ends_the_look_at_the_model_as_it_was_before(qtbot, slowly_kept, monkeypatch):
+    document, keeper = slowly_kept
+    path = document.path
     with document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(document, "v1"), "Neg")
     for _ in range(3):
@@ -187,3 +208,15 @@ def test_a_save_ends_the_look_at_the_model_as_it_was_before(qtbot, window, tmp_p
     keeper.journal.abandon()
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
     assert snapshot(recovered(document, recovery.journal_folder()).model) == snapshot(document.model)
+
+
+def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    (journal,) = recovery.journal_folder().glob("*.journal")
+    journal.write_text(re.sub('"version":[0-9]+', '"version":0', journal.read_text()))
+    recovery.offer(window)
+    (message,) = window.messages.messages
+    assert message.title == "Edits of an earlier session cannot be read"
+    assert "Another version of the program wrote it. It is kept for 30 days" in message.detail
+    recovery.offer(window)
+    assert len(window.messages.messages) == 1
