@@ -5,14 +5,25 @@ Bytes of a file that are not UTF-8 are surrogates too, of a range of their own, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from model.steps import InsertNode, SetAttribute, SetField, SetGraphInputs, SetInitializer, SetOutputs, Step
+from model.steps import (
+    InsertNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+    Step,
+)
 from model.tensors import ArrayTensor, SparseTensor, Tensor
 from model.types import ElementType
 
@@ -21,7 +32,10 @@ _NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.I
 
 def refuse_half_characters(step: Step) -> None:
     """ModelError when a step would bring in a text that no file can hold. Costs the texts it brings."""
-    for text in _texts(_brought(step)):
+    brought = _brought(step)
+    if brought is None:  # as of most steps, of which an edit may have thousands
+        return
+    for text in _texts(brought):
         try:
             text.isascii() or text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
@@ -39,11 +53,18 @@ def _brought(step: Step) -> Any:
             return step.node
         case SetInitializer():
             return step.tensor, step.value.name
-        case SetOutputs():
-            return [value.name for value in step.outputs if value is not None]
-        case SetGraphInputs():
-            return [value.name for value in step.inputs]
+        case SetInput():
+            return None if step.value is None or step.value.graph is not None else step.value.name
+        case SetInputs() | SetGraphInputs():
+            return _new_names(step.inputs)
+        case SetOutputs() | SetGraphOutputs():
+            return _new_names(step.outputs)
     return None
+
+
+def _new_names(values: Iterable[Value | None]) -> list[str] | None:
+    """Names of values that were in no graph yet."""
+    return [value.name for value in values if value is not None and value.graph is None] or None
 
 
 def _texts(content: Any) -> Iterator[str]:
@@ -67,8 +88,8 @@ def _parts(item: Any) -> list[Any]:
         case Attribute():
             return [item.name, item.doc_string, item.reference, None if item.kind in _NO_TEXTS else item.value]
         case Node():
-            made = [value.name for value in item.outputs if value is not None]
-            return [item.name, item.op_type, item.domain, item.overload, made, *(item._attributes or {}).values()]
+            names = _new_names((*item.inputs, *item.outputs))
+            return [item.name, item.op_type, item.domain, item.overload, names, *(item._attributes or {}).values()]
         case Tensor():
             strings = isinstance(item, ArrayTensor) and item.element_type is ElementType.STRING
             return [item.name, item.doc_string, dict(item.metadata), item.numpy().ravel().tolist() if strings else None]

@@ -123,10 +123,10 @@ def _where(value: Value) -> str:
 
 
 def _rename_in_sharding(edit: Transaction, value: Value, old: str, name: str) -> None:
-    nodes = {user for user, _ in value.uses if isinstance(user, Node)}
-    if value.producer is not None:
-        nodes.add(value.producer)
-    for node in nodes:
+    users = (user for user, _ in value.uses if isinstance(user, Node) and user.device_configurations)
+    for node in dict.fromkeys((*users, value.producer)):
+        if node is None:
+            continue
         configurations = tuple(_with_name(c, old, name) for c in node.device_configurations)
         if configurations != node.device_configurations:
             edit.do(SetField(node, "device_configurations", configurations))

@@ -7,7 +7,9 @@ from model.devices import DeviceConfiguration
 from model.edits import attributes, initializers, interface, names, nodes, properties, values
 from model.edits.functions import add_function
 from model.errors import ModelError
+from model.graph import Node, Value
 from model.io.save import to_bytes
+from model.steps import InsertNode, SetGraphOutputs, SetInput, SetInputs
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
 from tests.model import builders
@@ -46,6 +48,10 @@ EDITS = {
         e, names.find_replacements(e.model.graphs(), "first", t, ["node names"])
     ),
     "function": lambda e, t: add_function(e, t),
+    "input of a new node": lambda e, t: e.do(InsertNode(e.model.graph, Node("Relu", (Value(t),), (Value("new"),)))),
+    "undefined input": lambda e, t: e.do(SetInput(first(e), 0, Value(t))),
+    "undefined inputs": lambda e, t: e.do(SetInputs(first(e), (Value(t),))),
+    "undefined output": lambda e, t: e.do(SetGraphOutputs(e.model.graph, (Value(t),))),
 }
 
 
