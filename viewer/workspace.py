@@ -90,6 +90,8 @@ class Workspace(QObject):
         self.problems = Problems(document, self.types, self.jobs, self)
         self.comparing: Comparing | None = None  # with another open document
         self.run_state = ""  # for the status line; see set_run_state
+        self.marks: dict[str, list[object]] = {}  # by kind, what the graph marks; without what `unmark` is for
+        self.overlay_shown: tuple[Mapping[Node, float] | None, str] = (None, "")  # see `overlay`
         #: Which part of the graph is in view, comparable by ==; set by the view.
         self.spot: Callable[[], object] = lambda: None
         #: What is written beside the edges of a value; set by whoever runs.
@@ -230,6 +232,7 @@ class Workspace(QObject):
 
     def overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
         """Colour the nodes of the graph by a number each, with a legend; None takes the colours away."""
+        self.overlay_shown = numbers, title
         self.overlaid.emit(numbers, title)
 
     def group(self, keys: Mapping[Node, str] | None, title: str = "", own: Mapping[str, str] | None = None) -> None:
@@ -244,10 +247,13 @@ class Workspace(QObject):
 
     def mark(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
-        self.marked.emit(kind, list(items))
+        found = list(items)
+        self.marks[kind] = found
+        self.marked.emit(kind, found)
 
     def unmark(self, kind: str, nodes: Iterable[Node]) -> None:
         """Take marks of a kind off some nodes; costs little where many are marked."""
+        self.marks.pop(kind, None)
         self.unmarked.emit(kind, list(nodes))
 
     # -- actions and menus -----------------------------------------------------------------------------------

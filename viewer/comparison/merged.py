@@ -47,7 +47,6 @@ class Merged(QWidget):
         self._breadcrumb: Breadcrumb | None = None
         self._front = comparing.new
         self._following = False
-        self._marked: dict[str, dict[Workspace, list[object]]] = {kind: {} for kind in _MIRRORED}
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(0)
@@ -55,8 +54,8 @@ class Merged(QWidget):
         for workspace in (comparing.old, comparing.new):
             # Methods of this object, so that Qt ends the connections with it.
             workspace.types.changed.connect(self._show_types)
-        comparing.old.marked.connect(self._on_old_marked)
-        comparing.new.marked.connect(self._on_new_marked)
+            workspace.marked.connect(self._on_marked)
+            workspace.overlaid.connect(self._overlay)
         comparing.old.selection.changed.connect(self._select_old)
         comparing.new.selection.changed.connect(self._select_new)
         comparing.old.reveal_requested.connect(self._reveal)
@@ -162,24 +161,36 @@ class Merged(QWidget):
             view.workspace.mark(mark, [] if "changed" in hidden and kind in hidden else wires)
         for kind in _MIRRORED:
             self._mirror(kind)
+        self._overlay()
 
-    def _on_old_marked(self, kind: str, items: list[object]) -> None:
-        self._on_marked(self._comparing.old, kind, items)
-
-    def _on_new_marked(self, kind: str, items: list[object]) -> None:
-        self._on_marked(self._comparing.new, kind, items)
-
-    def _on_marked(self, workspace: Workspace, kind: str, items: list[object]) -> None:
-        if kind in self._marked:
-            self._marked[kind][workspace] = items
+    def _on_marked(self, kind: str, _items: list[object]) -> None:
+        if kind in _MIRRORED:
             self._mirror(kind)
 
     def _mirror(self, kind: str) -> None:
         """Mark here what is marked in either document."""
         union, view = self._union, self.view
         if union is not None and view is not None:
-            items = (item for found in self._marked[kind].values() for item in found)
+            items = (item for side in self._sides() for item in side.marks.get(kind, ()))
             view.workspace.mark(kind, dict.fromkeys(union.of[item] for item in items if item in union.of))
+
+    def _overlay(self, *_: object) -> None:
+        """Colour by the numbers of the documents; by those of the new one, where both have some."""
+        union, view = self._union, self.view
+        if union is None or view is None:
+            return
+        numbers: dict[Node, float] = {}
+        told = ""
+        for side in self._sides():
+            own, title = side.overlay_shown
+            if own is not None:
+                numbers.update((made, number) for node, number in own.items() if (made := union.of.get(node)))
+                told = title
+        if numbers or view.workspace.overlay_shown[0] is not None:
+            view.workspace.overlay(numbers or None, told)
+
+    def _sides(self) -> tuple[Workspace, Workspace]:
+        return self._comparing.old, self._comparing.new
 
     # -- where it was --------------------------------------------------------------------------------------------
 

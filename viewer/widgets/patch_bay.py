@@ -18,7 +18,7 @@ from viewer.widgets.ports import Port, PortList, Side
 
 _GAP = 130  # between the lists
 _DOT = 3.5
-_REACH = 10  # how wide a wire is for the mouse
+_REACH = 10  # how wide wires and dots are for the mouse
 
 #: Why a port that gives must not feed one that takes; empty when it may.
 WhyNot = Callable[[Port, Port], str]
@@ -27,8 +27,9 @@ WhyNot = Callable[[Port, Port], str]
 class PatchBay(QWidget):
     """What gives a value stands across from what takes one.
 
-    Drag from port to port to connect; drag a wire's end away, or press Del at a port, to disconnect; Enter at a port
-    chooses its other end by name. `told` is a remark for the line below: what would be connected, or why not.
+    Drag from port to port, or from dot to dot, to connect; drag a wire's end away, or press Del at a port, to
+    disconnect; Enter at a port chooses its other end by name. `told` is a remark for the line below: what would be
+    connected, or why not.
     """
 
     changed = Signal()
@@ -40,6 +41,8 @@ class PatchBay(QWidget):
         self._why_not = why_not
         self.lists: dict[Side, PortList] = {"left": PortList(titles[0]), "right": PortList(titles[1])}
         self.gap = _Gap(self)
+        for area in self._areas():
+            area.installEventFilter(self)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -51,7 +54,6 @@ class PatchBay(QWidget):
         self._pressed: tuple[Port, QPoint] | None = None
         for ports in self.lists.values():
             ports.installEventFilter(self)
-            ports.viewport().installEventFilter(self)
             ports.verticalScrollBar().valueChanged.connect(self.gap.update)
             ports.itemSelectionChanged.connect(self.gap.update)
 
@@ -96,29 +98,42 @@ class PatchBay(QWidget):
         kind = event.type()
         if kind in (QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride) and watched in self.lists.values():
             return self._key(cast("PortList", watched), cast("QKeyEvent", event))
-        ports = next((one for one in self.lists.values() if watched is one.viewport()), None)
-        if ports is None or kind not in _MOUSE:
+        area = next((one for one in self._areas() if watched is one), None)
+        if area is None or kind not in _MOUSE:
             return False
         mouse = cast("QMouseEvent", event)
-        point = mouse.position().toPoint()
+        point = area.mapTo(self, mouse.position().toPoint())
         if kind == QEvent.Type.MouseButtonPress and mouse.button() == Qt.MouseButton.LeftButton:
-            port = ports.port_at(point)
-            self._pressed = None if port is None else (port, point)
-        elif kind == QEvent.Type.MouseMove and self._pressed is not None:
+            return self._press(point)
+        if kind == QEvent.Type.MouseMove and self._pressed is not None:
             if self.dragged is None and (point - self._pressed[1]).manhattanLength() < QApplication.startDragDistance():
                 return True
             self.dragged = self._pressed[0]
-            self._drag(ports.viewport().mapTo(self, point))
+            self._drag(point)
             return True
-        elif kind == QEvent.Type.MouseButtonRelease and self._pressed is not None:
+        if kind == QEvent.Type.MouseButtonRelease and self._pressed is not None:
             self._pressed = None
             if self.dragged is not None:
-                self._drop(ports.viewport().mapTo(self, point))
+                self._drop(point)
                 return True
-        elif kind == QEvent.Type.MouseButtonDblClick and ports.port_at(point) is not None:
-            self.choose(ports.current)
+        elif kind == QEvent.Type.MouseButtonDblClick and (port := self.port_at(point)) is not None:
+            self.choose(port)
             return True
         return False
+
+    def _areas(self) -> tuple[QWidget, ...]:
+        """Where wires are drawn: the lists, and the gap, where the dots of the ports are."""
+        return self.lists["left"].viewport(), self.gap, self.lists["right"].viewport()
+
+    def _press(self, point: QPoint) -> bool:
+        """A drag may begin. In the gap, only a dot takes the press away from the wires."""
+        port = self.port_at(point)
+        self._pressed = None if port is None else (port, point)
+        if port is None or not self.gap.geometry().contains(point):
+            return False
+        self.lists[port.side].select(port)
+        self.lists[port.side].setFocus(Qt.FocusReason.MouseFocusReason)
+        return True
 
     def _key(self, ports: PortList, event: QKeyEvent) -> bool:
         """Enter chooses, Del disconnects, Esc ends a drag; none of them is the dialog's while a port has it."""
@@ -139,10 +154,12 @@ class PatchBay(QWidget):
         return True
 
     def port_at(self, point: QPoint) -> Port | None:
-        """The port at a point of the bay."""
+        """The port at a point of the bay, its dot beside the list included."""
         for ports in self.lists.values():
-            local = ports.viewport().mapFrom(self, point)
-            if ports.viewport().rect().contains(local):
+            local, shown = ports.viewport().mapFrom(self, point), ports.viewport().rect()
+            if self.gap.geometry().contains(point) and ports.geometry().adjusted(-_REACH, 0, _REACH, 0).contains(point):
+                local.setX(shown.center().x())
+            if shown.contains(local):
                 return ports.port_at(local)
         return None
 

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from model.edits import attributes, initializers, nodes
 from model.graph import Node, Value
 from model.io.save import save
 from tests.model import builders
+from viewer.comparison.beside import CompareBar
 from viewer.panels.compare import ComparePanel
 from viewer.widgets.choice_popup import ChoicePopup
 
@@ -194,6 +196,18 @@ def test_a_long_difference_is_cut_and_does_not_widen_the_window(compared, qtbot)
     assert "n" * 50 in state.text()
     assert new.beside.minimumSizeHint().width() == width
     assert state.fontMetrics().horizontalAdvance(state.text()) > state.width()
+
+
+def test_a_bar_that_is_narrow_goes_on_in_a_second_line(compared, qtbot):
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    bar = CompareBar(compared[1].workspace.comparing)
+    QVBoxLayout(holder).addWidget(bar)
+    for width, is_wide in ((1200, True), (560, False), (1200, True)):
+        holder.resize(width, 120)
+        holder.show()
+        qtbot.waitUntil(lambda is_wide=is_wide: (bar.stop.y() <= bar.beside.geometry().bottom()) is is_wide)
+        assert bar.stop.geometry().right() < bar.width() <= width
 
 
 def test_running_both_lists_the_largest_error_first(compared, window, qtbot):

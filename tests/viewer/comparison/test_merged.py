@@ -130,6 +130,24 @@ def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
     assert old.workspace.selection.items == (builders.node(old.workspace.model, "four"),)
 
 
+def test_what_was_found_and_coloured_before_it_is_shown_is_shown_too(merged, qtbot):
+    old, new = merged
+    qtbot.mouseClick(new.beside.bar.beside, Qt.MouseButton.LeftButton)
+    for tab, name in ((old, "one"), (new, "two")):
+        tab.workspace.mark("matches", [builders.node(tab.workspace.document, name)])
+        tab.workspace.overlay({builders.node(tab.workspace.document, name): 1.0}, f"Time of {name}")
+    qtbot.mouseClick(new.beside.bar.merged, Qt.MouseButton.LeftButton)
+    settle(qtbot, new)
+    view = new.canvas
+    assert {view.scene.boxes[box].subject.name for box in view.marks.boxes["matches"].tolist()} == {"one", "two"}
+    numbers, title = view.workspace.overlay_shown
+    assert ({node.name for node in numbers}, title) == ({"one", "two"}, "Time of two")
+    new.workspace.overlay(None)
+    assert {node.name for node in view.workspace.overlay_shown[0]} == {"one"}
+    old.workspace.overlay(None)
+    assert view.workspace.overlay_shown[0] is None
+
+
 def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
     old, new = merged
     view = new.canvas

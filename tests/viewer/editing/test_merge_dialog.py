@@ -74,6 +74,24 @@ def test_a_wire_is_drawn_either_way_and_pulled_off(dialog):
     assert dialog.connections() == {"p": "r"}
 
 
+def test_a_wire_is_drawn_from_dot_to_dot(dialog):
+    y, p = port(dialog, "left", "y", gives=True), port(dialog, "right", "p", gives=False)
+    gap = dialog.bay.gap
+    ends = {
+        one: gap.mapFromGlobal(dialog.bay.lists[one.side].viewport().mapToGlobal(place(dialog, one))).y()
+        for one in (y, p)
+    }
+    start, end = QPoint(4, ends[y]), QPoint(gap.width() - 5, ends[p])
+    for begin, target in ((start, end), (end, start)):
+        dialog.bay.disconnect_port(p)
+        QTest.mousePress(gap, Qt.MouseButton.LeftButton, pos=begin)
+        for point in ((begin + target) / 2, target):
+            hover(gap, point, Qt.MouseButton.LeftButton)
+        assert "y float N×4 feeds p" in dialog.hint.text()
+        QTest.mouseRelease(gap, Qt.MouseButton.LeftButton, pos=target)
+        assert dialog.connections() == {"p": "y"}
+
+
 def test_what_does_not_fit_is_said_while_dragging_and_refused(dialog):
     y, q = port(dialog, "left", "y", gives=True), port(dialog, "right", "q", gives=False)
     drag(dialog, y, q, release=False)
