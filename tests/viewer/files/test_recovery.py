@@ -31,14 +31,31 @@ def opened(qtbot, window, path):
     return window.tab
 
 
-def crash(qtbot, window, path, monkeypatch):
-    """Edit, then go away without a word, as a killed program does."""
-    tab = opened(qtbot, window, path)
-    with tab.workspace.document.edit("Rename first") as edit:
-        nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
-    tab.keeper.journal.abandon()
-    window.remove_tab(tab)
+def kill(window, monkeypatch):
+    """Go away without a word, as a killed program does."""
+    window.tab.keeper.journal.abandon()
+    window.remove_tab(window.tab)
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+
+
+def written(qtbot, window):
+    """A slow machine writes edits over several turns."""
+    keeper = window.tab.keeper
+    qtbot.waitUntil(lambda: not keeper.journal_waits)
+
+
+def rename_first(qtbot, window, path):
+    document = opened(qtbot, window, path).workspace.document
+    with document.edit("Rename first") as edit:
+        nodes.rename_node(edit, builders.node(document, "first"), "renamed")
+    return document
+
+
+def crash(qtbot, window, path, monkeypatch):
+    """Edit, then end as a killed program does."""
+    rename_first(qtbot, window, path)
+    written(qtbot, window)
+    kill(window, monkeypatch)
 
 
 def press(qtbot, window, text):
@@ -70,13 +87,10 @@ def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file,
 
 
 def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
-    document = opened(qtbot, window, model_file).workspace.document
-    with document.edit("Rename first") as edit:
-        nodes.rename_node(edit, builders.node(document, "first"), "renamed")
+    document = rename_first(qtbot, window, model_file)
     document.undo()
-    window.tab.keeper.journal.abandon()
-    window.remove_tab(window.tab)
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    written(qtbot, window)
+    kill(window, monkeypatch)
     recovery.offer(window)
     assert window.messages.messages == []
     assert list(recovery.journal_folder().iterdir()) == []
@@ -85,13 +99,11 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
 def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         window.files.open_sample()
-    tab = window.tab
-    first = tab.workspace.graph.nodes.first
-    with tab.workspace.document.edit("Rename") as edit:
-        nodes.rename_node(edit, first, "renamed")
-    tab.keeper.journal.abandon()
-    window.remove_tab(tab)
-    monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
+    workspace = window.tab.workspace
+    with workspace.document.edit("Rename") as edit:
+        nodes.rename_node(edit, workspace.graph.nodes.first, "renamed")
+    written(qtbot, window)
+    kill(window, monkeypatch)
     recovery.offer(window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
@@ -148,8 +160,9 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
 
 
 def test_an_edit_that_could_not_be_written_any_more_is_told(qtbot, window, model_file, monkeypatch):
-    monkeypatch.setattr(recovery.Keeper, "_prepare_now", lambda keeper: None)
-    crash(qtbot, window, model_file, monkeypatch)
+    monkeypatch.setattr(recovery.Keeper, "_prepare", lambda keeper: None)
+    rename_first(qtbot, window, model_file)
+    kill(window, monkeypatch)
     recovery.offer(window)
     texts = [label.text() for label in window.findChildren(QLabel)]
     assert any("could be kept: Rename first" in text for text in texts)
