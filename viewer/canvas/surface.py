@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 import numpy as np
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -65,6 +65,8 @@ class Surface(QWidget):
         self._zoomed_at = 0.0
         self._fitted: tuple[float, float, float] | None = None  # where all was last brought into view
         self._focus_by_key = False
+        self._top = 0  # of the window, when it was resized last
+        self._is_pushed = False
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
         self._refresh.timeout.connect(self.update)
@@ -394,11 +396,13 @@ class Surface(QWidget):
         paint_notice(painter, self.viewport, text, self.fonts, theme())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the middle where it is."""
-        old = event.oldSize()
+        """Keep the middle where it is; all, where a message pushes the upper edge: what is pointed at stays there."""
+        old, top = event.oldSize(), self.mapTo(self.window(), QPoint()).y()
+        grown = self.height() - old.height()
+        self._is_pushed, self._top = top - self._top == -grown != 0, top
         if old.isValid() and old.width() > 1:
             self.viewport.x -= round((self.width() - old.width()) / 2 * self.viewport.ratio)
-            self.viewport.y -= round((self.height() - old.height()) / 2 * self.viewport.ratio)
+            self.viewport.y -= round((grown if self._is_pushed else grown / 2) * self.viewport.ratio)
         self._fit_to_widget()
         self._moved()
 

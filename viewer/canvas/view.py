@@ -528,7 +528,8 @@ class GraphView(MarkedSurface):
         is_untouched = self._shown_first == self._position()
         super().resizeEvent(event)
         self.minimap.place()
-        if self.scene is not None and (was_tiny or is_untouched):
+        is_held = self._is_pushed and self.underMouse()
+        if self.scene is not None and (was_tiny or (is_untouched and not is_held)):
             self._show_place()
 
     # -- mouse and keys: see Hands ---------------------------------------------------------------------------

@@ -50,7 +50,21 @@ def desk(desk, request):
     desk.window.settings.set(DIRECTION, request.param)
     desk.qtbot.wait(1)
     desk.settle()
+    desk.view.zoom_to(0.9)  # all of it fits, and ports can be gripped
+    desk.settle()
     return desk
+
+
+def test_what_is_refused_moves_nothing_under_the_pointer(desk):
+    desk.view.pan_by(10, 10)
+    desk.settle()
+    first = desk.view.mapTo(desk.window, body(desk, desk.node("first")))
+    drag(desk, output(desk, desk.node("third")), input_(desk, desk.node("first")))
+    desk.qtbot.waitUntil(lambda: desk.window.tab.messages.height() > 10 and desk.window.tab.messages.isVisible())
+    desk.settle()
+    assert desk.view.mapTo(desk.window, body(desk, desk.node("first"))) == first
+    assert desk.window.close_message()
+    desk.qtbot.waitUntil(lambda: desk.view.mapTo(desk.window, body(desk, desk.node("first"))) == first)
 
 
 def test_from_an_output_to_an_input(desk):
