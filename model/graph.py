@@ -7,7 +7,7 @@ are lean (slots; what a message says is decoded on first use), since a model may
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -159,6 +159,10 @@ class Values(tuple[Value, ...]):
     """The values that a graph lists. Whether one is among them costs a look at each the first time, then nothing."""
 
     _members: frozenset[Value] | None = None
+
+    def __new__(cls, values: Iterable[Value] = ()) -> Values:
+        """The values in order; a list of this kind stays itself, with what is known of it, as tuples do."""
+        return values if isinstance(values, Values) else super().__new__(cls, values)
 
     def __contains__(self, value: object) -> bool:
         if self._members is None:

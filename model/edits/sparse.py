@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from model.edits.initializers import ConversionReport
-from model.edits.tensors import linear_indices, remade, to_dense, to_sparse
+from model.edits.tensors import kind_of, linear_indices, remade, to_dense, to_sparse
 from model.edits.tensors import retype as retype_dense
 from model.errors import ModelError
 from model.tensors import SparseTensor, Tensor
@@ -30,7 +30,7 @@ def on_dense(tensor: SparseTensor, change: Callable[[Tensor], Tensor]) -> Sparse
 def from_dense(old: SparseTensor, dense: Tensor) -> SparseTensor:
     """The values of a dense tensor in the place of a sparse one: under its names, with indices of the form it had."""
     made = to_sparse(dense)
-    kind = made.values.element_type
+    kind = kind_of(made.values)
     before = SparseTensor(remade(old.values, made.values.numpy(), kind), old.indices, old.shape, old.source)
     return _put_together(before, made.values.numpy(), made.indices.numpy(), tuple(made.shape))
 

@@ -180,13 +180,7 @@ def prepare(
     copies = source.copies if source is not None else Copies()
     if layout is Layout.KEEP:
         layout = copies.layout(target.absolute())
-    placement = Placement(
-        layout,
-        threshold,
-        f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
-        moved=_is_moved(target, source),
-        beside=copies.beside(target.absolute()) if layout is Layout.KEEP else None,
-    )
+    placement = _placement(target, source, copies, layout, threshold)
     with _misfits_told():
         message, proto = _written(model, placement, progress)
         data = _serialized(proto)
@@ -203,6 +197,17 @@ def prepare(
         saving.pieces = [printed.data]
         saving.warnings.extend(printed.warnings)
     return saving
+
+
+def _placement(target: Path, source: ModelSource | None, copies: Copies, layout: Layout, threshold: int) -> Placement:
+    """Where the tensors of a model that is saved at a path go."""
+    return Placement(
+        layout,
+        threshold,
+        f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
+        moved=_is_moved(target, source),
+        beside=copies.beside(target.absolute()) if layout is Layout.KEEP else None,
+    )
 
 
 def to_bytes(

@@ -8,6 +8,7 @@ from model.steps import (
     RemoveNode,
     SetAttribute,
     SetField,
+    SetGraphInputs,
     SetGraphOutputs,
     SetInitializer,
     SetInput,
@@ -283,3 +284,18 @@ def test_who_is_told_of_an_edit_makes_none():
     ending()
     document.undo()
     assert told[2:] == ["Rename"]
+
+
+def test_undo_gives_the_lists_of_a_graph_back_themselves():
+    document = builders.document()
+    graph = document.model.graph
+    before = graph.inputs, graph.outputs, graph.declared
+    new = Value("new")
+    with document.edit("Lists") as edit:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, new)))
+        edit.do(SetGraphOutputs(graph, (new,)))
+        edit.do(SetField(graph, "declared", (new,)))
+    assert new in graph.inputs
+    document.undo()
+    assert all(now is then for now, then in zip((graph.inputs, graph.outputs, graph.declared), before, strict=True))
+    assert new not in graph.inputs
