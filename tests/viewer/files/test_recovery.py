@@ -182,7 +182,8 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
 
 @pytest.fixture
 def slowly_kept(qtbot, window, tmp_path, monkeypatch):
-    """A document that its keeper looks at in many slices."""
+    """A document that its keeper looks at in many slices, and not before an edit waits for that."""
+    monkeypatch.setattr(recovery, "_IDLE_MS", 100_000_000)
     path = tmp_path / "long.onnx"
     steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(600))
     text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v600) {{ {steps} }}'
