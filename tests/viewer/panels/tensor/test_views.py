@@ -207,15 +207,16 @@ def test_a_position_is_asked_for_only_where_it_chooses_something(qtbot, panel, c
 def test_what_is_told_of_a_tensor_takes_one_line_where_there_is_room(qtbot, panel, chain):
     select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32), name="a_name_of_some_length"))
     pane = panel.pane
-    heights = []
-    for width in (1100, 400):
-        panel.resize(width, 400)
-        qtbot.waitUntil(lambda width=width: pane.width() <= width)
-        qtbot.wait(20)
-        heights.append(pane.splitter.y())
-        beside = pane.menu_button.mapTo(pane, QPoint()).y() < pane.type_line.mapTo(pane, QPoint()).y() + 20
-        assert beside == (width == 1100)
-    assert heights[0] < heights[1]
+
+    def is_beside():
+        return pane.menu_button.mapTo(pane, QPoint()).y() < pane.type_line.mapTo(pane, QPoint()).y() + 20
+
+    panel.resize(1100, 400)
+    qtbot.waitUntil(lambda: pane.width() > 1000 and is_beside())
+    high = pane.splitter.y()
+    panel.resize(400, 400)
+    qtbot.waitUntil(lambda: pane.width() <= 400 and not is_beside())
+    qtbot.waitUntil(lambda: pane.splitter.y() > high)
 
 
 def test_a_narrow_pane_gives_most_of_its_room_to_the_values(qtbot, panel, chain):
