@@ -384,6 +384,29 @@ def test_progress_ends_complete() -> None:
     assert reports[-1][0] == pytest.approx(reports[-1][1])
 
 
+CONSTANTS_FIRST = """
+g (float[3] x) => (float[3] y) <float[3] w = {1.0, 2.0, 3.0}> {
+  a = Exp (w)
+  b = Sqrt (a)
+  c = Neg (b)
+  y = Add (x, c)
+}
+"""
+
+
+def test_progress_of_constants_is_a_part_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exec.runner.TICK", -1.0)  # tell of every node
+    parts: list[float] = []
+
+    class Heard(Progress):
+        def report(self, done: float, total: float, text: str = "") -> None:
+            parts.append(done / total)
+
+    Session(parse(CONSTANTS_FIRST)).run({"x": X}, progress=Heard())
+    assert parts == sorted(parts)
+    assert set(parts) >= {0.25, 0.5, 0.75, 1.0}
+
+
 def test_a_model_built_by_hand_runs() -> None:
     model = Model(opset=21)
     x, y = Value("x"), Value("y")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
+from model.errors import ModelError
 from model.graph import Node, Value
 from viewer.actions.action import Action, Context, Menu, Submenu
 
@@ -134,17 +137,45 @@ def _what_if(precision: Precision) -> Action:
     )
 
 
-def _break(condition: Condition, title: str) -> Action:
-    def checked(context: Context) -> bool:
-        workspace = context.workspace
-        known = workspace.runs.breakpoints if workspace is not None and workspace.has_runs else ()
-        return any(b.condition == condition and b.value is None for b in known)
+def _stops_when(condition: Condition, context: Context) -> bool:
+    workspace = context.workspace
+    known = workspace.runs.breakpoints if workspace is not None and workspace.has_runs else ()
+    return any(b.condition == condition and b.value is None for b in known)
 
+
+def _toggle_condition(condition: Condition, context: Context) -> None:
+    context.opened.runs.toggle_condition(condition)
+
+
+def _break_above(context: Context) -> None:
+    """Ask above what, unless that is to end."""
+    from viewer.dialogs.ask_text import AskText, TextField
+    from viewer.dialogs.lifetime import show_for
+
+    runs = context.opened.runs
+    if _stops_when("above", context):
+        runs.toggle_condition("above")
+        return
+
+    def take(texts: list[str]) -> None:
+        try:
+            limit = float(texts[0])
+        except ValueError:
+            limit = -1.0
+        if not 0 <= limit < inf:
+            raise ModelError("That is no limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
+        runs.toggle_condition("above", limit)
+
+    dialog = AskText(context.window, "Break on Large Values", [TextField("Stop when |x| is above", "10000")], take)
+    show_for(context.opened, dialog)
+
+
+def _break(condition: Condition, title: str, run: Callable[[Context], None] | None = None) -> Action:
     return Action(
         id=f"values.break_{condition.replace('-', '_')}",
         title=title,
-        run=lambda context: context.opened.runs.toggle_condition(condition),
-        checked=checked,
+        run=run or partial(_toggle_condition, condition),
+        checked=partial(_stops_when, condition),
         menu=Menu.RUN,
         section=4,
         submenu=Submenu.BREAK,
@@ -154,7 +185,7 @@ def _break(condition: Condition, title: str) -> Action:
 
 ACTIONS = (
     _break("non-finite", "Break When a Value Is Not Finite"),
-    _break("above", "Break When |x| Is Above 10000"),
+    _break("above", "Break When |x| Is Above…", _break_above),
     _break("shape", "Break When a Shape Is Not the Declared"),
     _view("Table"),
     _view("Heat map"),

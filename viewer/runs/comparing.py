@@ -13,6 +13,7 @@ from exec.inputs import read_data_set, read_npz
 from exec.inspection import reference
 from exec.inspection.compare import Row, compare_runs, compare_with
 from exec.inspection.whatif import Precision, compare_rounded, in_precision
+from exec.values import same_value
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.save import prepare
@@ -65,14 +66,42 @@ def with_data_set(workspace: Workspace, folder: Path) -> Callable[[Record], Work
 
 
 def with_model(other: Workspace) -> Callable[[Record], Work]:
-    """Against the last run of another open model, by the names of values; it is run with our inputs if it was not."""
+    """Against another open model as it is now, by the names of values, with our inputs.
+
+    If what it shows was computed otherwise, it is run for this, beside what it shows.
+    """
 
     def prepared(ours: Record) -> Work:
         names = {ours.result.layout.name(key[1]) for key in ours.result.layout.slots if not key[0]}
-        values = {v.name: v for v in other.model.graph.values() if v.name in names}
-        return (_with_new_run if other.results.current is None else _with_run)(ours, other, values)
+        session, shown = other.runs.session, other.results.current
+        inputs = {v.name for v in other.runs.inputs.inputs()}
+        given = {**(shown.feeds if shown is not None else {}), **ours.feeds}
+        feeds = {name: value for name, value in given.items() if name in inputs}
+        request = session.request(feeds, seed=ours.result.seed)
+        found = ((v.name, session.number(v)) for v in other.model.graph.values() if v.name in names)
+        keys = {name: ((), number) for name, number in found if number}
+        known = shown if shown is not None and shown.whole and other.results.is_current else None
+
+        def work(progress: Progress) -> list[Row]:
+            if known is not None and _was_fed(known, feeds, ours.result.seed):
+                theirs = known.result
+            else:
+                theirs = session.perform(request, progress=progress).raise_for_failure()
+            arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
+            return ours.result.apply(compare_with, arrays)
+
+        return lambda progress: _compare(lambda: work(progress))
 
     return prepared
+
+
+def _was_fed(record: Record, feeds: Mapping[str, Any], seed: int) -> bool:
+    """Whether a run had these inputs and this seed. Reads every element."""
+    return (
+        record.result.seed == seed
+        and record.feeds.keys() == feeds.keys()
+        and all(same_value(value, record.feeds[name]) for name, value in feeds.items())
+    )
 
 
 def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
@@ -98,23 +127,6 @@ def _with_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Wo
         for done, (name, key) in enumerate(keys.items()):
             progress.report(done, len(keys))
             arrays[name] = theirs.result.value(key)
-        return ours.result.apply(compare_with, arrays)
-
-    return lambda progress: _compare(lambda: work(progress))
-
-
-def _with_new_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Work:
-    """Run the other model with our inputs, beside what it shows itself, and compare with these values of it."""
-    session = other.runs.session
-    inputs = {v.name for v in other.runs.inputs.inputs()}
-    feeds = {name: value for name, value in ours.feeds.items() if name in inputs}
-    request = session.request(feeds, seed=ours.result.seed)
-    keys = {name: ((), number) for name, v in values.items() if (number := session.number(v))}
-
-    def work(progress: Progress) -> list[Row]:
-        theirs = session.perform(request, progress=progress)
-        theirs.raise_for_failure()
-        arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
         return ours.result.apply(compare_with, arrays)
 
     return lambda progress: _compare(lambda: work(progress))

@@ -69,8 +69,15 @@ class Overlays(QObject):
         self._show(numbers, title)
 
     def load(self, path: Path) -> None:
-        """Colour by the numbers of a JSON or CSV file; ModelError when it has none for a node of this model."""
-        named = read_numbers(path)
+        """Colour by the numbers of a JSON or CSV file, soon; a message when it has none for a node of this model."""
+        self._workspace.jobs.start(
+            "Read numbers",
+            lambda _progress: read_numbers(path),
+            done=lambda named: self._take(path, named),
+            supersede="overlay file",
+        )
+
+    def _take(self, path: Path, named: Mapping[str, float]) -> None:
         graphs = self._workspace.model.graphs()
         numbers = {}
         for node in (node for graph in graphs for node in graph.nodes):
@@ -80,7 +87,9 @@ class Overlays(QObject):
                 numbers[node] = named[known]
         if not numbers:
             shown = ", ".join(list(named)[:3])
-            raise ModelError("No node has a number", f"{path.name} names {shown or 'nothing'}; no node has such a name")
+            detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
+            self._workspace.message("error", "No node has a number", detail)
+            return
         self.show(numbers, path.stem)
 
     def _on_results(self, values: object) -> None:

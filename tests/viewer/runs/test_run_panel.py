@@ -121,6 +121,7 @@ def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspac
     path = tmp_path / "my numbers.csv"
     path.write_text("conv,1\nlog,2\n")
     workspace.runs.overlays.load(path)
+    qtbot.waitUntil(lambda: workspace.runs.overlays.title == "my numbers", timeout=30_000)
     assert panel.colour.currentText() == "my numbers"
     workspace.trigger("run.colour_time")
     assert panel.colour.currentText() == "Time (ms)"

@@ -357,6 +357,26 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     assert first.results.current is None, "what it shows itself stays"
 
 
+def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    make_finite(first)
+    first.runs.inputs.set_source("x", Constant(3.0))
+    run(qtbot, first)
+    theirs = first.results.current
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    make_finite(second)
+    second.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    assert not any(d.max_abs for d in compared(qtbot, panel, comparing.with_model(first)).values())
+    assert first.results.current is theirs, "what it shows itself stays"
+    edit(first, "relu", "alpha", 0.0)
+    assert compared(qtbot, panel, comparing.with_model(first))["c"].max_abs == 0
+    assert panel.first.name == "r", "compared with the model as it is"
+
+
 def test_onnx_runtime_agrees(window, qtbot, net):
     pytest.importorskip("onnxruntime")
     workspace = opened(window, qtbot, net)
@@ -439,6 +459,7 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     assert overlays.numbers[node(workspace, "fc")] == 0
     (tmp_path / "n.csv").write_text("name,number\nconv,3\nr,4\n")
     overlays.load(tmp_path / "n.csv")
+    idle(qtbot, workspace)
     assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
     workspace.trigger("run.colour_none")
     assert overlays.numbers == {}

@@ -9,6 +9,7 @@ from exec.session import Breakpoint
 from model.steps import SetField
 from tests.viewer.pointer import hover
 from tests.viewer.runs.driving import edit, idle, make_finite, node, opened, run, value
+from viewer.dialogs.ask_text import AskText
 
 
 @pytest.fixture
@@ -106,9 +107,19 @@ def test_conditions_are_switches(window, qtbot, workspace):
     do(qtbot, window, workspace, "Break When a Value Is Not Finite")
     assert workspace.runs.breakpoints == (Breakpoint(condition="non-finite"),)
     assert window.docks.open("run").breakpoints.non_finite.isChecked()
-    do(qtbot, window, workspace, "Break When |x| Is Above 10000")
+    do(qtbot, window, workspace, "Break When |x| Is Above")
+    dialog = window.findChild(AskText)
+    for refused in ("", "-1", "nan", "many"):
+        dialog.fields[0].setText(refused)
+        dialog.try_accept()
+        assert dialog.error.text().startswith("That is no limit")
+    dialog.fields[0].setText("250")
+    dialog.try_accept()
     do(qtbot, window, workspace, "Break When a Value Is Not Finite")
-    assert workspace.runs.breakpoints == (Breakpoint(condition="above", limit=1e4),)
+    assert workspace.runs.breakpoints == (Breakpoint(condition="above", limit=250.0),)
+    assert window.docks.open("run").breakpoints.limit.number() == 250.0
+    do(qtbot, window, workspace, "Break When |x| Is Above")
+    assert workspace.runs.breakpoints == ()
 
 
 def test_a_watched_value_can_be_let_go(window, qtbot, workspace):

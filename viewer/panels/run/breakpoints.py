@@ -78,6 +78,9 @@ class BreakpointSection(Section):
             blocked = box.blockSignals(True)
             box.setChecked(condition in on)
             box.blockSignals(blocked)
+        for one in breakpoints:
+            if one.condition == "above" and one.value is None:
+                self.limit.show_number(one.limit)
         self.rows.removeWidget(self._list)
         self._list.hide()
         self._list.deleteLater()

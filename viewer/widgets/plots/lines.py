@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: Tellable apart by colour-blind people, on light and on dark ground.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7f7f7f", "#8a5fbf")
 
+_SWATCH = 12.0  # pixels of a line in the legend
+_GAP = 12.0
+
 Line = tuple[str, "NDArray[np.float64]", "NDArray[np.float64]"]
 
 
@@ -70,7 +73,22 @@ class LinePlot(QWidget):
     def _plot(self) -> QRectF:
         metrics = QFontMetricsF(self._font())
         left = max(metrics.horizontalAdvance(number_text(v, 3)) for v in self._marks()) + 10
-        return QRectF(left, 8, self.width() - left - 10, self.height() - 2 * metrics.height() - 18)
+        top = 8 + max((room.bottom() for room, _, _ in self._legend()), default=0.0)
+        return QRectF(left, top, self.width() - left - 10, self.height() - 2 * metrics.height() - 10 - top)
+
+    def _legend(self) -> list[tuple[QRectF, str, QColor]]:
+        """Which line is which, if they have names: the rooms at the top, in as many rows as they need."""
+        metrics = QFontMetricsF(self._font())
+        entries = []
+        x, y = 8.0, 4.0
+        for number, (name, _, _) in enumerate(self._lines):
+            width = _SWATCH + 4 + metrics.horizontalAdvance(name)
+            if x > 8.0 and x + width > self.width() - 8:
+                x, y = 8.0, y + metrics.height()
+            if name:
+                entries.append((QRectF(x, y, width, metrics.height()), name, QColor(_COLORS[number % len(_COLORS)])))
+                x += width + _GAP
+        return entries
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Point at a position."""
@@ -114,6 +132,9 @@ class LinePlot(QWidget):
             painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, number_text(number, 3))
         if not self._positions:
             return
+        for room, name, color in self._legend():
+            painter.fillRect(QRectF(room.left(), room.center().y() - 1, _SWATCH, 2), color)
+            painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, name)
         below = QRectF(plot.left(), plot.bottom() + 3, plot.width(), metrics.height())
         painter.drawText(below, Qt.AlignmentFlag.AlignLeft, str(self._positions[0]))
         painter.drawText(below, Qt.AlignmentFlag.AlignRight, str(self._positions[-1]))
