@@ -75,7 +75,8 @@ class Numbers:
         kept: Source | None = None,
     ) -> None:
         self._model, self._base, self._keep, self._data = model, base, keep, kept
-        self._objects: dict[int, Any] = {}
+        self._objects: list[Any] = []  # by number; a list grows without the pause that a large table makes
+        self._added: dict[int, Any] = {}  # what came in while a journal is replayed, in any order
         self._numbers: dict[Any, int] = {}
         self._tensors: dict[int, list[int]] = {}
         self._kept: list[Tensor | SparseTensor | None] = []
@@ -107,7 +108,7 @@ class Numbers:
     def _enter(self, target: Any) -> int:
         number = len(self._objects)
         self._numbers[target] = number
-        self._objects[number] = target
+        self._objects.append(target)
         return number
 
     def of(self, target: Any) -> Any:
@@ -116,16 +117,19 @@ class Numbers:
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
         """The object of a number."""
-        found = self._objects.get(reference) if isinstance(reference, int) else None
+        found = None
+        if isinstance(reference, int):
+            known = 0 <= reference < len(self._objects)
+            found = self._objects[reference] if known else self._added.get(reference)
         if isinstance(found, kind):
             return found
         raise ModelError("The journal does not fit this model", f"Nothing has the number {reference}.")
 
     def add(self, made: Any, reference: Any) -> None:
         """A new object under the number it was written with."""
-        if not isinstance(reference, int) or reference in self._objects:
+        if not isinstance(reference, int) or reference < len(self._objects) or reference in self._added:
             raise ModelError("The journal does not fit this model", f"The number {reference} was not expected here.")
-        self._objects[reference] = made
+        self._added[reference] = made
         self._numbers[made] = reference
 
     def new(self, made: Any) -> int:
