@@ -78,8 +78,8 @@ class Numbers:
         self._objects: list[Any] = []  # by number; a list grows without the pause that a large table makes
         self._added: dict[int, Any] = {}  # what came in while a journal is replayed, in any order
         self._numbers: dict[Any, int] = {}
-        self._tensors: dict[int, list[int]] = {}
-        self._kept: list[Tensor | SparseTensor | None] = []
+        self._tensors: dict[int, int] = {}  # by id, the number of the value that held each
+        self._held: dict[int, Tensor | SparseTensor] = {}  # by that number
         #: Tells one order of objects from another, so that a journal is not replayed on the wrong ones.
         self.fingerprint = 0
         read = _AsRead(model, progress)
@@ -101,9 +101,9 @@ class Numbers:
         name = getattr(target, "name", "").encode("utf-8", "surrogatepass")
         self.fingerprint = zlib.crc32(name + b"\0", self.fingerprint)
         if isinstance(target, Value) and target.initializer is not None:
-            self._kept.append(target.initializer)
+            self._held[number] = target.initializer
             if isinstance(target.initializer, Tensor):
-                self._tensors.setdefault(id(target.initializer), [number])
+                self._tensors.setdefault(id(target.initializer), number)
 
     def _enter(self, target: Any) -> int:
         number = len(self._objects)
@@ -141,7 +141,8 @@ class Numbers:
 
     def tensor(self, tensor: Tensor) -> Any:
         """The initializer that held the tensor when the file was opened."""
-        return self._tensors.get(id(tensor))
+        number = self._tensors.get(id(tensor))
+        return None if number is None else [number]
 
     def put(self, piece: Piece) -> Any:
         """Where bytes are: in the file the journal is begun on, else taken up beside the journal."""
@@ -165,11 +166,10 @@ class Numbers:
 
     def find_tensor(self, reference: Any) -> Tensor:
         """That initializer's tensor as it was when the file was opened."""
-        for known, numbers in self._tensors.items():
-            if numbers == reference:
-                for tensor in self._kept:
-                    if id(tensor) == known and isinstance(tensor, Tensor):
-                        return tensor
+        (number,) = reference
+        tensor = self._held.get(number)
+        if isinstance(tensor, Tensor):
+            return tensor
         raise ModelError("The journal does not fit this model", f"No initializer has the number {reference}.")
 
 
