@@ -4,12 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
+from PySide6.QtWidgets import QCompleter, QWidget
 
 from model.document import Document
 from model.graph import Graph, Model
-from viewer.widgets.fields.editors import escaped, needs_escapes, unescaped
+from viewer.widgets.fields.editors import LineField, escaped, needs_escapes, unescaped
 from viewer.widgets.fields.model import RowModel
-from viewer.widgets.fields.rows import LazyRows, Row
+from viewer.widgets.fields.rows import Field, LazyRows, Row, Suggestion
 from viewer.widgets.fields.tree import RowTree
 
 keys = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
@@ -119,3 +120,22 @@ def test_the_shortest_text_is_seen_beside_a_long_note(qtbot):
         tree.rows.set_rows([Row("X", "X", text=text, note="float DynamicDimension.0×3×DynamicDimension.1")])
         seen.append(tree.grab().toImage())
     assert seen[0] != seen[1]
+
+
+def test_the_list_of_suggestions_is_as_wide_as_its_notes_need(qtbot):
+    reason = "float 3×4 – Relu takes whole numbers only"
+    field = Field("Set", str, lambda _edit, _text: None, choices=(Suggestion("w", reason), Suggestion("v", "int64")))
+    frame = QWidget()
+    qtbot.addWidget(frame)
+    frame.resize(100, 40)
+    line = LineField(field, frame)
+    line.setFixedWidth(90)
+    with qtbot.waitExposed(frame):
+        frame.show()
+    line.setFocus()
+    line.drop_down()
+    popup = line.findChild(QCompleter).popup()
+    qtbot.waitUntil(popup.isVisible)
+    assert popup.viewport().width() > popup.fontMetrics().horizontalAdvance(f"w{reason}")
+    assert popup.frameGeometry().right() <= popup.screen().availableGeometry().right()
+    popup.hide()

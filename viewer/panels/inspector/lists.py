@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
@@ -34,6 +35,8 @@ from viewer.widgets.holding import HoldingDelegate
 from viewer.workspace import Workspace
 
 Index = QModelIndex | QPersistentModelIndex
+
+_PASTE_TIP = "What the clipboard holds over the elements from the selected one on, or in the place of several"
 
 
 class ElementModel(QAbstractTableModel):
@@ -148,20 +151,19 @@ class ListWindow(QDialog):
         for title, tip, keys, run in (
             ("&Add", "A new element after the current one", QKeySequence("Ins"), self.add),
             ("&Remove", "The selected elements", QKeySequence("Del"), self.remove),
-            ("&Paste", "Put what the clipboard holds in the place of all elements", None, self.paste),
-            ("&Copy", "All elements as text", None, self.copy),
+            ("&Paste", _PASTE_TIP, QKeySequence(QKeySequence.StandardKey.Paste), self.paste),
+            ("&Copy", "The selected elements as text, or all", QKeySequence(QKeySequence.StandardKey.Copy), self.copy),
         ):
             button = QPushButton(title, self)
             button.setToolTip(tip)
             button.setAutoDefault(False)
             button.clicked.connect(run)
             row.addWidget(button)
-            if keys is not None:
-                action = QAction(title, self.table)
-                action.setShortcut(keys)
-                action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-                action.triggered.connect(run)
-                self.table.addAction(action)
+            action = QAction(title, self.table)
+            action.setShortcut(keys)
+            action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+            action.triggered.connect(run)
+            self.table.addAction(action)
         layout.addWidget(self.table, 1)
         layout.addLayout(row)
 
@@ -243,24 +245,37 @@ class ListWindow(QDialog):
         self.put((*values[:place], plainest(self.kind.element), *values[place:]))
         self.table.setCurrentIndex(self.elements.index(place, 0))
 
+    def _chosen(self) -> list[int]:
+        """The selected rows, in order."""
+        return sorted(index.row() for index in self.table.selectionModel().selectedRows())
+
     def remove(self) -> None:
         """Take the selected elements away."""
-        chosen = {index.row() for index in self.table.selectionModel().selectedRows()}
+        chosen = set(self._chosen())
         if chosen:
             self.put(tuple(v for i, v in enumerate(self.elements.values) if i not in chosen))
 
     def paste(self) -> None:
-        """Replace all elements by the list in the clipboard."""
+        """Put the list in the clipboard over the elements from the selected one on, or in the place of several."""
         try:
-            values = parse_attribute(QGuiApplication.clipboard().text().replace("\t", ","), self.kind)
+            pasted = parse_attribute(QGuiApplication.clipboard().text().replace("\t", ","), self.kind)
         except ModelError as error:
             self.tell(error)
             return
-        self.put(values)
+        values, chosen = self.elements.values, self._chosen()
+        if not chosen:
+            self.put((*values, *pasted))
+        elif len(chosen) == 1:
+            self.put((*values[: chosen[0]], *pasted, *values[chosen[0] + len(pasted) :]))
+        else:
+            gone = set(chosen)
+            after = (v for i, v in enumerate(values) if i > chosen[0] and i not in gone)
+            self.put((*values[: chosen[0]], *pasted, *after))
 
     def copy(self) -> None:
-        """All elements as text."""
+        """The selected elements as text, or all."""
         attribute = self.attribute
         if attribute is not None:
-            text = attribute_source(attribute)
+            values = tuple(self.elements.values[row] for row in self._chosen())
+            text = attribute_source(replace(attribute, value=values) if values else attribute)
             QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))

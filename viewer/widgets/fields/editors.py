@@ -19,7 +19,7 @@ from PySide6.QtCore import (
     QTimer,
     Signal,
 )
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter, QTextOption
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter, QShowEvent, QTextOption
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCompleter,
@@ -39,6 +39,7 @@ from viewer.tips import plain_tip
 from viewer.widgets.fields.rows import LONGEST_TEXT, Field, Suggestion
 
 _MOST_SHOWN = 200
+_WIDEST = 560  # px of a list of suggestions, unless its field is wider
 _NOTE = Qt.ItemDataRole.UserRole + 1
 _ESCAPE = re.compile(r"\\\\|\\x([89a-fA-F][0-9a-fA-F])")
 
@@ -64,7 +65,7 @@ class LineField(QLineEdit):
             self._add_popup()
 
     def _add_popup(self) -> None:
-        view = self._list = QListView()
+        view = self._list = _SuggestionList()
         completer = self._completer = QCompleter(self._suggestions, self)
         completer.setPopup(view)
         completer.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
@@ -97,6 +98,8 @@ class LineField(QLineEdit):
         if self.field.suggest is not None and (typed or not self.field.choices):
             found += [s for s in self.field.suggest(typed) if s not in found]
         self._suggestions.set(found[:_MOST_SHOWN])
+        if self._list is not None:
+            self._list.widen()
 
     def drop_down(self) -> None:
         """Show everything it may be."""
@@ -274,6 +277,28 @@ class _SuggestionModel(QAbstractListModel):
         if role == Qt.ItemDataRole.ForegroundRole and not one.fits:
             return theme().muted
         return None
+
+
+class _SuggestionList(QListView):
+    """Opens as wide as its field at least, and wider where texts and notes need that; stays on the screen."""
+
+    def widen(self) -> None:
+        """Make room for what is listed now."""
+        model, metrics = self.model(), self.fontMetrics()
+        if model is None:
+            return
+        rows = [model.index(row, 0) for row in range(model.rowCount())]
+        texts = (f"{index.data() or ''}{index.data(_NOTE) or ''}" for index in rows)
+        longest = sorted(texts, key=len, reverse=True)[:8]
+        beside = self.verticalScrollBar().sizeHint().width() + 40
+        self.setMinimumWidth(min(max(map(metrics.horizontalAdvance, longest), default=0) + beside, _WIDEST))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Move to the left where the screen ends."""
+        super().showEvent(event)
+        right = self.screen().availableGeometry().right()
+        if self.frameGeometry().right() > right:
+            self.move(right - self.width(), self.y())
 
 
 class _SuggestionDelegate(QStyledItemDelegate):

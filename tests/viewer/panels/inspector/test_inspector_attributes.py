@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication, QLineEdit
 
@@ -234,11 +234,45 @@ def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
     window.add()
     window.remove()
     QApplication.clipboard().setText("[3, 4]")
+    window.table.selectAll()
     window.paste()
     assert node.attributes["long"].value == (3, 4)
     workspace.document.undo()
     assert len(window.elements.values) >= 100_000
     window.close()
+
+
+def test_elements_of_a_long_list_are_copied_and_pasted_with_the_keys(qtbot, workspace):
+    node = relu(workspace)
+    node._attributes["long"] = Attribute("long", AttributeKind.INTS, tuple(range(5)))
+    window = ListWindow(workspace, node, "long")
+    qtbot.addWidget(window)
+    with qtbot.waitExposed(window):
+        window.show()
+    table = window.table
+    table.setFocus()
+    table.selectRow(3)
+    table.selectionModel().select(
+        window.elements.index(1, 0), QItemSelectionModel.SelectionFlag.Select | QItemSelectionModel.SelectionFlag.Rows
+    )
+    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text() == "1, 3"
+    table.clearSelection()
+    table.selectRow(2)
+    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert node.attributes["long"].value == (0, 1, 1, 3, 4)
+    table.clearSelection()
+    table.selectRow(4)
+    QApplication.clipboard().setText("7\t8\t9")
+    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert node.attributes["long"].value == (0, 1, 1, 3, 7, 8, 9)
+    table.clearSelection()
+    QApplication.clipboard().setText("10")
+    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert node.attributes["long"].value == (0, 1, 1, 3, 7, 8, 9, 10)
+    table.selectAll()
+    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert node.attributes["long"].value == (10,)
 
 
 def test_an_attribute_is_described_and_its_kind_chosen(qtbot, net):
