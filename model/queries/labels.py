@@ -9,7 +9,7 @@ from model.graph import Graph, Node, Value
 from model.queries.topology import outer_values
 from model.tensors import SparseTensor, Tensor
 
-_INLINE = 64  # elements of a tensor attribute that tell nodes apart
+INLINE = 64  # elements of a tensor attribute that tell nodes apart
 _UNDEFINED = 1 << 62  # in place of the number of a value that nothing makes
 
 
@@ -81,7 +81,7 @@ def leaf_label(value: Value) -> Hashable:
 
 
 def _is_told(tensor: Tensor) -> bool:
-    return tensor.size <= _INLINE and not tensor.problem
+    return tensor.size <= INLINE and not tensor.problem
 
 
 def _content(tensor: Tensor) -> Hashable:

@@ -10,6 +10,7 @@ from model.edits.functions import call_instead, function_of, is_used_outside
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert.report import Report
 from model.progress import SILENT, Progress
+from model.queries.labels import INLINE, exact_label
 from model.queries.repeats import Repeat, repeated_blocks
 from model.queries.scope import run_order, unique_name
 from model.queries.topology import outer_values
@@ -24,7 +25,8 @@ def extract_blocks(edit: Transaction, progress: Progress = SILENT, *, least_node
     """Replace every block that the main graph or a body in it repeats by calls of a function.
 
     Weights, and all else that the block takes from outside, become inputs of the function; types that are not the
-    same in all occurrences are left out of it. Inlining gives back the nodes. Cost: nodes + edges, a few times.
+    same in all occurrences are left out of it. Inlining gives back the nodes. Nodes with long constants in attributes
+    or bodies are in no block, and are warned of. Cost: nodes + edges, a few times.
     """
     report = Report()
     for graph in list(edit.model.graph.walk()):
@@ -34,10 +36,19 @@ def extract_blocks(edit: Transaction, progress: Progress = SILENT, *, least_node
             _extract(edit, graph, block, report)
         if blocks and run_order(graph) != list(graph.nodes):
             sort_nodes(edit, graph)
+        _tell_left_out(graph, report)
     if report.changes and edit.model.ir_version < _FUNCTIONS_SINCE:
         edit.do(SetField(edit.model, "ir_version", _FUNCTIONS_SINCE))
         report.changed(f"the IR version became {_FUNCTIONS_SINCE}, the first with functions", edit.model)
     return report
+
+
+def _tell_left_out(graph: Graph, report: Report) -> None:
+    """Name the nodes that were not compared, as all of a long constant would have to be read for that."""
+    for node in graph.nodes:
+        if node.op_type != "Constant" and exact_label(node) is None:
+            held = f"its attributes or bodies hold what is not compared, as constants of more than {INLINE} elements"
+            report.warn(f"{node.title} is in no block: {held}", node)
 
 
 def _extract(edit: Transaction, graph: Graph, block: Repeat, report: Report) -> None:

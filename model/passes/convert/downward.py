@@ -239,7 +239,8 @@ def _only(name: str, default: str, *known: str) -> Adapter:
     def adapter(hands: Hands) -> None:
         chosen = hands.attribute(name, default)
         if chosen not in known:
-            raise hands.refuse(f"its {name} is {chosen}; there it can only be {' or '.join(known)}")
+            listed = ", ".join(known[:-1]) + " or " + known[-1] if known[1:] else known[0]
+            raise hands.refuse(f"its {name} is {chosen}; there it can only be {listed}")
 
     return adapter
 
@@ -312,7 +313,7 @@ _AXES_FROM_START = (
 
 
 def _scan_from_9(hands: Hands) -> None:
-    raise hands.refuse("version 8 works on batches")
+    raise hands.refuse("before version 9 it goes through batches of sequences, and no other inputs")
 
 
 DOWNWARD: Mapping[tuple[str, int], Adapter] = {

@@ -150,6 +150,22 @@ def test_what_bodies_take_from_outside_becomes_inputs_of_the_function():
     assert snapshot(document.model) == snapshot(builders.model(BRANCHES))
 
 
+def test_nodes_that_hold_long_constants_are_left_out_and_warned_of():
+    long = "value = float[65] {" + ", ".join("1.0" for _ in range(65)) + "}"
+    yes, no = (
+        f"{name}_branch = {name} () => (float[65] {name}_out) {{ {name}_out = Constant <{long}> () }}"
+        for name in ("then", "else")
+    )
+    layers = " ".join(
+        f"c{i} = Cast <to = 9> (v{i}) r{i} = If (c{i}) <{yes}, {no}> v{i + 1} = ReduceSum (r{i})" for i in range(2)
+    )
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g (float v0) => (float[a] v2) {{ {layers} }}'
+    document, report = extracted(text)
+    assert [remark.place.op_type for remark in report.warnings] == ["If", "If"]
+    assert "more than 64 elements" in report.warnings[0].text
+    assert [n.op_type for n in document.model.graph.nodes].count("If") == 2
+
+
 def test_types_inside_bodies_that_differ_are_not_told():
     text = BRANCHES.replace("float[2] p_1", "float[N] p_1")
     kinds = []

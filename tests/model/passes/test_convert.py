@@ -180,10 +180,19 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
         (14, 13, "g (float[0,2] x) => (y) <int64[2] s = {0,3}> { y = Reshape<allowzero=1>(x, s) }", "empty tensor"),
         (13, 10, "g (float[2] x) => (y) { y = Round(x) }", "Round: no older operators say the same"),
         (18, 16, SCATTER + ' { y = ScatterElements<reduction="max">(x, i, u) }',
-         "its reduction is max; there it can only be none or add or mul"),
+         "its reduction is max; there it can only be none, add or mul"),
         (16, 13, SCATTER + ' { y = ScatterElements<reduction="add">(x, i, u) }',
          "its reduction is add; there it can only be none"),
-        (19, 18, 'g (float[4] x) => (y) <int64[2] p = {1,1}> { y = Pad<mode="wrap">(x, p) }', "its mode is wrap"),
+        (16, 15, 'g (float[4] x, int64[2,1] i, float[2] u) => (y) { y = ScatterND<reduction="mul">(x, i, u) }',
+         "its reduction is mul; there it can only be none"),
+        (19, 18, 'g (float[4] x) => (y) <int64[2] p = {1,1}> { y = Pad<mode="wrap">(x, p) }',
+         "its mode is wrap; there it can only be constant, reflect or edge"),
+        (19, 18, ("g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,2.0,2.0}> "
+         '{ y = Resize<mode="linear",coordinate_transformation_mode="half_pixel_symmetric">(x, , s) }'),
+         "its coordinate_transformation_mode is half_pixel_symmetric; there it can only be half_pixel, "),
+        (9, 8, ("g (float[2] s, float[3,2] x) => (y, z) { y, z = Scan<num_scan_inputs=1, body="
+         "b (float[2] a, float[2] n) => (float[2] o, float[2] p) { o = Add(a, n) p = Identity(o) }>(s, x) }"),
+         "before version 9 it goes through batches of sequences"),
         (16, 13, "g (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (y) { y = RoiAlign(x, r, i) }",
          "it can only be output_half_pixel"),
         (13, 12, ("g (float[2,3] x) => (y) <float[3] s = {1.0,2.0,3.0}, uint8[3] z = {0,0,0}>"
