@@ -33,8 +33,7 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
     except ModelError as error:
         window.report(error)
         return
-    suggestion = Path(tab.workspace.title).with_suffix(".png")
-    path = ask_save(window, window.settings, "Export picture", _beside(tab, suggestion), _FILTERS)
+    path = ask_save(window, window.settings, "Export picture", _suggestion(tab), _FILTERS)
     if path is None:
         return
     colors = theme()
@@ -63,6 +62,7 @@ def export_picture(window: MainWindow, tab: DocumentTab, part: Part) -> None:
         write(no_note)
 
 
-def _beside(tab: DocumentTab, name: Path) -> Path:
-    """Where a picture of a document is suggested to go: beside its file."""
+def _suggestion(tab: DocumentTab) -> Path:
+    """Where a picture of a document might go: beside its file."""
+    name = Path(tab.workspace.title).with_suffix(".png")
     return name if tab.path is None else tab.path.with_name(name.name)

@@ -223,19 +223,18 @@ def _print(facts: dict[str, Any]) -> None:
         print_table([(f"{number_text(count):>7}", display(name, 100)) for name, count in shown], indent="  ")
         if len(shown) < len(listed):
             print(f"  … and {len(listed) - len(shown)} more kinds (--all lists them)")
-    for initializer in facts.get("all_initializers", ()):
-        if initializer is facts["all_initializers"][0]:
-            print("\ninitializers")
-        shape = "×".join(map(str, initializer["shape"])) or "scalar"
-        cells = (
-            display(initializer["name"], 100),
-            initializer["element_type"],
-            shape,
-            bytes_text(initializer["bytes"]),
-        )
-        print(("  " + "  ".join(cells) + f"  {display(initializer['problem'], 300)}").rstrip())
+    _print_initializers(facts.get("all_initializers", ()))
     for problem in facts["problems"]:
         print(f"\nwarning: {display(problem, 500, elide='end')}")
+
+
+def _print_initializers(initializers: Sequence[dict[str, Any]]) -> None:
+    if initializers:
+        print("\ninitializers")
+    for one in initializers:
+        shape = "×".join(map(str, one["shape"])) or "scalar"
+        cells = (display(one["name"], 100), one["element_type"], shape, bytes_text(one["bytes"]))
+        print(("  " + "  ".join(cells) + f"  {display(one['problem'], 300)}").rstrip())
 
 
 def _node_text(facts: dict[str, Any]) -> str:

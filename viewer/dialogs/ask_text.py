@@ -41,6 +41,14 @@ class ErrorLabel(QLabel):
             self.setText(display(f"{error.title}. {error.detail}".strip(), 600, keep_lines=True))
 
 
+def _line(field: TextField) -> QLineEdit:
+    line = QLineEdit(field.text)
+    line.setPlaceholderText(field.placeholder)
+    line.setAccessibleName(field.label)
+    line.setMinimumWidth(320)
+    return line
+
+
 class AskText(QDialog):
     """Calls `accept_texts` with what was filled in; a ModelError from it is shown and the dialog stays open."""
 
@@ -65,14 +73,9 @@ class AskText(QDialog):
             label.setWordWrap(True)
             layout.addWidget(label)
         form = QFormLayout()
-        self.fields = []
-        for field in fields:
-            line = QLineEdit(field.text)
-            line.setPlaceholderText(field.placeholder)
-            line.setAccessibleName(field.label)
-            line.setMinimumWidth(320)
+        self.fields = [_line(field) for field in fields]
+        for field, line in zip(fields, self.fields, strict=True):
             form.addRow(f"{field.label}:", line)
-            self.fields.append(line)
         layout.addLayout(form)
         self.error = ErrorLabel()
         layout.addWidget(self.error)

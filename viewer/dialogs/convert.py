@@ -88,6 +88,11 @@ class ConvertDialog(QDialog):
         layout.addWidget(self.state)
         layout.addWidget(self.list, 1)
         layout.addWidget(self.error)
+        self._make_buttons()
+        layout.addWidget(self.buttons)
+        workspace.changes.changed.connect(self._on_change)
+
+    def _make_buttons(self) -> None:
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
@@ -95,12 +100,10 @@ class ConvertDialog(QDialog):
         self.ok.setEnabled(False)
         self.weights = self.buttons.addButton("&Weights…", QDialogButtonBox.ButtonRole.ActionRole)
         self.weights.setToolTip("Move weights out to data files or back into the model: that is a way of saving it")
-        self.weights.clicked.connect(lambda: workspace.trigger("file.save_options"))
+        self.weights.clicked.connect(lambda: self._workspace.trigger("file.save_options"))
         without_icons(self.buttons.buttons())
         self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
-        layout.addWidget(self.buttons)
-        workspace.changes.changed.connect(self._on_change)
 
     def _make_form(self, holder: QWidget) -> None:
         form = QFormLayout(holder)

@@ -51,12 +51,7 @@ class RawPanel(Panel):
         self.status.setContentsMargins(6, 3, 6, 3)
         self.error = ErrorLabel(self)
         self.error.setContentsMargins(6, 3, 6, 0)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.tree)
-        layout.addWidget(self.error)
-        layout.addWidget(self.status)
+        self._lay_out()
         self.entry = self.tree
         self.menu = RawMenu(self)
         self._stale = True
@@ -70,6 +65,13 @@ class RawPanel(Panel):
         self.tree.selectionModel().currentChanged.connect(self._on_current)
         workspace.changes.changed.connect(self._on_change)
         workspace.selection.changed.connect(self._follow)
+
+    def _lay_out(self) -> None:
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        for widget in (self.tree, self.error, self.status):
+            layout.addWidget(widget)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Read when someone looks."""

@@ -197,9 +197,23 @@ class StatisticsPanel(Panel):
         self._is_colouring = False
         self._is_following = False
         self._stale = False  # the model changed while nobody saw the table
+        self._has_levels = False  # whether a number of them was found or chosen
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
         self.summary = ElidedLabel(self)
+        self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._make_choices()
+        self.colour = QCheckBox("Colour the graph", self)
+        self.colour.setToolTip("Colour nodes by the column the table is sorted by")
+        self.save_button = QPushButton("Save as CSV…", self)
+        self.table = self._make_table()
+        self.lay_out(self.table, self.summary, self.bindings, self.group, self.levels, self.colour, self.save_button)
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self.refresh)
+        self._listen()
+        self.refresh()
+
+    def _make_choices(self) -> None:
         self.group = QComboBox(self)
         self.group.setAccessibleName("Group by")
         for key, title in GROUPS.items():
@@ -210,29 +224,21 @@ class StatisticsPanel(Panel):
         self.levels.setAccessibleName("Levels of scopes")
         self.levels.setToolTip("How many levels of scopes are told apart")
         self.levels.hide()
-        self._has_levels = False  # whether a number of them was found or chosen
         self.bindings = QLineEdit(self)
         self.bindings.setPlaceholderText("batch=1, seq=128")
         self.bindings.setAccessibleName("Numbers for named dimensions")
         self.bindings.setToolTip("Numbers for named dimensions; others stay in formulas")
         self.bindings.setFixedWidth(150)
         pass_undo(self.bindings)
-        self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.colour = QCheckBox("Colour the graph", self)
-        self.colour.setToolTip("Colour nodes by the column the table is sorted by")
-        self.save_button = QPushButton("Save as CSV…", self)
-        self.table = self._make_table()
-        self.lay_out(self.table, self.summary, self.bindings, self.group, self.levels, self.colour, self.save_button)
-        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
-        self._delay.timeout.connect(self.refresh)
+
+    def _listen(self) -> None:
         self.group.currentIndexChanged.connect(lambda _: self._show())
         self.levels.valueChanged.connect(lambda _: self._show())
         self.bindings.editingFinished.connect(self.refresh)
         self.colour.toggled.connect(lambda _: self._colour())
         self.save_button.clicked.connect(self._save)
-        workspace.changes.changed.connect(self._on_change)
-        workspace.types.changed.connect(self._on_change)
-        self.refresh()
+        self.workspace.changes.changed.connect(self._on_change)
+        self.workspace.types.changed.connect(self._on_change)
 
     def _make_table(self) -> RowTable:
         table = RowTable(self.model, "Statistics", self)

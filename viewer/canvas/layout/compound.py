@@ -153,9 +153,8 @@ class Nesting:
         x = solution.x.copy()
         enter = np.flatnonzero(~border.leaves)
         at = enter + len(x) - len(border.home)
-        x[at] = entries.beside(
-            x[at], border.home[enter], self.graph.titles, self.width, self.graph.spacing.edge
-        )  # fmt: skip
+        graph = self.graph
+        x[at] = entries.beside(x[at], border.home[enter], graph.titles, self.width, graph.spacing.edge)
         return x
 
     def _led(

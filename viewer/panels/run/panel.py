@@ -101,12 +101,7 @@ class RunPanel(Panel):
             ("run.step", "step", "Step", "F10"),
             ("run.continue", "forward", "Continue", "F8"),
         ):
-            button = QToolButton()
-            button.setAutoRaise(True)
-            button.setIconSize(QSize(16, 16))
-            shortcut = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
-            button.setToolTip(f"{title} ({shortcut})")
-            button.setAccessibleName(title)
+            button = _button(title, keys)
             if action_id == "run.run":
                 button.setText("Run")
                 button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -246,6 +241,16 @@ class _TimeSpin(QDoubleSpinBox):
         self.setSpecialValueText("none")
         self.setKeyboardTracking(False)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+
+def _button(title: str, keys: str) -> QToolButton:
+    button = QToolButton()
+    button.setAutoRaise(True)
+    button.setIconSize(QSize(16, 16))
+    shortcut = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
+    button.setToolTip(f"{title} ({shortcut})")
+    button.setAccessibleName(title)
+    return button
 
 
 def _form(holder: QWidget) -> QFormLayout:
