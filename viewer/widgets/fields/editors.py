@@ -60,7 +60,7 @@ class LineField(QLineEdit):
         self.setPlaceholderText(field.hint)
         self._suggestions = _SuggestionModel(self)
         self._completer: QCompleter | None = None
-        self._list: QListView | None = None
+        self._list: _SuggestionList | None = None
         if field.choices or field.suggest is not None:
             self._add_popup()
 
@@ -285,8 +285,6 @@ class _SuggestionList(QListView):
     def widen(self) -> None:
         """Make room for what is listed now."""
         model, metrics = self.model(), self.fontMetrics()
-        if model is None:
-            return
         rows = [model.index(row, 0) for row in range(model.rowCount())]
         texts = (f"{index.data() or ''}{index.data(_NOTE) or ''}" for index in rows)
         longest = sorted(texts, key=len, reverse=True)[:8]
