@@ -10,6 +10,7 @@ from unittest import mock
 import onnx.parser
 import pytest
 from hypothesis import settings
+from hypothesis.stateful import rule
 
 from model.document import Document
 from model.edits import nodes
@@ -23,7 +24,7 @@ from model.steps import SetField
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
 from tests.model.recording.recorded_work import work
-from tests.model.snapshots import assert_linked, snapshot
+from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 
 def header(**wrong):
@@ -245,6 +246,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 class RecordedEdits(AnyEdits):
     """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
 
+    later = None
+
     def teardown(self):
         if hasattr(self, "document"):
             self._check_script()
@@ -255,7 +258,7 @@ class RecordedEdits(AnyEdits):
     def opened(self):
         self.text = builders.CHAIN if self.document.model.graph.name == "chain" else builders.BRANCHES
         self.folder = tempfile.TemporaryDirectory()
-        self.journal = Journal(self.document, Path(self.folder.name))
+        self.journal = Journal(self.document, Path(self.folder.name), later=self.later)
 
     def _check_script(self):
         again = builders.document(self.text)
@@ -274,3 +277,32 @@ class RecordedEdits(AnyEdits):
 
 TestRecordedEdits = RecordedEdits.TestCase
 TestRecordedEdits.settings = settings(stateful_step_count=25)
+
+
+class WaitingEdits(RecordedEdits):
+    """The same person with a journal that looks at the model as it began between any two edits."""
+
+    @staticmethod
+    def later():
+        """Edits wait until the end."""
+
+    def teardown(self):
+        if hasattr(self, "document"):
+            with self.journal.as_it_began():
+                self.journal.prepare()
+        super().teardown()
+
+    @rule()
+    def look(self):
+        model = self.document.model
+        before = snapshot(model)
+        with self.journal.as_it_began():
+            assert snapshot(model) == self.states[0]
+            assert_linked(model)
+        assert snapshot(model) == before
+        assert_linked(model)
+        assert_known(model)
+
+
+TestWaitingEdits = WaitingEdits.TestCase
+TestWaitingEdits.settings = settings(stateful_step_count=25)
