@@ -96,6 +96,8 @@ class NodeTablePanel(Panel):
             | QAbstractItemView.EditTrigger.AnyKeyPressed
         )
         header = table.horizontalHeader()
+        # one of its own, always empty: to show which columns are selected whole, it would ask for flags of every cell
+        header.setSelectionModel(QItemSelectionModel(self.model, header))
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         header.setSortIndicatorClearable(True)
         table.setSortingEnabled(True)

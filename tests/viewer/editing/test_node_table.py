@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from model.edits import nodes
 from viewer import turns
 from viewer.panels.node_table import NodeTablePanel
+from viewer.qt_models.node_table import NodeTableModel
 
 CONVS = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -258,3 +259,27 @@ def test_calls_of_a_function_have_its_attributes_and_their_kinds(desk):
     desk.qtbot.mouseClick(panel.set_button, Qt.MouseButton.LeftButton)
     assert [desk.node(n).attributes["alpha"].value for n in ("one", "two")] == [3.0, 3.0]
     assert {desk.node(n).attributes["alpha"].kind.name for n in ("one", "two")} == {"FLOAT"}
+
+
+def test_selecting_every_cell_asks_only_for_those_in_view(desk, monkeypatch):
+    asked = []
+    flags = NodeTableModel.flags
+
+    def counted(self, index):
+        asked.append(index.row())
+        return flags(self, index)
+
+    monkeypatch.setattr(NodeTableModel, "flags", counted)
+    rows = "\n".join(f"v{n + 1} = LeakyRelu (v{n})" for n in range(600))
+    desk.open(f'<ir_version: 10, opset_import: ["" : 21]> g (float[4] v0) => (float[4] v600) {{ {rows} }}')
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.resize(600, 300)
+    panel.show()
+    listed(panel, desk.qtbot)
+    panel.table.grab()
+    asked.clear()
+    panel.table.selectAll()
+    panel.table.grab()
+    assert panel.set_button.text() == "Set 1,200 cells"
+    assert len(set(asked)) < 100
