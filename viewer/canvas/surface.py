@@ -83,7 +83,7 @@ class Surface(QWidget):
     @property
     def hint(self) -> str:
         """What stands where there are no nodes."""
-        return "This graph is empty."
+        return "This graph has no nodes."
 
     # -- what is shown ---------------------------------------------------------------------------------------
 

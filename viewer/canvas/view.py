@@ -134,7 +134,7 @@ class GraphView(MarkedSurface):
     @property
     def hint(self) -> str:
         """What stands where there are no nodes yet."""
-        return super().hint if self.is_fixed else f"{super().hint} Press Ctrl+Shift+A to add a node."
+        return super().hint if self.is_fixed else f"{super().hint} Press Ctrl+Shift+A to add one."
 
     @property
     def notice(self) -> str:

@@ -497,7 +497,7 @@ def test_the_legend_hides_no_node_of_a_graph_that_is_seen_whole(show, qtbot, sma
 
 def test_an_empty_graph_says_how_to_begin(show):
     view = show(Graphs().model())
-    assert "add a node" in view.hint
+    assert "add one" in view.hint
     with_hint = view.grab().toImage()
     view.is_fixed = True
     assert "add" not in view.hint
