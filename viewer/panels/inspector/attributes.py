@@ -259,7 +259,8 @@ def _help(known: AttributeSchema | None, schema: Schema | None) -> Help | None:
 
 def _open(workspace: Workspace, row: Row, attribute: Attribute) -> None:
     """The way into a value that is more than a text."""
-    if isinstance(attribute.value, (Tensor, SparseTensor)):
+    values = attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
+    if values and isinstance(values[0], (Tensor, SparseTensor)):
         row.actions = (RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"),)
     elif attribute.graphs:
         first = attribute.graphs[0]

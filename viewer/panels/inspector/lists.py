@@ -42,10 +42,11 @@ _PASTE_TIP = "What the clipboard holds over the elements from the selected one o
 class ElementModel(QAbstractTableModel):
     """The elements of a list attribute, each edited as one edit of the document."""
 
+    values: tuple[Any, ...] = ()  # of the class: the table still asks while Python has cleared the object
+
     def __init__(self, window: ListWindow) -> None:
         super().__init__(window)
         self._window = window
-        self.values: tuple[Any, ...] = ()
 
     def set(self, values: tuple[Any, ...]) -> None:
         """Show these; an equal number of them only repaints."""

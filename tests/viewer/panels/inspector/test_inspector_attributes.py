@@ -308,6 +308,8 @@ def test_lists_of_tensors_and_graphs_grow_move_and_shrink(qtbot, panel, workspac
     for _ in range(2):
         press(qtbot, panel, "attributes", "many", title=f"Add a {kind[:-1]}")
     first, second = node.attributes["many"].value
+    titles = [action.title for action in row(panel, "attributes", "many").actions]
+    assert ("Open values" in titles) == (kind != "graphs")
     press(qtbot, panel, "attributes", "many", "element 1", title="Move up")
     assert node.attributes["many"].value == (second, first)
     press(qtbot, panel, "attributes", "many", "element 0", title="Remove")
