@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QSplitter, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QSplitter, QToolButton, QVBoxLayout, QWidget
 
 from exec.inspection.tracing import Origin, Trace, trace
 from model.errors import ModelError
@@ -15,6 +15,8 @@ from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.runs.calls import call_of
 from viewer.text import display, number_text, plural
+from viewer.tips import plain_tip
+from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
@@ -57,15 +59,14 @@ class ElementPanel(Panel):
         self.back.setIcon(icon("back"))
         self.back.setToolTip("Back to the element before")
         self.back.setAccessibleName("Back to the element before")
-        self.name = QLabel("Select a value")
-        self.name.setTextFormat(Qt.TextFormat.PlainText)
+        self.name = ElidedLabel()
+        self.name.setText("Select a value")
         self.index = QLineEdit()
         self.index.setAccessibleName("Index of the element")
         self.index.setPlaceholderText("index, such as 0, 3, 5")
         self.index.setFixedWidth(150)
         pass_undo(self.index)
-        self.value = QLabel()
-        self.value.setTextFormat(Qt.TextFormat.PlainText)
+        self.value = ElidedLabel()
         self.hunt = QPushButton("First non-finite value")
 
     def _lay_out(self) -> None:
@@ -124,7 +125,7 @@ class ElementPanel(Panel):
         try:
             index = tuple(int(part) for part in self.index.text().replace(",", " ").split())
         except ValueError:
-            self.value.setText("an index is whole numbers, such as 0, 3, 5")
+            self._tell("an index is whole numbers, such as 0, 3, 5")
             return
         self._look(self.place[0], index)
 
@@ -196,11 +197,15 @@ class ElementPanel(Panel):
             supersede="element",
         )
 
+    def _tell(self, text: str) -> None:
+        self.value.setText(text)
+        self.value.setToolTip(plain_tip(text))
+
     def _show(self, found: Trace) -> None:
         self.trace = found
-        told = display(found.problem, 120) if found.problem else f"= {value_text(found.value)}"
+        told = display(found.problem, 400) if found.problem else f"= {value_text(found.value)}"
         given = not found.problem and self.place is not None and self.place[0].producer is None
-        self.value.setText(f"{told}, as given: no node computes it" if given else told)
+        self._tell(f"{told}, as given: no node computes it" if given else told)
         self.table.set_rows([self._row(origin) for origin in found.origins])
         if found.origins:
             self.table.selectRow(0)

@@ -76,7 +76,7 @@ class WatchPanel(Panel):
             self._known = {}
             self._show()
             return
-        keys = {value: key for value in results.pinned if (key := record.key(value)) is not None}
+        keys = {value: key for value in results.pinned if results.has(value) and (key := record.key(value)) is not None}
         self.workspace.jobs.start(
             "Watch values",
             lambda _progress: _look(record, before, list(keys.values())),

@@ -64,7 +64,7 @@ class RunNews:
     def paused(self, result: RunResult, reason: str, node: Node | None, *, live: bool) -> None:
         """A run waits before a node."""
         where = reason or (f"before {name_of(node)}" if node is not None else "before the next node")
-        self._workspace.set_run_state(f"Paused: {display(where, 60)}")
+        self._workspace.set_run_state(f"Paused: {display(where, 160)}")
         self._tell_failure(result, live=live)
 
     def ended(self, result: RunResult, *, live: bool) -> None:

@@ -115,6 +115,18 @@ def test_panels_of_numbers_fit_below_the_graph_of_a_small_window(make_window, qt
     assert (window.width(), window.height()) == (1024, 700)
 
 
+def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtbot, net):
+    window = make_window(size=(1024, 700))
+    workspace = opened(window, qtbot, net)
+    workspace.runs.inputs.set_limits(memory=100)
+    element = window.docks.open("element")
+    workspace.results.choose_element(value(workspace, "c"), (0, 0, 0, 0))
+    run(qtbot, workspace)
+    qtbot.waitUntil(lambda: "over the limit of 100" in element.value.toolTip(), timeout=30_000)
+    assert element.minimumSizeHint().width() <= 500
+    assert window.width() == 1024
+
+
 def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspace, tmp_path):
     run(qtbot, workspace)
     panel = window.docks.open("profile")

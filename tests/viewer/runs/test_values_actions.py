@@ -130,6 +130,19 @@ def test_a_watched_value_can_be_let_go(window, qtbot, workspace):
     assert workspace.results.pinned == ()
 
 
+def test_a_watched_value_that_the_run_did_not_reach_says_so(window, qtbot, workspace):
+    workspace.results.pin([value(workspace, "y")])
+    watch = window.docks.open("watch")
+
+    def shown():
+        return watch.table.model().index(0, 1).data()
+
+    run(qtbot, workspace)
+    qtbot.waitUntil(lambda: shown().startswith("float"), timeout=30_000)
+    workspace.runs.run_to(node(workspace, "conv"))
+    qtbot.waitUntil(lambda: shown() == "not computed", timeout=30_000)
+
+
 # -- where an element comes from -------------------------------------------------------------------------------
 
 
