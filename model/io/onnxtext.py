@@ -52,7 +52,7 @@ def print_text(payload: bytes) -> bytes:
     except UnicodeError as error:
         raise ModelError("The model cannot be written as ONNX text", "It has text that is not UTF-8.") from error
     except ModelError as error:
-        detail = f"The text for it could not be read back: {error.detail}"
+        detail = f"The text for it could not be read back: {error.detail} Binary, protobuf text and JSON can hold it."
         raise ModelError("The model cannot be written as ONNX text", detail) from error
     return (b"=" if again == data else b"~") + written
 
