@@ -60,7 +60,7 @@ class ShapeValues:
         follow = _FOLLOW.get(node.op_type)
         if follow is not None:
             result = follow(self, node, types)
-            if result is not None and len(result) <= _LARGEST:
+            if result is not None and len(result) <= _LARGEST and all(map(_fits, result)):
                 self.known[name] = result
 
     def of(self, node: Any, index: int) -> Values | None:
@@ -86,6 +86,11 @@ class ShapeValues:
 
         dims = broadcast(have, _sizes(wanted))
         return None if dims is None else TensorType(data.element_type, Shape(dims))
+
+
+def _fits(size: Dimension) -> bool:
+    """Whether a number is in the range of int64: what is held beyond depends on who computes it."""
+    return not isinstance(size, int) or -(1 << 63) <= size < 1 << 63
 
 
 def _held(proto: TensorProto) -> tuple[int, ...]:
@@ -206,6 +211,11 @@ def _arithmetic(operation: Callable[[int, int], int]) -> Callable[..., Values | 
     return follow
 
 
+def _quotient(a: int, b: int) -> int:
+    """Towards zero, as integers are divided in ONNX."""
+    return abs(a) // abs(b) * (1 if (a < 0) is (b < 0) else -1)
+
+
 _FOLLOW: dict[str, Callable[..., Values | None]] = {
     "Shape": _shape,
     "Gather": _gather,
@@ -218,5 +228,5 @@ _FOLLOW: dict[str, Callable[..., Values | None]] = {
     "Add": _arithmetic(lambda a, b: a + b),
     "Sub": _arithmetic(lambda a, b: a - b),
     "Mul": _arithmetic(lambda a, b: a * b),
-    "Div": _arithmetic(lambda a, b: int(a / b) if b else 0),
+    "Div": _arithmetic(lambda a, b: _quotient(a, b) if b else 0),
 }

@@ -40,7 +40,13 @@ def contents_of(facts: Facts, node: Node, opset: int) -> Sequence[NDArray[Any] |
         return ()
     if result is None:
         return ()
-    return result if isinstance(result, list) else [result]
+    results = result if isinstance(result, list) else [result]
+    return [None if array is None or _overflows(array) else array for array in results]
+
+
+def _overflows(array: NDArray[Any]) -> bool:
+    """Whether an integer left the range of int64, where what is held depends on who computes it."""
+    return any(isinstance(number, int) and not -(1 << 63) <= number < 1 << 63 for number in array.reshape(-1).tolist())
 
 
 def dims_of(facts: Facts, node: Node, opset: int) -> Sequence[Dims | None]:

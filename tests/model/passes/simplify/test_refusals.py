@@ -14,6 +14,7 @@ from model.document import Document
 from model.edits.attributes import set_attribute
 from model.errors import ModelError
 from model.io.save import to_bytes
+from model.passes.inference import infer
 from model.passes.simplify.driver import Report, simplify
 from model.passes.simplify.framework import Options
 from model.steps import SetInputs, SetOutputs
@@ -304,6 +305,20 @@ def test_a_loop_whose_end_depends_on_data_stays() -> None:
     )
     document, _ = simplified(given)
     assert left(document)["Loop"] == 1
+
+
+@pytest.mark.parametrize(
+    ("op_type", "a", "b"),
+    [("Mul", 2**62, 4), ("Add", 2**63 - 1, 1), ("Sub", -(2**63), 1), ("Div", 2**62 + 1, 1)],
+)
+def test_sizes_beyond_what_integers_hold_do_no_harm(op_type: str, a: int, b: int) -> None:
+    body = f"s = {op_type}(p, q) c = Concat <axis = 0> (s, q) y = Reshape(x, s) z = Expand(x, c) w = Identity(s)"
+    constants = f"int64[1] p = {{{a}}}, int64[1] q = {{{b}}}"
+    given = graph(body, "(float[2] x) => (float[a] y, float[b, c] z, int64[1] w)", constants)
+    known = infer(builders.model(given))
+    assert known is not None
+    document, _ = simplified(given)
+    assert {"Reshape", "Expand"} <= set(left(document))
 
 
 def test_a_state_of_zeros_of_a_node_without_other_inputs_does_no_harm() -> None:
