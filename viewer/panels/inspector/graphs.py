@@ -193,7 +193,7 @@ def _quantization(workspace: Workspace, graph: Graph) -> list[Row]:
             opens=lambda index: bool(annotations[index].parameters),
         )
 
-    return [section("quantization", "Quantisation annotations", len(annotations), rows, common=False)]
+    return [section("quantization", "Quantization annotations", len(annotations), rows, common=False)]
 
 
 def _annotation_row(workspace: Workspace, graph: Graph, index: int) -> Row:

@@ -197,7 +197,7 @@ def _quantization(workspace: Workspace, value: Value) -> list[Row]:
     graph = value.graph
     annotations = graph.quantization_annotations if graph is not None else ()
     mine = next((a for a in annotations if a.value is value), None)
-    return [] if mine is None else [quantization_row(workspace, mine, "quantization", "Quantisation")]
+    return [] if mine is None else [quantization_row(workspace, mine, "quantization", "Quantization")]
 
 
 def quantization_row(workspace: Workspace, annotation: QuantizationAnnotation, key: str, title: str) -> Row:
