@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Signal
 from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
-    QLabel,
-    QPlainTextEdit,
     QSizePolicy,
     QSplitter,
     QStackedWidget,
@@ -28,7 +26,7 @@ from viewer.panels.tensor.ask import AskLine
 from viewer.panels.tensor.editing import TensorEditing
 from viewer.panels.tensor.facts import Facts, counted
 from viewer.panels.tensor.menu import TensorMenu
-from viewer.panels.tensor.parts import button, combo, text_label
+from viewer.panels.tensor.parts import button, combo, notice_label, text_label, text_view
 from viewer.panels.tensor.pictures import CHANNEL_ORDERS, NORMALISATIONS, Wish
 from viewer.panels.tensor.readers import DifferenceReader, Reader, Slice, SparseReader, first_slice
 from viewer.panels.tensor.slicing import SliceBar
@@ -70,6 +68,7 @@ class TensorPane(QWidget):
         self.subject: Subject | None = None
         self._targets: list[Target] = []
         self._reader: Reader | None = None
+        self._awaited: Reader | None = None  # the one that was opened last
         self._chosen_views: dict[tuple[object, ...], View] = {}  # by what they were chosen for
         self._shown: tuple[object, ...] = ()
         self._make_header()
@@ -88,10 +87,7 @@ class TensorPane(QWidget):
     # -- made once -------------------------------------------------------------------------------------------
 
     def _make_header(self) -> None:
-        self.title = text_label("Name")
-        font = self.title.font()
-        font.setBold(True)
-        self.title.setFont(font)
+        self.title = text_label("Name", bold=True)
         self.type_line = text_label("Type, shape and size")
         self.storage = text_label("Where it is stored")
         self.badge = text_label("Remarks")
@@ -112,6 +108,9 @@ class TensorPane(QWidget):
             "Close this copy" if self.pinned else "Keep a copy beside, to compare",
         )
         self.pin_button.clicked.connect(self.pin_wanted)
+        self._lay_out_header()
+
+    def _lay_out_header(self) -> None:
         self._lines = (QHBoxLayout(), QHBoxLayout())
         for line in self._lines:
             line.setSpacing(8)
@@ -173,12 +172,10 @@ class TensorPane(QWidget):
         self.order_box.addItems(CHANNEL_ORDERS)
         self.range_box = combo("Which range the values have", lambda _: self._show_view())
         self.range_box.addItems(NORMALISATIONS)
-        options = FlowLayout(8)
-        options.setContentsMargins(8, 0, 6, 3)
-        options.addWidget(self.slices)
-        option: QWidget
-        for option in (self.same_range, self.order_box, self.range_box, self.format_box):
-            options.addWidget(option)
+        self._make_views()
+        self._lay_out_body()
+
+    def _make_views(self) -> None:
         self.stack = QStackedWidget()
         self.table = TensorTable(self.workspace.jobs)
         self.table.cells.refused = self.workspace.report
@@ -190,18 +187,19 @@ class TensorPane(QWidget):
         self.picture.detail_wanted.connect(self._refine)
         self.picture.element_chosen.connect(self._choose_element)
         self.lines = LinePlot()
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.text.setAccessibleName("Values as text")
+        self.text = text_view("Values as text")
         self.tree = ValueTree()
-        self.notice = QLabel()
-        self.notice.setTextFormat(Qt.TextFormat.PlainText)
-        self.notice.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.notice.setWordWrap(True)
+        self.notice = notice_label()
         shown: QWidget
         for shown in (self.notice, self.table, self.picture, self.lines, self.text, self.tree):
             self.stack.addWidget(shown)
+
+    def _lay_out_body(self) -> None:
+        options = FlowLayout(8)
+        options.setContentsMargins(8, 0, 6, 3)
+        option: QWidget
+        for option in (self.slices, self.same_range, self.order_box, self.range_box, self.format_box):
+            options.addWidget(option)
         right = QWidget()
         column = QVBoxLayout(right)
         column.setContentsMargins(0, 0, 0, 0)
@@ -321,14 +319,11 @@ class TensorPane(QWidget):
 
     def _open(self, subject: Subject | None, mode: int) -> None:
         """Make a reader, have it prepared, then show."""
-        self._reader = None
+        self._reader = self._awaited = None
         self.table.cells.show(None, None)
         self._offer_views(subject)
         if subject is None or subject.kind == "none" or subject.problem or subject.waiting:
-            text = "Select a value, an initializer or a node to see its numbers."
-            if subject is not None:
-                text = "Bringing the value…" if subject.waiting else subject.problem
-            self._say(text)
+            self._say(_why_nothing(subject))
             return
         if subject.kind == "tree":
             self.slices.show_shape(())
@@ -343,24 +338,21 @@ class TensorPane(QWidget):
             if mode:
                 before = reader_of(subject.before)
                 reader = before if mode == 1 else DifferenceReader(reader, before)
+            self._show_facts(shown=True)
+            self._awaited = reader
+            if reader.instant or (subject.kind == "tensor" and subject.nbytes <= _AT_ONCE):
+                reader.prepare()
+                self._ready(reader)
+                return
         except ModelError as error:
             self._say(f"{error.title}: {error.detail}")
-            return
-        self._show_facts(shown=True)
-        if reader.instant or (subject.kind == "tensor" and subject.nbytes <= _AT_ONCE):
-            try:
-                reader.prepare()
-            except ModelError as error:
-                self._failed(error)
-                return
-            self._ready(reader)
             return
         self._say("Reading…")
         self.workspace.jobs.start(
             "Reading a tensor",
             lambda _: reader.prepare(),
             done=lambda _: self._ready(reader),
-            failed=self._failed,
+            failed=partial(self._failed, reader),
             supersede=f"tensor {id(self)} read",
         )
 
@@ -372,11 +364,13 @@ class TensorPane(QWidget):
         self.facts.clear("")
         self._show_facts(shown=self.subject is not None and not self.subject.problem)
 
-    def _failed(self, error: BaseException) -> None:
-        if isinstance(error, ModelError):
+    def _failed(self, reader: Reader, error: BaseException) -> None:
+        if reader is self._awaited and isinstance(error, ModelError):
             self._say(f"{error.title}: {error.detail}")
 
     def _ready(self, reader: Reader) -> None:
+        if reader is not self._awaited:
+            return  # something else is shown by now
         self._reader = reader
         self.slices.show_shape(reader.shape)
         self.table.delegate.element_type = reader.element_type
@@ -479,13 +473,14 @@ class TensorPane(QWidget):
                 self.stack.setCurrentWidget(widget)
 
         self.workspace.jobs.start(
-            "Drawing a tensor", lambda _: work(), done=done, failed=self._failed, supersede=f"tensor {id(self)} draw"
-        )
+            "Drawing a tensor", lambda _: work(),
+            done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} draw",
+        )  # fmt: skip
 
     def _refine(self, part: Part) -> None:
         """Show the part of a sampled picture that is seen as finely as it can be."""
-        picture = self.picture.picture
-        if picture is None or picture.detail is None:
+        picture, reader = self.picture.picture, self._reader
+        if reader is None or picture is None or picture.detail is None:
             return
 
         def done(found: Picture) -> None:
@@ -494,8 +489,8 @@ class TensorPane(QWidget):
 
         make = picture.detail
         self.workspace.jobs.start(
-            "Drawing a tensor", lambda _: make(part), done=done, failed=self._failed,
-            supersede=f"tensor {id(self)} detail",
+            "Drawing a tensor", lambda _: make(part),
+            done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} detail",
         )  # fmt: skip
 
     def _wish(self) -> Wish:
@@ -562,6 +557,12 @@ _PICTURE_WORK: dict[str, Any] = {
     "Attention": partial(mosaics.mosaic, attention=True),
     "Image": pictures.image,
 }
+
+
+def _why_nothing(subject: Subject | None) -> str:
+    if subject is None:
+        return "Select a value, an initializer or a node to see its numbers."
+    return "Bringing the value…" if subject.waiting else subject.problem
 
 
 def _seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | None:

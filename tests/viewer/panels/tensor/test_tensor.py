@@ -1,5 +1,7 @@
 """The tensor panel, through its widgets."""
 
+import threading
+
 import numpy as np
 import onnx
 import pytest
@@ -12,6 +14,7 @@ from model.attributes import Attribute, AttributeKind, make_attribute
 from model.document import Document
 from model.edits import tensors
 from model.edits.tensors import Place
+from model.errors import ModelError
 from model.io.arrays import read_tensor
 from model.io.read import load
 from model.steps import SetAttribute, SetInitializer
@@ -316,6 +319,28 @@ def test_texts_with_tabs_and_lines_are_copied_and_pasted(qtbot, panel, chain):
     choose(panel, 1, 0, 1, 0)
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert value.initializer.numpy().tolist() == [texts[0], texts[0], texts[1]]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_tensor_that_comes_late_is_not_shown_for_the_next_one(qtbot, panel, chain, monkeypatch, fails):
+    """Reading the first one, whether it ends well or not, outlasts the choice of another, which is there at once."""
+    first, second = (put(chain, np.full(size, size, np.int64), name=f"t{size}") for size in (10_000, 3))
+    gate = threading.Event()
+
+    def prepare(reader):
+        if reader.size > 3 and gate.wait(20) and fails:
+            raise ModelError("The values cannot be read", "the file is gone")
+
+    monkeypatch.setattr(TensorReader, "instant", False)
+    monkeypatch.setattr(TensorReader, "prepare", prepare)
+    panel.workspace.selection.set([first])
+    qtbot.waitUntil(lambda: panel.pane.notice.text() == "Reading…")
+    panel.workspace.selection.set([second])
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.table)
+    gate.set()
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    assert panel.pane.stack.currentWidget() is panel.pane.table
+    assert panel.pane.table.cells.index(0, 0).data() == "3"
 
 
 def choose(panel, top, left, bottom, right):
