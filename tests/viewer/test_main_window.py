@@ -395,6 +395,10 @@ def test_tracing_selects_everything_before_or_after(window, qtbot, write_model):
     tab.workspace.selection.set([nodes[1]])
     run(window, "go.trace_up")
     assert set(tab.workspace.selection.items) == set(nodes[:2])
+    qtbot.waitUntil(lambda: tab.view.scene is not None)
+    assert tab.view.is_traced, "the rest is dimmed"
+    qtbot.keyClick(tab.view, Qt.Key.Key_Escape)
+    assert not tab.view.is_traced
     tab.workspace.selection.set([nodes[1]])
     run(window, "go.trace_down")
     assert set(tab.workspace.selection.items) == set(nodes[1:])

@@ -8,6 +8,7 @@ from functools import partial
 from PySide6.QtCore import Qt
 
 from model.graph import Function, Graph, Node, TrainingInfo, Value
+from model.queries import topology
 from model.queries.bodies import origin
 from viewer.actions.action import Action, Context, Menu, with_document
 
@@ -72,22 +73,12 @@ def _go_to_origin(context: Context) -> None:
 
 
 def _trace(context: Context, *, upstream: bool) -> None:
-    """Select everything the selected nodes depend on, or all that depends on them, in the graph shown."""
+    """Select everything the selected nodes depend on, or all that depends on them, and dim the rest until Esc."""
     workspace = context.opened
-    found = dict.fromkeys(item for item in context.selected if isinstance(item, Node))
-    pending = list(found)
-    while pending:
-        node = pending.pop()
-        values = node.inputs if upstream else node.outputs
-        for value in values:
-            if value is None:
-                continue
-            reached = [value.producer] if upstream else list(value.consumers)
-            for other in reached:
-                if other is not None and other not in found and other.graph is workspace.graph:
-                    found[other] = None
-                    pending.append(other)
-    workspace.selection.set(found)
+    chosen = [item for item in context.selected if isinstance(item, (Node, Value))]
+    found = topology.upstream(chosen) if upstream else topology.downstream(chosen)
+    workspace.selection.set(item for item in found if isinstance(item, Node) and item.graph is workspace.graph)
+    workspace.mark("traced", found)
 
 
 def _has_node(context: Context) -> bool:
@@ -240,7 +231,7 @@ ACTIONS = (
         on_graph=True,
         enabled=_has_node,
         contexts=_NODE,
-        tip="Select everything the selection depends on.",
+        tip="Select everything the selection depends on, and dim the rest until Esc.",
         words="ancestors dependencies inputs all",
     ),
     Action(
@@ -253,7 +244,7 @@ ACTIONS = (
         on_graph=True,
         enabled=_has_node,
         contexts=_NODE,
-        tip="Select everything that depends on the selection.",
+        tip="Select everything that depends on the selection, and dim the rest until Esc.",
         words="descendants outputs all",
     ),
     Action(

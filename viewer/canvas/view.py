@@ -27,7 +27,6 @@ from PySide6.QtWidgets import QGestureEvent, QWidget
 
 from model.document import Change
 from model.graph import Graph, Node, Value
-from model.queries import topology
 from model.types import Type
 from viewer.canvas.build import initial_expansion
 from viewer.canvas.drawing import Kind, Options, TypeOf
@@ -448,11 +447,6 @@ class GraphView(MarkedSurface):
 
     def _on_hover(self) -> None:
         self.mark_hovered(self.workspace.selection.hover)
-
-    def trace(self, *, upstream: bool) -> None:
-        """Dim all but what the selection depends on, or what depends on it; nothing selected: dim nothing."""
-        chosen = [item for item in self.workspace.selection.items if isinstance(item, (Node, Value))]
-        self.set_marks("traced", topology.upstream(chosen) if upstream else topology.downstream(chosen))
 
     # -- going somewhere: see Travel -------------------------------------------------------------------------
 

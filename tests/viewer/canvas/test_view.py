@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor
 
 from model.attributes import make_attribute
 from model.graph import Node, Value
+from model.queries import topology
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
 from viewer.canvas import picture
@@ -253,10 +254,10 @@ def test_tracing_marks_what_a_node_depends_on(show, small):
     view = show(small.model())
     relu = next(node for node in view.workspace.graph.nodes if node.op_type == "Relu")
     view.workspace.selection.set([relu])
-    view.trace(upstream=True)
+    view.workspace.mark("traced", topology.upstream(view.workspace.selection.items))
     marked = {view.scene.boxes[index].title for index in view.marks.boxes["traced"].tolist()}
     assert marked == {"x", "Conv", "Relu"}
-    view.trace(upstream=False)
+    view.workspace.mark("traced", topology.downstream(view.workspace.selection.items))
     marked = {view.scene.boxes[index].title for index in view.marks.boxes["traced"].tolist()}
     assert marked == {"Relu", "Add", "y"}
 
@@ -390,7 +391,7 @@ def test_escape_ends_a_trace_before_the_selection(show, qtbot, small):
     view = show(small.model())
     node = next(iter(view.workspace.graph.nodes))
     view.workspace.selection.set([node])
-    view.trace(upstream=False)
+    view.workspace.mark("traced", topology.downstream(view.workspace.selection.items))
     qtbot.keyClick(view, Qt.Key.Key_Escape)
     assert not view.is_traced
     assert view.workspace.selection.items == (node,)
