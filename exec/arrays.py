@@ -42,7 +42,7 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
     size = prod(int(d) for d in shape) * np.dtype(dtype).itemsize
     if size > limit:
         dims = "×".join(str(int(d)) for d in shape)
-        msg = f"a result of {dims} {np.dtype(dtype).name} needs {size:,} bytes, over the limit of {limit:,}"
+        msg = f"a result of {dims} {np.dtype(dtype).name} needs {size:,} bytes, over the limit of {limit:,} bytes"
         raise LimitError(msg)
 
 

@@ -3,85 +3,19 @@
     reach(node, (0, 3, 5, 5))        [Reach(input=0, axes=(range(0, 1), range(0, 3), range(4, 7), range(4, 7))), …]
 
 What reaches an element is a product of indices per axis: a window of a convolution, a row and a column of a matrix
-product, the slice a reduction runs over. Nothing is computed; values are looked at only where they are indices.
+product, the slice a reduction runs over. Nothing is computed; values are looked at only where they are indices, or
+weights that meet padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from exec.arrays import Array
-
-#: Positions along an axis.
-Positions = range | tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Elements of one input: the product of `axes`. `exact`: each of them matters, and no other one."""
-
-    input: int
-    axes: tuple[Positions, ...]
-    exact: bool = True
-
-    @property
-    def count(self) -> int:
-        """How many elements."""
-        return prod(len(a) for a in self.axes)
-
-    def take(self, array: Array) -> Array:
-        """The elements, in the shape of the product. A copy."""
-        if not self.axes:
-            return array
-        return array[
-            np.ix_(*[np.arange(a.start, a.stop, a.step) if isinstance(a, range) else list(a) for a in self.axes])
-        ]
-
-    def index(self, position: Sequence[int]) -> tuple[int, ...]:
-        """The index in the input of an element of what `take` gives."""
-        return tuple(axis[p] for axis, p in zip(self.axes, position, strict=True))
-
-    def __str__(self) -> str:
-        return f"[{', '.join(map(_axis_text, self.axes))}]"
-
-
-def _axis_text(axis: Positions) -> str:
-    if len(axis) == 1:
-        return str(axis[0])
-    if isinstance(axis, range) and len(axis):
-        return f"{axis.start}:{axis[-1] + 1}" + (f":{axis.step}" if axis.step != 1 else "")
-    return "{" + ", ".join(map(str, axis[:6])) + ("…" if len(axis) > 6 else "") + "}"
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """A node as it was called. `inputs` are the values (None: left out or no tensor); attributes plain Python."""
-
-    op_type: str
-    domain: str
-    attributes: Mapping[str, Any]
-    inputs: Sequence[Array | None]
-    outputs: Sequence[tuple[int, ...]]  # shapes
-    output: int = 0
-    version: int = 99  # of the operator set
-
-    def shape(self, position: int) -> tuple[int, ...] | None:
-        """The shape of an input; None where there is none."""
-        array = self.inputs[position] if position < len(self.inputs) else None
-        return None if array is None else array.shape
-
-    def numbers(self, position: int, attribute: str = "") -> list[int] | None:
-        """Whole numbers of an input, or of the attribute that older versions have instead."""
-        array = self.inputs[position] if position < len(self.inputs) else None
-        if array is not None:
-            return [int(x) for x in array.reshape(-1)]
-        given = self.attributes.get(attribute)
-        return None if given is None else [int(given)] if isinstance(given, int) else [int(x) for x in given]
+from exec.inspection import windows
+from exec.inspection.reaching import Called, Reach, at_index, point
 
 
 def reach(node: Called, index: Sequence[int]) -> list[Reach]:
@@ -108,22 +42,14 @@ def reach(node: Called, index: Sequence[int]) -> list[Reach]:
     return [r for r in found if r.count]
 
 
-def _point(i: int) -> range:
-    return range(i, i + 1)
-
-
 def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> Reach:
     return Reach(position, tuple(range(d) for d in shape), exact)
-
-
-def _at(position: int, index: Sequence[int]) -> Reach:
-    return Reach(position, tuple(_point(i) for i in index))
 
 
 def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> Reach:
     """The element that is broadcast to an output element."""
     tail = at[len(at) - len(shape) :]
-    return _at(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
+    return at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
 
 
 #: Operators of which an element is made of those that are broadcast to it. Shapes do not tell: a normalisation, a
@@ -157,126 +83,6 @@ def _axis(node: Called, name: str, default: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
-# --- windows ---------------------------------------------------------------------------------------------------
-
-
-def _windows(node: Called, at: tuple[int, ...], spatial: Sequence[int], kernel: Sequence[int]) -> list[Positions]:
-    """For each spatial axis the positions in the input that are used."""
-    rank = len(spatial)
-    strides = list(node.attributes.get("strides") or [1] * rank)
-    dilations = list(node.attributes.get("dilations") or [1] * rank)
-    outs = node.outputs[0][2:]
-    pads = _pads(node, spatial, kernel, strides, dilations, outs)
-    found: list[Positions] = []
-    for d in range(rank):
-        start = at[2 + d] * strides[d] - pads[d]
-        inside = [i for k in range(kernel[d]) if 0 <= (i := start + k * dilations[d]) < spatial[d]]
-        found.append(range(inside[0], inside[-1] + 1, dilations[d]) if inside else ())
-    return found
-
-
-def _pads(
-    node: Called,
-    spatial: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    outs: Sequence[int],
-) -> list[int]:
-    auto = node.attributes.get("auto_pad", "NOTSET")
-    if auto not in ("SAME_UPPER", "SAME_LOWER"):
-        return list(node.attributes.get("pads") or [0] * (2 * len(spatial)))[: len(spatial)]
-    total = [
-        max(0, (o - 1) * s + (k - 1) * d + 1 - n)
-        for o, s, k, d, n in zip(outs, strides, kernel, dilations, spatial, strict=True)
-    ]
-    return [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in total]
-
-
-def _conv(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
-    quantized = node.op_type == "QLinearConv"
-    x_at, w_at, b_at = (0, 3, 8) if quantized else (0, 1, 2)
-    x, w = node.shape(x_at), node.shape(w_at)
-    if x is None or w is None:
-        return None
-    group = int(node.attributes.get("group", 1))
-    per_group = w[0] // group
-    first = at[1] // per_group * w[1]
-    windows = _windows(node, at, x[2:], w[2:])
-    found = [
-        Reach(x_at, (_point(at[0]), range(first, first + w[1]), *windows)),
-        # All of the kernel: what meets padding is multiplied by zero, which a NaN survives.
-        Reach(w_at, (_point(at[1]), *map(range, w[1:]))),
-    ]
-    if node.op_type != "ConvInteger" and node.shape(b_at) is not None:
-        found.append(_at(b_at, at[1:2]))
-    if node.op_type in _FUSED and node.shape(3) is not None:
-        found.append(_at(3, at))
-    return found
-
-
-#: Convolutions that add a fourth input to their result.
-_FUSED = frozenset({"FusedConv", "NhwcFusedConv"})
-
-
-def _channels_last(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
-    """A convolution of (N, H, W, C); the weights are laid out as in Conv."""
-    inputs = [np.moveaxis(a, -1, 1) if a is not None and i in (0, 3) else a for i, a in enumerate(node.inputs)]
-    moved = replace(node, inputs=inputs, outputs=[(s[0], s[-1], *s[1:-1]) for s in node.outputs])
-    found = _conv(moved, (at[0], at[-1], *at[1:-1]), ())
-    return found and [replace(r, axes=(r.axes[0], *r.axes[2:], r.axes[1])) if r.input in (0, 3) else r for r in found]
-
-
-def _conv_transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
-    x, w = node.shape(0), node.shape(1)
-    if x is None or w is None:
-        return None
-    rank = len(x) - 2
-    group = int(node.attributes.get("group", 1))
-    strides = list(node.attributes.get("strides") or [1] * rank)
-    dilations = list(node.attributes.get("dilations") or [1] * rank)
-    extra = list(node.attributes.get("output_padding") or [0] * rank)
-    pads = list(node.attributes.get("pads") or [0] * (2 * rank))
-    if "output_shape" in node.attributes or node.attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        for d in range(rank):
-            total = strides[d] * (x[2 + d] - 1) + extra[d] + (w[2 + d] - 1) * dilations[d] + 1 - shape[2 + d]
-            upper = node.attributes.get("auto_pad") == "SAME_UPPER"
-            pads[d] = total // 2 if upper else total - total // 2
-    channels, own = x[1] // group, at[1] // w[1]
-    inside: list[tuple[int, ...]] = []
-    taps: list[tuple[int, ...]] = []
-    for d in range(rank):
-        pairs = [
-            ((at[2 + d] + pads[d] - k * dilations[d]) // strides[d], k)
-            for k in range(w[2 + d])
-            if (at[2 + d] + pads[d] - k * dilations[d]) % strides[d] == 0
-        ]
-        pairs = sorted((i, k) for i, k in pairs if 0 <= i < x[2 + d])
-        inside.append(tuple(i for i, _ in pairs))
-        taps.append(tuple(sorted(k for _, k in pairs)))
-    first = range(own * channels, (own + 1) * channels)
-    found = [
-        Reach(0, (_point(at[0]), first, *inside)),
-        Reach(1, (first, _point(at[1] % w[1]), *taps)),
-    ]
-    if node.shape(2) is not None:
-        found.append(_at(2, at[1:2]))
-    return found
-
-
-def _pool(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
-    x = node.shape(0)
-    if x is None:
-        return None
-    windows = _windows(node, at, x[2:], node.attributes["kernel_shape"])
-    return [Reach(0, (_point(at[0]), _point(at[1]), *windows))]
-
-
-def _global_pool(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
-    x = node.shape(0)
-    return None if x is None else [Reach(0, (_point(at[0]), _point(at[1]), *map(range, x[2:])))]
-
-
 # --- products --------------------------------------------------------------------------------------------------
 
 
@@ -286,8 +92,8 @@ def _matmul(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
     if a is None or b is None:
         return None
     batch = at[: len(at) - (len(a) > 1) - (len(b) > 1)]
-    row = (_point(at[-1 - (len(b) > 1)]),) if len(a) > 1 else ()
-    column = (_point(at[-1]),) if len(b) > 1 else ()
+    row = (point(at[-1 - (len(b) > 1)]),) if len(a) > 1 else ()
+    column = (point(at[-1]),) if len(b) > 1 else ()
     inner = range(a[-1])
     head_a = _aligned(0, a[:-2], batch).axes if len(a) > 2 else ()
     head_b = _aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
@@ -300,7 +106,7 @@ def _gemm(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Re
         return None
     ta, tb = bool(node.attributes.get("transA", 0)), bool(node.attributes.get("transB", 0))
     inner = range(a[0 if ta else 1])
-    row, column = _point(at[0]), _point(at[1])
+    row, column = point(at[0]), point(at[1])
     found = [Reach(0, (inner, row) if ta else (row, inner)), Reach(1, (column, inner) if tb else (inner, column))]
     if c is not None:
         found.append(_aligned(2, c, at))
@@ -311,7 +117,7 @@ def _gemm(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Re
 
 
 def _along(position: int, shape: tuple[int, ...], at: Sequence[int], axes: Sequence[int]) -> Reach:
-    return Reach(position, tuple(range(d) if i in axes else _point(at[i]) for i, d in enumerate(shape)))
+    return Reach(position, tuple(range(d) if i in axes else point(at[i]) for i, d in enumerate(shape)))
 
 
 def _reduce(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -324,12 +130,12 @@ def _reduce(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
     else:
         given = node.numbers(1, "axes")
         if not given and node.attributes.get("noop_with_empty_axes", 0):
-            return [_at(0, at)]
+            return [at_index(0, at)]
         axes = [a % rank for a in given] if given else list(range(rank))
     if node.attributes.get("keepdims", 1):
         return [_along(0, x, at, axes)]
     rest = iter(at)
-    return [Reach(0, tuple(range(d) if i in axes else _point(next(rest)) for i, d in enumerate(x)))]
+    return [Reach(0, tuple(range(d) if i in axes else point(next(rest)) for i, d in enumerate(x)))]
 
 
 def _softmax(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -350,30 +156,30 @@ def _channel_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> 
     """Normalised per channel: over the spatial axes, or with given statistics."""
     if node.output:
         return None
-    first = _at(0, at) if node.op_type == "BatchNormalization" else _along(0, shape, at, range(2, len(shape)))
-    return [first, *(_at(i, at[1:2]) for i in range(1, 5) if node.shape(i) is not None)]
+    first = at_index(0, at) if node.op_type == "BatchNormalization" else _along(0, shape, at, range(2, len(shape)))
+    return [first, *(at_index(i, at[1:2]) for i in range(1, 5) if node.shape(i) is not None)]
 
 
 def _quantize(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
     """The element, and its scale and zero point: of the tensor, of its place along the axis, or of its block."""
-    found = [_at(0, at)]
+    found = [at_index(0, at)]
     for i in (1, 2):
         given = node.shape(i)
         if given is None:
             continue
         if not given or given == (1,):
-            found.append(_at(i, [0] * len(given)))
+            found.append(at_index(i, [0] * len(given)))
             continue
         axis = _axis(node, "axis", 1, len(shape))
         block = int(node.attributes.get("block_size", 0)) or 1
         found.append(
-            _at(i, [at[axis]] if len(given) == 1 else [p // block if d == axis else p for d, p in enumerate(at)])
+            at_index(i, [at[axis]] if len(given) == 1 else [p // block if d == axis else p for d, p in enumerate(at)])
         )
     return found
 
 
 def _first(_node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
-    return [_at(0, at)]
+    return [at_index(0, at)]
 
 
 def _top_k(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -389,7 +195,7 @@ def _cum_sum(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[
     out = int(bool(node.attributes.get("exclusive", 0)))
     backward = bool(node.attributes.get("reverse", 0))
     run = range(at[axis] + out, shape[axis]) if backward else range(at[axis] + 1 - out)
-    return [Reach(0, tuple(run if i == axis else _point(p) for i, p in enumerate(at)))]
+    return [Reach(0, tuple(run if i == axis else point(p) for i, p in enumerate(at)))]
 
 
 # --- moved elements --------------------------------------------------------------------------------------------
@@ -400,7 +206,7 @@ def _reshape(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[
     if x is None or prod(x) != prod(shape):
         return None
     flat = int(np.ravel_multi_index(at, shape)) if shape else 0
-    return [_at(0, [int(i) for i in np.unravel_index(flat, x)] if x else [])]
+    return [at_index(0, [int(i) for i in np.unravel_index(flat, x)] if x else [])]
 
 
 def _transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -408,7 +214,7 @@ def _transpose(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> lis
     source = [0] * len(order)
     for position, axis in enumerate(order):
         source[axis] = at[position]
-    return [_at(0, source)]
+    return [at_index(0, source)]
 
 
 def _concat(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -417,7 +223,7 @@ def _concat(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[R
     for i in range(len(node.inputs)):
         size = (node.shape(i) or ())[axis]
         if position < size:
-            return [_at(i, (*at[:axis], position, *at[axis + 1 :]))]
+            return [at_index(i, (*at[:axis], position, *at[axis + 1 :]))]
         position -= size
     return None
 
@@ -425,7 +231,7 @@ def _concat(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[R
 def _split(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
     axis = _axis(node, "axis", 0, len(shape))
     start = sum(s[axis] for s in node.outputs[: node.output])
-    return [_at(0, (*at[:axis], at[axis] + start, *at[axis + 1 :]))]
+    return [at_index(0, (*at[:axis], at[axis] + start, *at[axis + 1 :]))]
 
 
 def _slice(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -440,7 +246,7 @@ def _slice(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[R
         where = axis % len(x)
         first = slice(start, end, step).indices(x[where])[0]
         source[where] = first + at[where] * step
-    return [_at(0, source)]
+    return [at_index(0, source)]
 
 
 def _pad(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -459,7 +265,7 @@ def _pad(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Rea
         if 0 <= i < size:
             continue
         if mode == "constant":
-            return [_at(2, ())] if node.shape(2) == () else []
+            return [at_index(2, ())] if node.shape(2) == () else []
         if mode == "edge":
             i = min(max(i, 0), size - 1)
         elif mode == "wrap":
@@ -469,12 +275,12 @@ def _pad(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Rea
             i = abs((i + period) % period)
             i = period - i if i >= size else i
         source[axis] = i
-    return [_at(0, source)]
+    return [at_index(0, source)]
 
 
 def _tile(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
     x = node.shape(0)
-    return None if x is None else [_at(0, [i % d for i, d in zip(at, x, strict=True)])]
+    return None if x is None else [at_index(0, [i % d for i, d in zip(at, x, strict=True)])]
 
 
 def _expand(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -489,7 +295,7 @@ def _gather(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[
     axis = _axis(node, "axis", 0, len(x))
     where = at[axis : axis + indices.ndim]
     row = int(indices[where]) % x[axis]
-    return [_at(0, (*at[:axis], row, *at[axis + indices.ndim :])), _at(1, where)]
+    return [at_index(0, (*at[:axis], row, *at[axis + indices.ndim :])), at_index(1, where)]
 
 
 def _gather_elements(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -497,7 +303,7 @@ def _gather_elements(node: Called, at: tuple[int, ...], _shape: tuple[int, ...])
     if x is None or indices is None:
         return None
     axis = _axis(node, "axis", 0, len(x))
-    return [_at(0, (*at[:axis], int(indices[at]) % x[axis], *at[axis + 1 :])), _at(1, at)]
+    return [at_index(0, (*at[:axis], int(indices[at]) % x[axis], *at[axis + 1 :])), at_index(1, at)]
 
 
 def _gather_nd(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -508,8 +314,8 @@ def _gather_nd(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> li
     where = at[: indices.ndim - 1]
     chosen = [int(i) % d for i, d in zip(indices[where], x[batch:], strict=False)]
     return [
-        _at(0, (*at[:batch], *chosen, *at[indices.ndim - 1 :])),
-        Reach(1, (*map(_point, where), range(indices.shape[-1]))),
+        at_index(0, (*at[:batch], *chosen, *at[indices.ndim - 1 :])),
+        Reach(1, (*map(point, where), range(indices.shape[-1]))),
     ]
 
 
@@ -522,7 +328,7 @@ def _depth_to_space(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) 
     row, column = h % size, w % size
     block = row * size + column
     channel = block * depth + c if node.attributes.get("mode", "DCR") == "DCR" else c * size**2 + block
-    return [_at(0, (n, channel, h // size, w // size))]
+    return [at_index(0, (n, channel, h // size, w // size))]
 
 
 def _space_to_depth(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -531,7 +337,7 @@ def _space_to_depth(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) 
         return None
     n, c, h, w = at
     block, channel = divmod(c, x[1])
-    return [_at(0, (n, channel, h * size + block // size, w * size + block % size))]
+    return [at_index(0, (n, channel, h * size + block // size, w * size + block % size))]
 
 
 def _where(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
@@ -552,11 +358,11 @@ def _shape_of(_node: Called, _at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 Rule = Callable[[Called, tuple[int, ...], tuple[int, ...]], "list[Reach] | None"]
 
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), _conv),
-    **dict.fromkeys(("NhwcConv", "NhwcFusedConv"), _channels_last),
-    "ConvTranspose": _conv_transpose,
-    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
-    **dict.fromkeys(("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"), _global_pool),
+    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), windows.conv),
+    **dict.fromkeys(("NhwcConv", "NhwcFusedConv"), windows.channels_last),
+    "ConvTranspose": windows.conv_transpose,
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), windows.pool),
+    **dict.fromkeys(("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"), windows.global_pool),
     **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _matmul),
     "Gemm": _gemm,
     **dict.fromkeys((

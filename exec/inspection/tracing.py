@@ -11,7 +11,8 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.inspection.compare import value_keys
-from exec.inspection.provenance import Called, Reach, reach
+from exec.inspection.provenance import reach
+from exec.inspection.reaching import Called, Reach
 from exec.inspection.statistics import describe
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from exec.inspection.provenance import Called, reach
+from exec.inspection.provenance import reach
+from exec.inspection.reaching import Called, Reach
 from exec.session import Session
 from model.attributes import make_attribute
 from model.graph import Graph, Model, Node, Value
@@ -79,6 +84,18 @@ CASES: list[Case] = [
 
 def run_node(op_type: str, attributes: dict[str, Any], inputs: list[Any], outputs: int, version: int) -> list[Any]:
     """The outputs of one node."""
+    result = session_of(op_type, attributes, inputs, outputs, version).run(fed(inputs))
+    result.raise_for_failure()
+    return [result.values[f"o{i}"] for i in range(outputs)]
+
+
+def fed(inputs: list[Any]) -> dict[str, Any]:
+    """What `session_of` calls its inputs."""
+    return {f"i{position}": array for position, array in enumerate(inputs)}
+
+
+def session_of(op_type: str, attributes: dict[str, Any], inputs: list[Any], outputs: int, version: int) -> Session:
+    """A model of one node."""
     graph = Graph()
     values = []
     for position, array in enumerate(inputs):
@@ -88,9 +105,7 @@ def run_node(op_type: str, attributes: dict[str, Any], inputs: list[Any], output
     node = Node(op_type, tuple(values), made, attributes={k: make_attribute(k, v) for k, v in attributes.items()})
     InsertNode(graph, node).apply()
     SetGraphOutputs(graph, made).apply()
-    result = Session(Model(graph, opset=version)).run({v.name: a for v, a in zip(values, inputs, strict=True)})
-    result.raise_for_failure()
-    return [result.values[v.name] for v in made]
+    return Session(Model(graph, opset=version))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{'-'.join(map(str, c[1].values()))}")
@@ -100,33 +115,24 @@ def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> No
     made = run_node(op_type, attributes, inputs, outputs, version)
     shapes = [m.shape for m in made]
     generator = np.random.default_rng(0)
-    for which, array in enumerate(made):
+    for which, output in enumerate(made):
         node = Called(op_type, "", attributes, [np.asarray(i) for i in inputs], shapes, which, version)
-        for flat in generator.choice(array.size, min(array.size, 3), replace=False):
-            index = tuple(int(i) for i in np.unravel_index(int(flat), array.shape))
-            expected = {r.input: r for r in reach(node, index)}
-            assert all(r.exact for r in expected.values())
-            for position, given in enumerate(inputs):
-                if np.asarray(given).dtype == F:
-                    reached = _nan_positions(case, position, which, index, version)
-                    assert reached == _positions(expected.get(position)), (position, index)
+        for flat in generator.choice(output.size, min(output.size, 3), replace=False):
+            index = tuple(int(i) for i in np.unravel_index(int(flat), output.shape))
+            assert all(r.exact for r in reach(node, index))
+            for position, array in enumerate(inputs):
+                if np.asarray(array).dtype == F:
+                    for at in np.ndindex(np.shape(array)):
+                        changed = [np.array(i) for i in inputs]
+                        changed[position][at] = np.nan
+                        reached = at in _positions(reach(replace(node, inputs=changed), index), position)
+                        became = run_node(op_type, attributes, changed, outputs, version)[which][index]
+                        assert reached == bool(np.isnan(became)), (position, at, index)
 
 
-def _nan_positions(case: Case, position: int, which: int, index: tuple[int, ...], version: int) -> set[tuple[int, ...]]:
-    op_type, attributes, inputs, outputs = case
-    found = set()
-    for at in np.ndindex(np.shape(inputs[position])):
-        changed = [np.array(i) for i in inputs]
-        changed[position][at] = np.nan
-        if np.isnan(run_node(op_type, attributes, changed, outputs, version)[which][index]):
-            found.add(at)
-    return found
-
-
-def _positions(found: Any) -> set[tuple[int, ...]]:
-    if found is None:
-        return set()
-    return {found.index(p) for p in np.ndindex(tuple(len(a) for a in found.axes))}
+def _positions(found: list[Reach], position: int) -> set[tuple[int, ...]]:
+    axes = [r.axes for r in found if r.input == position]
+    return {at for product in axes for at in itertools.product(*product)}
 
 
 def test_unknown_operators_may_use_everything() -> None:
@@ -175,3 +181,67 @@ def test_a_convolution_with_channels_last_reads_windows_of_its_own_layout() -> N
     node = Called("NhwcFusedConv", "com.microsoft", {}, [x, w, b, z], [(1, 3, 2, 3)])
     found = [str(r) for r in reach(node, (0, 1, 0, 2))]
     assert found == ["[0, 1:4, 0:3, 0:2]", "[2, 0:2, 0:3, 0:3]", "[2]", "[0, 1, 0, 2]"]
+
+
+@st.composite
+def windows_cases(draw: st.DrawFn) -> Case:
+    """A small convolution or pool with attributes that may well not fit each other."""
+    op_type = draw(st.sampled_from(["Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"]))
+    rank = draw(st.integers(1, 2))
+
+    def per_axis(low: int, high: int, count: int = rank) -> list[int]:
+        return draw(st.lists(st.integers(low, high), min_size=count, max_size=count))
+
+    sizes, kernel = per_axis(1, 5), per_axis(1, 3)
+    attributes: dict[str, Any] = {"strides": per_axis(1, 3), "dilations": per_axis(1, 2)}
+    attributes["auto_pad"] = draw(st.sampled_from(["NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]))
+    if attributes["auto_pad"] == "NOTSET":
+        attributes["pads"] = per_axis(0, 2, 2 * rank)
+    if "Pool" in op_type:
+        attributes |= {"kernel_shape": kernel, "ceil_mode": draw(st.integers(0, 1))}
+        return op_type, attributes, [numbers(1, 2, *sizes)], 1
+    group = draw(st.integers(1, 2))
+    attributes["group"] = group
+    if op_type == "Conv":
+        return (
+            op_type,
+            attributes,
+            [numbers(1, 2 * group, *sizes), numbers(2 * group, 2, *kernel), numbers(2 * group)],
+            1,
+        )
+    if draw(st.booleans()):
+        attributes["output_padding"] = per_axis(0, 1)
+    elif draw(st.booleans()):
+        attributes["output_shape"] = per_axis(1, 8)
+    return op_type, attributes, [numbers(1, 2 * group, *sizes), numbers(2 * group, 2, *kernel), numbers(2 * group)], 1
+
+
+@settings(max_examples=150)
+@given(case=windows_cases(), data=st.data())
+def test_what_changes_an_element_of_a_convolution_or_a_pool_is_what_reaches_it(case: Case, data: st.DataObject) -> None:
+    op_type, attributes, inputs, outputs = case
+    session = session_of(op_type, attributes, inputs, outputs, 22)
+    result = session.run(fed(inputs))
+    assume(result.ok)
+    made = result.values["o0"]
+    assume(made.size)
+    index = tuple(data.draw(st.integers(0, d - 1)) for d in made.shape)
+    found = reach(Called(op_type, "", attributes, inputs, [made.shape], 0, 22), index)
+    for position, array in enumerate(inputs):
+        changing = set()
+        for at in np.ndindex(array.shape):
+            changed = [i.copy() for i in inputs]
+            changed[position][at] += 4096  # more than any other element: a maximum too becomes another
+            after = session.run(fed(changed)).values["o0"]
+            if not np.array_equal(after[index], made[index], equal_nan=True):  # a mean of padding is NaN
+                changing.add(at)
+        assert changing == _positions(found, position), (position, index)
+
+
+def test_weights_that_meet_only_padding_are_not_listed_unless_zero_does_not_multiply_them_away() -> None:
+    x, w = numbers(1, 3, 5, 5), numbers(2, 3, 3, 3)
+    node = Called("Conv", "", {"pads": [1, 1, 1, 1]}, [x, w], [(1, 2, 5, 5)])
+    assert [str(r) for r in reach(node, (0, 1, 0, 4))] == ["[0, 0:3, 0:2, 3:5]", "[1, 0:3, 1:3, 0:2]"]
+    w[1, 2, 0, 0] = np.inf
+    assert [str(r) for r in reach(node, (0, 1, 0, 4))] == ["[0, 0:3, 0:2, 3:5]", "[1, 0:3, 0:3, 0:3]"]
+    assert str(reach(node, (0, 0, 0, 4))[1]) == "[0, 0:3, 1:3, 0:2]"

@@ -111,7 +111,7 @@ def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: py
     captured = capsys.readouterr()
     assert "y  float[1,3]" in captured.out
     assert "Expand" in captured.err
-    assert "over the limit of 1,048,576" in captured.err
+    assert "over the limit of 1,048,576 bytes" in captured.err
 
 
 @pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--time-limit", "nan"], ["--time-limit", "0"]])

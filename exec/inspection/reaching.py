@@ -1,0 +1,88 @@
+"""What reaches an element, as indices per axis of each input, and a node as it was called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from exec.arrays import Array
+
+#: Positions along an axis.
+Positions = range | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Elements of one input: the product of `axes`. `exact`: each of them matters, and no other one."""
+
+    input: int
+    axes: tuple[Positions, ...]
+    exact: bool = True
+
+    @property
+    def count(self) -> int:
+        """How many elements."""
+        return prod(len(a) for a in self.axes)
+
+    def take(self, array: Array) -> Array:
+        """The elements, in the shape of the product. A copy."""
+        if not self.axes:
+            return array
+        return array[
+            np.ix_(*[np.arange(a.start, a.stop, a.step) if isinstance(a, range) else list(a) for a in self.axes])
+        ]
+
+    def index(self, position: Sequence[int]) -> tuple[int, ...]:
+        """The index in the input of an element of what `take` gives."""
+        return tuple(axis[p] for axis, p in zip(self.axes, position, strict=True))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(_axis_text, self.axes))}]"
+
+
+def _axis_text(axis: Positions) -> str:
+    if len(axis) == 1:
+        return str(axis[0])
+    if isinstance(axis, range) and len(axis):
+        return f"{axis.start}:{axis[-1] + 1}" + (f":{axis.step}" if axis.step != 1 else "")
+    return "{" + ", ".join(map(str, axis[:6])) + ("…" if len(axis) > 6 else "") + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A node as it was called. `inputs` are the values (None: left out or no tensor); attributes plain Python."""
+
+    op_type: str
+    domain: str
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Array | None]
+    outputs: Sequence[tuple[int, ...]]  # shapes
+    output: int = 0
+    version: int = 99  # of the operator set
+
+    def shape(self, position: int) -> tuple[int, ...] | None:
+        """The shape of an input; None where there is none."""
+        array = self.inputs[position] if position < len(self.inputs) else None
+        return None if array is None else array.shape
+
+    def numbers(self, position: int, attribute: str = "") -> list[int] | None:
+        """Whole numbers of an input, or of the attribute that older versions have instead."""
+        array = self.inputs[position] if position < len(self.inputs) else None
+        if array is not None:
+            return [int(x) for x in array.reshape(-1)]
+        given = self.attributes.get(attribute)
+        return None if given is None else [int(given)] if isinstance(given, int) else [int(x) for x in given]
+
+
+def point(i: int) -> range:
+    """One position along an axis."""
+    return range(i, i + 1)
+
+
+def at_index(position: int, index: Sequence[int]) -> Reach:
+    """One element of an input."""
+    return Reach(position, tuple(point(i) for i in index))
