@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QObject, Qt
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
 from viewer.qt_models.tree import Index, TreeModel
 from viewer.tips import plain_tip
@@ -30,7 +30,9 @@ class _Item:
 
 
 class RowModel(TreeModel):
-    """Rows in two columns: label and value."""
+    """Rows in two columns: label and value. Says which look different; of lazy rows all may: `many_changed`."""
+
+    many_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -57,12 +59,11 @@ class RowModel(TreeModel):
             if self.row_of(item.items[position]).key not in keys:
                 self._remove(item, index, position, position)
         for position, row in enumerate(rows):
-            self._place(item, index, position, row)
-        if rows:
-            self.dataChanged.emit(self.index(0, 0, index), self.index(len(rows) - 1, 1, index))
+            if self._place(item, index, position, row):
+                self.dataChanged.emit(self.index(position, 0, index), self.index(position, 1, index))
 
-    def _place(self, item: _Item, index: QModelIndex, position: int, row: Row) -> None:
-        """Let the child at `position` be the one of this row, moving or adding it."""
+    def _place(self, item: _Item, index: QModelIndex, position: int, row: Row) -> bool:
+        """Let the child at `position` be the one of this row, moving or adding it; whether it looks different."""
         items = item.items
         assert items is not None
         found = next((i for i in range(position, len(items)) if self.row_of(items[i]).key == row.key), None)
@@ -71,20 +72,21 @@ class RowModel(TreeModel):
             items.insert(position, _Item(item, position, row, None))
             _number(items, position)
             self.endInsertRows()
-            return
+            return False
         if found != position:
             self.beginMoveRows(index, found, found, index, position)
             items.insert(position, items.pop(found))
             _number(items, position)
             self.endMoveRows()
         child = items[position]
-        had = child.row is not None and child.row.children is not None
+        before = self.row_of(child)
         child.row = row
         if child.items is not None:
-            if had and row.children is None:
+            if before.children is not None and row.children is None:
                 self._clear(child, self.index(position, 0, index))
             else:
                 self._update(child, self.index(position, 0, index), row.rows())
+        return not row.looks_like(before)
 
     def _update_lazily(self, item: _Item, index: QModelIndex, rows: LazyRows) -> None:
         assert item.items is not None
@@ -103,7 +105,7 @@ class RowModel(TreeModel):
                 self._update(child, self.index(position, 0, index), self.row_of(child).rows())
             else:
                 self._clear(child, self.index(position, 0, index))
-        # No dataChanged: a tree looks for both ends of the range among all its rows. It repaints what is seen.
+        self.many_changed.emit()  # for dataChanged a tree would look for both ends of the range among all its rows
 
     def _remove(self, item: _Item, index: QModelIndex, first: int, last: int) -> None:
         assert item.items is not None

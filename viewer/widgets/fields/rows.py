@@ -110,6 +110,16 @@ class Row:
     move: Callable[[int], object] | None = None
     children: Sequence[Row] | Callable[[], Sequence[Row]] | None = None
 
+    def looks_like(self, other: Row) -> bool:
+        """Whether it is painted as another is. What it does may differ."""
+        return self._looks() == other._looks()
+
+    def _looks(self) -> tuple[object, ...]:
+        ways = (self.field is None, self.label_field is None, bool(self.children))
+        buttons = [(action.icon, action.id, action.enabled) for action in self.actions]
+        texts = (self.key, self.label, self.text, self.note)
+        return (*texts, self.style, self.mono, self.middle, self.bars, self.part, ways, buttons)
+
     def rows(self) -> Sequence[Row]:
         """The rows under it, made now."""
         if self.children is None:

@@ -71,6 +71,7 @@ class RowTree(QTreeView):
         self._splitting = False
         self._reorder = Reorder(self)
         self.setModel(self.rows)
+        self.rows.many_changed.connect(self.viewport().update)
         self.fields = RowDelegate(self)
         self.setItemDelegate(self.fields)
         self.setHeaderHidden(True)
@@ -102,7 +103,6 @@ class RowTree(QTreeView):
         self.rows.set_rows(rows)
         self._expand(QModelIndex())
         self._updating = False
-        self.viewport().update()
         if not before or self.rows.path(self.currentIndex()) != before:
             among = self.rows.find(*before[:-1]).siblingAtColumn(0)
             same = QModelIndex() if self.rows.is_lazy(among) else self.rows.find(*before)

@@ -1,0 +1,87 @@
+"""A tree of rows paints again what looks different after an edit, and that alone."""
+
+import pytest
+
+from model.document import Document
+from model.graph import Graph, Model
+from viewer.widgets.fields.rows import Field, LazyRows, Row, RowAction
+from viewer.widgets.fields.tree import RowTree
+
+FIELD = Field("Set", str, print)
+LONG = "too long to be shown whole in so narrow a list as this one is"
+LOOKS = {
+    "plain": {},
+    "label": {"label": "another"},
+    "text": {"text": "2"},
+    "note": {"note": "default"},
+    "error": {"style": "error"},
+    "mono": {"mono": True},
+    "long": {"text": LONG},
+    "name": {"text": LONG, "middle": True},
+    "empty field": {"text": "", "field": FIELD},
+    "button": {"actions": (RowAction("Go", print, icon="forward", id="go"),)},
+    "disabled": {"actions": (RowAction("Go", print, icon="forward", id="go", enabled=False),)},
+    "histogram": {"bars": (1, 5, 3)},
+    "part": {"bars": (1, 5, 3), "part": (0, 2)},
+    "children": {"children": [Row("inner", "inner")]},
+}
+
+
+class Watched(RowTree):
+    """Counts the rows that are painted."""
+
+    painted = 0
+
+    def drawRow(self, *arguments):
+        self.painted += 1
+        super().drawRow(*arguments)
+
+
+@pytest.fixture
+def tree(qtbot):
+    tree = Watched(Document(Model(Graph("main"))), print)
+    qtbot.addWidget(tree)
+    tree.resize(300, 300)
+    tree.show()
+    qtbot.waitUntil(tree.isVisible)
+    return tree
+
+
+def some(**looks):
+    return [Row(key, key, "1") for key in "abc"] + [Row("row", **{"label": "row", "text": "1", **looks})]
+
+
+def painted(qapp, tree):
+    qapp.processEvents()
+    return tree.grab().toImage()
+
+
+@pytest.mark.parametrize("before", ["plain", "long", "button", "histogram"])
+@pytest.mark.parametrize("after", LOOKS)
+def test_what_looks_different_is_painted_again(qapp, tree, before, after):
+    said = []
+    tree.set_rows(some(**LOOKS[before]))
+    qapp.processEvents()
+    tree.rows.dataChanged.connect(lambda first, last, _: said.append(tree.rows.row(first).key))
+    picture = painted(qapp, tree)
+    tree.set_rows(some(**LOOKS[after]))
+    assert painted(qapp, tree) == picture or "row" in said
+    assert set(said) <= {"row"}
+
+
+def test_only_the_row_that_changed_is_painted(qapp, tree):
+    tree.set_rows(some())
+    qapp.processEvents()
+    tree.painted = 0
+    tree.set_rows(some(text="2"))
+    qapp.processEvents()
+    assert tree.painted == 1
+
+
+def test_of_many_rows_all_in_view_are_painted(qapp, tree):
+    tree.set_rows([Row("list", "list", expanded=True, children=LazyRows(5000, lambda i: Row(str(i), "a")))])
+    qapp.processEvents()
+    tree.painted = 0
+    tree.set_rows([Row("list", "list", expanded=True, children=LazyRows(5000, lambda i: Row(str(i), "b")))])
+    qapp.processEvents()
+    assert 5 < tree.painted < 100
