@@ -66,33 +66,49 @@ def with_data_set(workspace: Workspace, folder: Path) -> Callable[[Record], Work
 
 
 def with_model(other: Workspace) -> Callable[[Record], Work]:
-    """Against another open model as it is now, by the names of values, with our inputs.
-
-    If what it shows was computed otherwise, it is run for this, beside what it shows.
-    """
+    """Against another open model as it is now, by the names of values, with our inputs."""
 
     def prepared(ours: Record) -> Work:
         names = {ours.result.layout.name(key[1]) for key in ours.result.layout.slots if not key[0]}
-        session, shown = other.runs.session, other.results.current
-        inputs = {v.name for v in other.runs.inputs.inputs()}
-        given = {**(shown.feeds if shown is not None else {}), **ours.feeds}
-        feeds = {name: value for name, value in given.items() if name in inputs}
-        request = session.request(feeds, seed=ours.result.seed)
-        found = ((v.name, session.number(v)) for v in other.model.graph.values() if v.name in names)
-        keys = {name: ((), number) for name, number in found if number}
-        known = shown if shown is not None and shown.whole and other.results.is_current else None
-
-        def work(progress: Progress) -> list[Row]:
-            if known is not None and _was_fed(known, feeds, ours.result.seed):
-                theirs = known.result
-            else:
-                theirs = session.perform(request, progress=progress).raise_for_failure()
-            arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
-            return ours.result.apply(compare_with, arrays)
-
-        return lambda progress: _compare(lambda: work(progress))
+        return _with_other(ours, other, {v.name: v for v in other.model.graph.values() if v.name in names}, ours.feeds)
 
     return prepared
+
+
+def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
+    """Against another open model, each value of ours with what `partner` says it is there, inputs too."""
+
+    def prepared(ours: Record) -> Work:
+        pairs = ((v.name, partner(v)) for v in workspace.model.graph.values() if v.initializer is None)
+        values = {name: theirs for name, theirs in pairs if isinstance(theirs, Value)}
+        feeds = {values[name].name: fed for name, fed in ours.feeds.items() if name in values}
+        return _with_other(ours, other, values, feeds)
+
+    return Reference(other.title, prepared)
+
+
+def _with_other(ours: Record, other: Workspace, values: Mapping[str, Value], fed: Mapping[str, Any]) -> Work:
+    """Compare with these values of another open model as it is now, by our names for them, when `fed` what we were.
+
+    If what it shows was computed otherwise, it is run for this, beside what it shows. Inputs that only it has stay.
+    """
+    session, shown = other.runs.session, other.results.current
+    inputs = {v.name for v in other.runs.inputs.inputs()}
+    given = {**(shown.feeds if shown is not None else {}), **fed}
+    feeds = {name: value for name, value in given.items() if name in inputs}
+    request = session.request(feeds, seed=ours.result.seed)
+    keys = {name: ((), number) for name, v in values.items() if (number := session.number(v))}
+    known = shown if shown is not None and shown.whole and other.results.is_current else None
+
+    def work(progress: Progress) -> list[Row]:
+        if known is not None and _was_fed(known, feeds, ours.result.seed):
+            theirs = known.result
+        else:
+            theirs = session.perform(request, progress=progress).raise_for_failure()
+        arrays = {name: theirs.value(key) for name, key in keys.items() if theirs.info(key) is not None}
+        return ours.result.apply(compare_with, arrays)
+
+    return lambda progress: _compare(lambda: work(progress))
 
 
 def _was_fed(record: Record, feeds: Mapping[str, Any], seed: int) -> bool:
@@ -102,34 +118,6 @@ def _was_fed(record: Record, feeds: Mapping[str, Any], seed: int) -> bool:
         and record.feeds.keys() == feeds.keys()
         and all(same_value(value, record.feeds[name]) for name, value in feeds.items())
     )
-
-
-def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
-    """Against the last run of another open model, each value of ours with what `partner` says it is there."""
-
-    def prepared(ours: Record) -> Work:
-        pairs = ((v.name, partner(v)) for v in workspace.model.graph.values() if v.initializer is None)
-        return _with_run(ours, other, {name: theirs for name, theirs in pairs if isinstance(theirs, Value)})
-
-    return Reference(other.title, prepared)
-
-
-def _with_run(ours: Record, other: Workspace, values: Mapping[str, Value]) -> Work:
-    """Compare with what the other model's last run has of these values, by our names for them."""
-    theirs = other.results.current
-    if theirs is None:
-        raise ModelError("The other model was not run", f"run {other.title} first, with the same inputs")
-    found = {name: v for name, v in values.items() if theirs.result.info(v) is not None}
-    keys = {name: key for name, v in found.items() if (key := theirs.key(v)) is not None}
-
-    def work(progress: Progress) -> list[Row]:
-        arrays = {}
-        for done, (name, key) in enumerate(keys.items()):
-            progress.report(done, len(keys))
-            arrays[name] = theirs.result.value(key)
-        return ours.result.apply(compare_with, arrays)
-
-    return lambda progress: _compare(lambda: work(progress))
 
 
 def with_onnxruntime(workspace: Workspace) -> Callable[[Record], Work]:

@@ -12,6 +12,7 @@ from exec.saved import load_run
 from exec.session import Breakpoint, Session
 from model import load
 from model.edits.nodes import rename_node
+from model.edits.values import rename_value
 from model.types import Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer.results import info_of
@@ -375,6 +376,26 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
     edit(first, "relu", "alpha", 0.0)
     assert compared(qtbot, panel, comparing.with_model(first))["c"].max_abs == 0
     assert panel.first.name == "r", "compared with the model as it is"
+
+
+def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    make_finite(first)
+    run(qtbot, first)
+    theirs = first.results.current
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    with second.document.edit("Rename") as transaction:
+        rename_value(transaction, value(second, "x"), "picture")
+    second.runs.inputs.set_source("picture", Constant(3.0))
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    partners = {v: value(first, "x" if v.name == "picture" else v.name) for v in second.model.graph.values()}
+    found = compared(qtbot, panel, comparing.with_partners(second, first, partners.get).prepare)
+    assert {"picture", "c", "y"} <= found.keys()
+    assert not any(d.max_abs for d in found.values())
+    assert first.results.current is theirs, "what it shows itself stays"
 
 
 def test_onnx_runtime_agrees(window, qtbot, net):
