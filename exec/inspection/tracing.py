@@ -17,7 +17,6 @@ from exec.inspection.statistics import describe
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
 from model.graph import Value
-from model.types import ElementType
 
 #: Elements of an input that are told one by one.
 _TOLD = 256
@@ -161,19 +160,33 @@ class Bad:
     count: int
 
 
-def non_finite_values(result: RunResult, most: int = 1000) -> list[Bad]:
-    """Values of the main graph that are not finite everywhere, in the order of the run.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search for NaN and infinities found, and what it could not look at.
+
+    `let_go` counts floats up to the last one found, or to the end, that were not kept; `has_bodies` says that nodes
+    inside bodies have given values.
+    """
+
+    found: tuple[Bad, ...]
+    let_go: int
+    has_bodies: bool
+
+
+def non_finite_values(result: RunResult, most: int = 1000) -> Search:
+    """Values of the main graph that are kept and not finite everywhere, in the order of the run.
 
     Reads every element; those of an array that was found finite before, as one that was kept, no more.
     """
     found: list[Bad] = []
+    let_go = 0
     for key in value_keys(result):
+        info = result.info(key)
+        if info is None or info.element_type is None or not info.element_type.is_float or 0 in info.shape:
+            continue
         value = result.find(key)
-        if value is MISSING or not isinstance(value, np.ndarray) or value.dtype.kind not in "fV" or not value.size:
-            continue
-        if value.dtype.kind == "V" and not ElementType.from_numpy(value.dtype).is_float:
-            continue
-        if _finite.get(id(value)) is value:
+        let_go += value is MISSING
+        if not isinstance(value, np.ndarray) or _finite.get(id(value)) is value:
             continue
         finite = np.isfinite(value if value.dtype.kind == "f" else value.astype(np.float32))
         if not finite.all():
@@ -183,7 +196,7 @@ def non_finite_values(result: RunResult, most: int = 1000) -> list[Bad]:
                 break
         else:
             _finite[id(value)] = value
-    return found
+    return Search(tuple(found), let_go, any(result.bodies.values()) or any(result.body_summaries.values()))
 
 
 #: Arrays that are finite, by id.

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exec.inspection.tracing import Bad, non_finite_values
+from exec.inspection.tracing import Search, non_finite_values
 from exec.saved import SavedRun, load_run, save_run
 from model.errors import ModelError
 from model.graph import Value
 from model.progress import Progress
+from viewer.runs.alarm import passed
 from viewer.text import plural
 
 if TYPE_CHECKING:
@@ -25,19 +26,24 @@ def find_non_finite(workspace: Workspace, found: Callable[[Value, tuple[int, ...
         return
     result = record.result
 
-    def work(_progress: Progress) -> list[Bad]:
+    def work(_progress: Progress) -> Search:
         try:
             return result.apply(non_finite_values, 1)
         except LookupError as error:
             raise ModelError("The values are gone", f"{error}. Run the model again.") from error
 
-    def done(bad: list[Bad]) -> None:
-        value = results.value_by_number(bad[0].key[1]) if bad else None
-        if value is None:
-            so_far = "what the run has computed so far" if record.unfinished else "the last run"
-            workspace.message("info", "Every value is finite", f"No NaN and no infinity in {so_far}.")
+    def done(search: Search) -> None:
+        bad = search.found[0] if search.found else None
+        value = results.value_by_number(bad.key[1]) if bad is not None else None
+        if bad is not None and value is not None:
+            found(value, bad.index)
             return
-        found(value, bad[0].index)
+        so_far = "what the run has computed so far" if record.unfinished else "the last run"
+        if search.let_go or search.has_bodies:
+            detail = f"What was looked at in {so_far} {passed(search)}."
+            workspace.message("info", "No NaN and no infinity was found", detail)
+        else:
+            workspace.message("info", "Every value is finite", f"No NaN and no infinity in {so_far}.")
 
     workspace.jobs.start("Find NaN and infinity", work, done=done, supersede="non-finite")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from exec.inspection.tracing import Bad, non_finite_values
+from exec.inspection.tracing import Search, non_finite_values
 from exec.results import RunResult
 from model.graph import Value
 from viewer.places import name_of
@@ -35,14 +35,15 @@ class Alarm(QObject):
             return
         result = record.result
         self._workspace.jobs.start(
-            "", lambda _progress: _first(result), done=lambda bad: self._tell(record, bad), lane="count",
+            "", lambda _progress: _first(result), done=lambda search: self._tell(record, search), lane="count",
             supersede=_TOPIC,
         )  # fmt: skip
 
-    def _tell(self, record: Record, bad: Bad | None) -> None:
+    def _tell(self, record: Record, search: Search) -> None:
         workspace = self._workspace
         if record is not workspace.results.current:
             return
+        bad = search.found[0] if search.found else None
         value = workspace.results.value_by_number(bad.key[1]) if bad is not None else None
         if bad is None or value is None:
             self._told = None
@@ -51,14 +52,22 @@ class Alarm(QObject):
             self._told = value
             what = "NaN" if isnan(bad.value) else "An infinity"
             at = ", ".join(map(str, bad.index))
-            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. Every value before it is finite."
+            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. Every value before it {passed(search)}."
             show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
             workspace.message("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
 
 
-def _first(result: RunResult) -> Bad | None:
+def passed(search: Search) -> str:
+    """What can be said of the values that a search has passed: that they are finite, and which it did not look at."""
+    unseen = [f"{plural(search.let_go, 'value')} let go for memory"] if search.let_go else []
+    if search.has_bodies:
+        unseen.append("values inside bodies")
+    return f"is finite, but {' and '.join(unseen)} were not looked at" if unseen else "is finite"
+
+
+def _first(result: RunResult) -> Search:
     """Off the GUI thread."""
     try:
-        return next(iter(result.apply(non_finite_values, 1)), None)
+        return result.apply(non_finite_values, 1)
     except LookupError:
-        return None  # the worker that had the values is gone
+        return Search((), 0, False)  # the worker that had the values is gone

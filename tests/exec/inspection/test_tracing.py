@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from exec import Session
-from exec.inspection.tracing import Bad, call_of, non_finite_values, trace
+from exec.inspection.tracing import Bad, Search, call_of, non_finite_values, trace
+from exec.plan import MISSING
+from model import Document
+from model.attributes import make_attribute
 from model.graph import Model
+from model.steps import SetAttribute, SetInitializer
+from model.tensors import ArrayTensor
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import parse
 
@@ -17,7 +22,7 @@ from tests.exec.texts import parse
 def first_bad(model: Model, feeds: dict[str, Any]) -> tuple[str, Bad, list[tuple[str, tuple[int, ...], Any]]]:
     """The first value that is not finite, where, and the suspect of each input it came from."""
     result = Session(model).run(feeds)
-    (bad,) = non_finite_values(result, 1)
+    (bad,) = non_finite_values(result, 1).found
     value = next(v for v in model.graph.values() if result.key(v) == bad.key)
     origins = trace(result, call_of(value, result.key), bad.key, bad.index).origins
     return value.name, bad, [(result.layout.name(o.key[1]), o.suspect, o.suspect_value) for o in origins]
@@ -28,7 +33,7 @@ def test_the_first_value_that_is_not_finite_and_where_it_came_from() -> None:
     name, bad, causes = first_bad(model, {"x": X})
     assert (name, bad.index, bad.count) == ("b", (1,), 1)
     assert causes == [("x", (1,), -2.0)]
-    assert non_finite_values(Session(model).run({"x": abs(X)})) == []
+    assert non_finite_values(Session(model).run({"x": abs(X)})) == Search((), 0, False)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +65,37 @@ def test_a_product_that_overflows_names_its_row_and_column() -> None:
 def test_an_input_that_is_not_finite_is_found_itself() -> None:
     name, bad, causes = first_bad(parse(CHAIN), {"x": np.array([0, np.inf, 0], np.float32)})
     assert (name, bad.value, causes) == ("x", np.inf, [])
+
+
+@pytest.mark.parametrize("constant", ["<float[3] w = {1.0, 2.0, 3.0}>", "w = Constant <value = float[3] {1, 2, 3}> ()"])
+def test_a_constant_that_is_not_finite_is_found_itself(constant: str) -> None:
+    declared, made = (constant, "") if constant.startswith("<") else ("", constant)
+    model = parse(f"g (float[3] x) => (float[3] y) {declared} {{ {made} a = Neg(x) y = Mul(a, w) }}")
+    document = Document(model)
+    bad = np.array([1, np.nan, np.inf], np.float32)
+    with document.edit("Spoil w") as edit:
+        w = next(v for v in model.graph.values() if v.name == "w")
+        if w.producer is None:
+            edit.do(SetInitializer(model.graph, w, ArrayTensor(bad)))
+        else:
+            edit.do(SetAttribute(w.producer, "value", make_attribute("value", ArrayTensor(bad))))
+    name, found, causes = first_bad(model, {"x": X})
+    assert (name, found.index, found.count, causes) == ("w", (1,), 2, [])
+
+
+def test_a_search_says_which_values_it_did_not_look_at() -> None:
+    model = parse("""g (bool c, float[3] x) => (float[3] y, float[3] z) {
+      a = Neg(x) b = Neg(a) d = Neg(b) z = Log(d)
+      y = If (c) < then_branch = t () => (float[3] e) { e = Neg(z) },
+                   else_branch = f () => (float[3] h) { h = Abs(z) } >
+    }""")
+    feeds = {"c": True, "x": X}
+    kept = non_finite_values(Session(model).run(feeds))
+    assert (len(kept.found), kept.let_go) == (2, 0)
+    assert kept.has_bodies
+    result = Session(model, budget=20).run(feeds)
+    gone = [name for name in ("a", "b", "d") if result.find(name) is MISSING]
+    search = non_finite_values(result, 1)
+    assert gone
+    assert search.let_go == len(gone)
+    assert not non_finite_values(Session(parse(CHAIN)).run({"x": X})).has_bodies
