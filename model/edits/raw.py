@@ -70,7 +70,7 @@ def _step(target: Target, rest: list[tuple[str, int]]) -> tuple[Target, int] | N
             found = getattr(target, name)
         case ((Graph() | Function()), "node"):
             graph = target.body if isinstance(target, Function) else target
-            found = _at(list(graph.nodes), index)
+            found = _at(graph.nodes, index)
         case Graph(), "input" | "output" | "initializer" | "sparse_initializer" | "value_info":
             found = _at(_listed(target, name), index)
         case Node(), "attribute" if len(rest) > 1 and rest[1][0] in ("g", "graphs"):

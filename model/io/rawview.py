@@ -34,6 +34,7 @@ from model.io.wire import (
     read_varint,
     schemas,
 )
+from model.progress import SILENT, Progress
 
 #: What the rows below a packed field or below bytes are called in a path.
 PAGE, ELEMENT, BYTES = "page", "element", "bytes"
@@ -43,6 +44,9 @@ _PAGE = 1000  # numbers in a page
 _PAGE_BYTES = 256 * LINE
 _FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and bytes that may take
 _PREVIEW = 64  # bytes of a text or of data that are shown
+_LONG_RUN = 1000  # fields of one name in a row that are shown singly
+_STRETCH = 500  # fields in a stretch of more of them
+_HOLDERS = frozenset({"ModelProto", "GraphProto", "FunctionProto", "TrainingInfoProto"})  # what is long in most models
 _LONGEST = 20_000  # bytes of a text that are edited in place
 _HEADER = 20  # a tag and a length take no more
 
@@ -77,9 +81,9 @@ class Contents:
         return b"".join(parts)
 
 
-def contents_of(model: Model) -> Contents:
+def contents_of(model: Model, progress: Progress = SILENT) -> Contents:
     """What saving the model now would write. On the thread that owns the model; reads no weights."""
-    return Contents(prepare(model, "unsaved.onnx", layout=Layout.KEEP).pieces)
+    return Contents(prepare(model, "unsaved.onnx", layout=Layout.KEEP, progress=progress).pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,33 @@ class RawPart:
     def name(self) -> str:
         """What its row is called."""
         return f"[{self.first:,}]" if self.kind == ELEMENT else f"{self.first:,}…{self.first + self.count - 1:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class RawStretch:
+    """Fields of one name that follow each other, from `first` to `last`, of a message that has very many of them."""
+
+    first: RawField
+    last: RawField
+
+    @property
+    def count(self) -> int:
+        """How many fields."""
+        return self.last.index - self.first.index + 1
+
+    @property
+    def key(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Its steps in a path. Those of the fields in it do not have them."""
+        return (PAGE, self.first.number), (PAGE, self.first.index)
+
+    @property
+    def name(self) -> str:
+        """What its row is called."""
+        return f"{self.first.name}[{self.first.index}…{self.last.index}]"
+
+    def holds(self, step: tuple[str, int]) -> bool:
+        """Whether a step of a path leads to one of its fields."""
+        return step[0] == self.first.name and self.first.index <= step[1] <= self.last.index
 
 
 def has_parts(field: RawField) -> bool:
@@ -259,14 +290,16 @@ def root(contents: Contents, message: str = "ModelProto") -> RawField:
     return RawField(0, LENGTH, 0, 0, contents.size, contents.size, 0, schema, 0)
 
 
-def fields(contents: Contents, parent: RawField) -> Iterator[RawField]:
-    """The fields of a message in file order; the last one tells of damage, if there is any."""
+def fields(contents: Contents, parent: RawField, within: RawStretch | None = None) -> Iterator[RawField]:
+    """The fields of a message, or of a stretch of it, in file order; the last one tells of damage, if there is any."""
     schema = parent.message
     if schema is None:
         return
-    position, buffer, base = parent.content, b"", parent.content
-    counts: dict[int, int] = {}
-    while position < parent.end:
+    position = parent.content if within is None else within.first.start
+    stop = parent.end if within is None else within.last.end
+    buffer, base = b"", position
+    counts = {} if within is None else {within.first.number: within.first.index}
+    while position < stop:
         if position - base + _HEADER > len(buffer):
             buffer, base = contents.read(position, min(_WINDOW, parent.end - position)), position
         try:
@@ -283,6 +316,49 @@ def fields(contents: Contents, parent: RawField) -> Iterator[RawField]:
         known = schema.fields.get(number) if is_known(schema, number, wire_type) else None
         yield RawField(number, wire_type, position, content, end, value, index, known, parent.depth + 1)
         position = end
+
+
+def branch(contents: Contents, parent: RawField) -> Iterator[RawField | RawStretch]:
+    """The fields of a message in file order, in stretches where very many of one name follow each other."""
+    run: list[RawField] = []  # of one name, not told of yet
+    divided = False  # whether stretches of the same run were told of
+    for field in fields(contents, parent):
+        if run and (field.number, field.name) != (run[0].number, run[0].name):
+            yield from [RawStretch(run[0], run[-1])] if divided else run
+            run, divided = [], False
+        run.append(field)
+        while len(run) > (_STRETCH if divided else _LONG_RUN):
+            yield RawStretch(run[0], run[_STRETCH - 1])
+            run, divided = run[_STRETCH:], True
+    yield from [RawStretch(run[0], run[-1])] if divided else run
+
+
+#: The branches of long messages by where these begin.
+Branches = dict[int, list[RawField | RawStretch]]
+
+
+def long_branches(contents: Contents, progress: Progress = SILENT) -> Branches:
+    """The branches in stretches of the model and of its graphs, but for those of nodes. Goes through their fields."""
+    found: Branches = {}
+    pending = [root(contents)]
+    while pending:
+        holder = pending.pop()
+        listed: list[RawField | RawStretch] = []
+        for entry in _paced(branch(contents, holder), progress):
+            listed.append(entry)
+            if isinstance(entry, RawField) and entry.message is not None and entry.message.name in _HOLDERS:
+                pending.append(entry)
+        if any(isinstance(entry, RawStretch) for entry in listed):
+            found[holder.content] = listed
+    return found
+
+
+def _paced(entries: Iterator[RawField | RawStretch], progress: Progress) -> Iterator[RawField | RawStretch]:
+    """With a check wherever several hundred fields may have been read."""
+    for number, entry in enumerate(entries):
+        if isinstance(entry, RawStretch) or number % 256 == 0:
+            progress.check()
+        yield entry
 
 
 def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int, int]:

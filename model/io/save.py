@@ -183,11 +183,14 @@ def prepare(
     placement = _placement(target, source, copies, layout, threshold)
     with _misfits_told():
         message, proto = _written(model, placement, progress)
+        progress.check()
         data = _serialized(proto)
+    progress.check()
     saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout, placement.kept)
     if source is not None and not placement.data_files and _is_unmodified(source, Format(chosen, message), data):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
         return saving
+    progress.check()
     pieces = restore(data, message_schema(message), list(placement.tables.values()))
     if chosen is Form.BINARY:
         _check_size(pieces, layout, source)

@@ -13,21 +13,28 @@ from model.edits.raw import path_of, place_of, plain_path, set_field
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.io.messages import Path
-from model.io.rawview import contents_of
+from model.io.rawview import Branches, Contents, contents_of, long_branches
+from model.progress import Progress
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.panels import Panel
 from viewer.panels.raw_menu import RawMenu
 from viewer.qt_models.raw import RawModel
+from viewer.slices import Slices
 from viewer.text import bytes_text
 from viewer.widgets.holding import HoldingDelegate
 from viewer.workspace import Workspace
 
 _DELAY_MS = 300
+_MUTED_MS = 400  # after which what is still read has the old rows in grey
 _KEPT_OPEN = 100  # branches opened again after an edit: finding each costs a search among its siblings
 
 
 class RawPanel(Panel):
-    """Choosing a field selects what it belongs to on the graph, and the other way round. Read while visible only."""
+    """Choosing a field selects what it belongs to on the graph, and the other way round.
+
+    Read while visible only, in slices. Meanwhile the rows are those of before the last edit, and nothing in them can
+    be changed: a path in them may lead to another message by now.
+    """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -55,12 +62,16 @@ class RawPanel(Panel):
         self.entry = self.tree
         self.menu = RawMenu(self)
         self._stale = True
+        self._reading: Slices[tuple[Contents, Branches]] | None = None
+        self._chosen: tuple[Path, object] | None = None  # the current row and what it belonged to when it was chosen
         self._following = False
         self._open: dict[Path, None] = {}  # in the order in which they were opened
         self.tree.expanded.connect(lambda index: self._open.setdefault(index.data(Qt.ItemDataRole.UserRole)))
         self.tree.collapsed.connect(lambda index: self._open.pop(index.data(Qt.ItemDataRole.UserRole), None))
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
-        self._delay.timeout.connect(self._read)
+        self._delay.timeout.connect(self._begin)
+        self._muting = QTimer(self, singleShot=True, interval=_MUTED_MS)
+        self._muting.timeout.connect(self._mute)
         self.model.edited.connect(self._edit)
         self.tree.selectionModel().currentChanged.connect(self._on_current)
         workspace.changes.changed.connect(self._on_change)
@@ -76,32 +87,65 @@ class RawPanel(Panel):
     def showEvent(self, event: QShowEvent) -> None:
         """Read when someone looks."""
         super().showEvent(event)
-        if self._stale:
-            self._delay.start(0)
+        if self._stale and self._reading is None:
+            self._begin()
 
     def _on_change(self, _change: object) -> None:
-        self._stale = True
+        self._stop()  # it has read half of the model as it was
+        self._stale = self.model.is_outdated = True
         if self.isVisible():
             self._delay.start()
 
-    def _read(self) -> None:
+    def _stop(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading.deleteLater()
+            self._reading = None
+
+    def _begin(self) -> None:
+        """Write the messages bit by bit."""
         if self.values.editor is not None:  # reading anew would close the field and lose what is typed
             self._delay.start()
             return
-        path = self.tree.currentIndex().data(Qt.ItemDataRole.UserRole) if self.tree.currentIndex().isValid() else None
-        try:
-            contents = contents_of(self.workspace.model)
-        except ModelError as error:
-            self.status.setText(str(error))
+        model = self.workspace.model
+
+        def work(progress: Progress) -> tuple[Contents, Branches]:
+            contents = contents_of(model, progress)
+            return contents, long_branches(contents, progress)
+
+        self._stop()
+        self._reading = Slices(work, self._show_read, self._on_failed, self)
+        self._muting.start()
+
+    def _mute(self) -> None:
+        """It takes long: say so."""
+        if self._stale:
+            self.status.setText("Reading the messages…")
+            self.model.mute()
+            self.tree.viewport().update()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._stop()
+        if not isinstance(error, ModelError):
+            raise error
+        self._muting.stop()
+        self.status.setText(str(error))
+
+    def _show_read(self, read: tuple[Contents, Branches]) -> None:
+        self._stop()
+        if self.values.editor is not None:  # begun again with what was refused
+            self._delay.start()
             return
+        self._muting.stop()
+        contents, branches = read
+        path = self.tree.currentIndex().data(Qt.ItemDataRole.UserRole) if self.tree.currentIndex().isValid() else None
         self._stale = False
         self._following = True
         scrolled = self.tree.verticalScrollBar().value()
-        self.model.set_contents(contents, self.workspace.model)
+        self.model.set_contents(contents, self.workspace.model, branches)
         self._open_again()
         self._show_path(path or (("graph", 0),))
         if path:
-            self.tree.doItemsLayout()  # now, or there is nothing to scroll yet
             self.tree.verticalScrollBar().setValue(scrolled)
         self._following = False
         self.status.setText(f"{bytes_text(contents.size)} as the model would be saved now")
@@ -126,17 +170,21 @@ class RawPanel(Panel):
         current = self.workspace.selection.current
         if self._following or self._stale or current is None or not self.isVisible():
             return
-        path = path_of(current)
-        if path and self._target() is not current:
+        path = None if self._target() is current else path_of(current)  # which costs the place in its list
+        if path:
             self._following = True
             self._show_path(path)
             self._following = False
 
     def _on_current(self, index: QModelIndex) -> None:
         self.error.show_error(None)  # what it says is about another row
-        if self._following or not index.isValid():
+        self._chosen = None
+        if not index.isValid() or self._stale:
             return
-        target = self._target()
+        target = self._target_at(index)
+        self._chosen = index.data(Qt.ItemDataRole.UserRole), target
+        if self._following:
+            return
         self._following = True
         if isinstance(target, (Node, Value)):
             self.workspace.reveal(target)
@@ -146,15 +194,33 @@ class RawPanel(Panel):
 
     def _target(self) -> object:
         """What the current row belongs to; None where it is nothing that can be selected."""
-        index = self.tree.currentIndex()
-        place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole)) if index.isValid() else None
+        return None if self._chosen is None else self._chosen[1]
+
+    def _target_at(self, index: QModelIndex) -> object:
+        place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
         return None if place is None else place.target
 
     def _edit(self, path: Path, text: str) -> None:
         """Set a field, or say why not."""
         name = (plain_path(path) or path)[-1][0]
-        with self.telling(), self.workspace.document.edit(f"Set {name}") as edit:
-            set_field(edit, path, text)
+        with self.telling():
+            if self._stale and not self._is_unchanged(path):
+                self.model.is_outdated = False  # or the field could not be opened again with what was typed
+                raise ModelError("The message has changed", "Escape shows what it is now.")
+            with self.workspace.document.edit(f"Set {name}") as edit:
+                set_field(edit, path, text)
+
+    def _is_unchanged(self, path: Path) -> bool:
+        """Whether a field that was opened before the last edit is still where it was, with what it held."""
+        place, plain = place_of(self.workspace.model, path), plain_path(path)
+        if place is None or plain is None or self._chosen != (path, place.target):
+            return False
+        return self.model.is_same_in(contents_of(self.workspace.model), path, len(plain) - len(place.rest))
+
+    def require_current(self) -> None:
+        """ModelError while the rows are those of before the last edit."""
+        if self._stale:
+            raise ModelError("The messages are being read anew", "Try again when they are there.")
 
     @contextmanager
     def telling(self) -> Iterator[None]:

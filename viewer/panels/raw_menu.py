@@ -75,6 +75,11 @@ class RawMenu(QMenu):
         return inside or place.field.endswith("initializer")
 
     def _open_tensor(self, path: Path) -> None:
+        with self._panel.telling():
+            self._panel.require_current()
+            self._reveal_tensor(path)
+
+    def _reveal_tensor(self, path: Path) -> None:
         place = place_of(self._panel.workspace.model, path)
         if place is not None and isinstance(place.target, (Node, Value)):
             self._panel.workspace.reveal(place.target)
@@ -88,11 +93,14 @@ class RawMenu(QMenu):
             self._add(path, name, "")
             return
         message = path[-1][0] if path else "the model"
+        target = self._target(path)
         dialog = AskText(
             self._panel,
             f"Add {name}",
             [TextField(ask[0].upper() + ask[1:])],
-            lambda texts: self._change(f"Add {name}", partial(add_field, path=path, name=name, text=texts[0])),
+            lambda texts: self._change(
+                f"Add {name}", partial(add_field, path=path, name=name, text=texts[0]), self._same(path, target)
+            ),
             explanation=f"To {display(message)}.",
             button="Add",
         )
@@ -101,12 +109,15 @@ class RawMenu(QMenu):
     def add_unknown(self, path: Path) -> None:
         """Add a field that onnx.proto does not know, asking for its number and content."""
         message = path[-1][0] if path else "the model"
+        target = self._target(path)
         dialog = AskText(
             self._panel,
             "Add Unknown Field",
             [TextField("Field number"), TextField("Value", placeholder="42, or bytes 0a ff")],
             lambda texts: self._change(
-                f"Add field {texts[0]}", partial(add_unknown_field, path=path, number=texts[0], text=texts[1])
+                f"Add field {texts[0]}",
+                partial(add_unknown_field, path=path, number=texts[0], text=texts[1]),
+                self._same(path, target),
             ),
             explanation=f"To {display(message)}.",
             button="Add",
@@ -124,7 +135,18 @@ class RawMenu(QMenu):
             with self._panel.telling():
                 self._change(f"Remove {plain[-1][0]}", partial(remove_field, path=path))
 
-    def _change(self, title: str, change: partial[None]) -> None:
+    def _target(self, path: Path) -> object:
+        place = place_of(self._panel.workspace.model, path)
+        return None if place is None else place.target
+
+    def _same(self, path: Path, target: object) -> bool:
+        """Whether a path still leads to what it led to when a dialog opened."""
+        return self._target(path) is target
+
+    def _change(self, title: str, change: partial[None], is_same: bool = True) -> None:
+        self._panel.require_current()
+        if not is_same:
+            raise ModelError("The message is elsewhere now", "The model was changed since this was opened.")
         with self._panel.workspace.document.edit(title) as edit:
             change(edit)
 

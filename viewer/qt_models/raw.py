@@ -15,9 +15,12 @@ from model.graph import Model
 from model.io.messages import Path
 from model.io.rawview import (
     PAGE,
+    Branches,
     Contents,
     RawField,
     RawPart,
+    RawStretch,
+    branch,
     fields,
     has_parts,
     part_source,
@@ -29,24 +32,26 @@ from model.io.rawview import (
     value_text,
 )
 from viewer.qt_models.tree import Index, TreeModel
-from viewer.text import display
+from viewer.text import display, plural
 from viewer.theme import monospace, theme
 from viewer.tips import plain_tip
 
 _BATCH = 500  # rows fetched at once
+_STRETCHES = 10  # of these, each of which costs reading what is in it
 _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One field, a part of its numbers or bytes, or one reading of a field nobody knows."""
+    """One field, a stretch of them, a part of its numbers or bytes, or one reading of a field nobody knows."""
 
-    raw: RawField
+    raw: RawField  # of a stretch, the first
     parent: Row | None
     place: int = 0
     children: list[Row] | None = None
-    rest: Iterator[RawField | RawPart] | None = None  # what is not fetched yet
+    rest: Iterator[RawField | RawPart | RawStretch] | None = None  # what is not fetched yet
     part: RawPart | None = None
+    stretch: RawStretch | None = None
     reading: tuple[str, str] | None = None
     path: Path = ()
     text: str | None = field(default=None, repr=False)
@@ -54,12 +59,47 @@ class Row:
     @property
     def is_field(self) -> bool:
         """Whether it stands for a whole field."""
-        return self.reading is None and self.part is None
+        return self.reading is None and self.part is None and self.stretch is None
+
+    @property
+    def around(self) -> Path:
+        """How the paths of what is below it begin."""
+        return self.parent.path if self.stretch is not None and self.parent is not None else self.path
+
+    def leads_to(self, path: Path) -> bool:
+        """Whether a path leads to it or to what is below it."""
+        if self.reading is not None:
+            return False
+        before = len(self.around)
+        inside = self.stretch is not None and len(path) > before and self.stretch.holds(path[before])
+        return path[: len(self.path)] == self.path or (inside and path[:before] == self.around)
 
     @property
     def has_parts(self) -> bool:
         """Whether numbers or bytes are below it."""
+        if self.stretch is not None:
+            return False
         return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
+
+
+def _along(contents: Contents, path: Path) -> Iterator[RawField]:
+    """The fields that a path leads through, as far as they are there."""
+    found: RawField | None = root(contents)
+    for step in path:
+        found = None if found is None else next((one for one in fields(contents, found) if one.key == step), None)
+        if found is not None:
+            yield found
+
+
+def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
+    """The next entries of a branch, and whether they are the last."""
+    found: list[Any] = []
+    for entry in islice(rest, _BATCH):
+        found.append(entry)
+        stretches -= isinstance(entry, RawStretch)
+        if not stretches:
+            return found, False
+    return found, len(found) < _BATCH
 
 
 class RawModel(TreeModel):
@@ -75,14 +115,22 @@ class RawModel(TreeModel):
         super().__init__(parent)
         self._refusal = ""
         self._contents = Contents([])
+        self._branches: Branches = {}
         self._model: Model | None = None
+        self.is_outdated = False  # the model has changed: no field can be opened for editing
+        self._is_muted = False
 
-    def set_contents(self, contents: Contents, model: Model) -> None:
-        """Show the bytes that saving the model now would write."""
+    def set_contents(self, contents: Contents, model: Model, branches: Branches) -> None:
+        """Show the bytes that saving the model now would write. `branches` are those that need no reading."""
         self.beginResetModel()
-        self._contents, self._model = contents, model
+        self._contents, self._model, self._branches = contents, model, branches
+        self.is_outdated = self._is_muted = False
         self._top = Row(root(contents), None)
         self.endResetModel()
+
+    def mute(self) -> None:
+        """Show what is outdated in grey until there is something else."""
+        self._is_muted = True
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -92,8 +140,11 @@ class RawModel(TreeModel):
     def _open(self, row: Row) -> list[Row]:
         if row.children is None:
             row.children = []
-            if row.is_field and row.raw.message is not None:
-                row.rest = fields(self._contents, row.raw)
+            if row.stretch is not None and row.parent is not None:
+                row.rest = fields(self._contents, row.parent.raw, row.stretch)
+            elif row.is_field and row.raw.message is not None:
+                known = self._branches.get(row.raw.content)
+                row.rest = branch(self._contents, row.raw) if known is None else iter(known)
             elif row.has_parts:
                 row.rest = parts(self._contents, row.part or row.raw)
             elif row.is_field and row.raw.schema is None and not row.raw.problem:
@@ -106,13 +157,17 @@ class RawModel(TreeModel):
         """The next rows of a branch."""
         if row.rest is None or row.children is None:
             return []
-        batch = self._safely(lambda: list(islice(row.rest or (), _BATCH)), [])
-        if len(batch) < _BATCH:
+        known = row.raw.content in self._branches
+        batch, is_all = self._safely(lambda: _batch(row.rest or iter(()), _BATCH if known else _STRETCHES), ([], True))
+        if is_all:
             row.rest = None
         made = []
         for place, found in enumerate(batch, len(row.children)):
+            if isinstance(found, RawStretch):
+                made.append(Row(found.first, row, place, stretch=found, path=(*row.path, *found.key)))
+                continue
             raw, part = (found.field, found) if isinstance(found, RawPart) else (found, None)
-            made.append(Row(raw, row, place, part=part, path=(*row.path, found.key)))
+            made.append(Row(raw, row, place, part=part, path=(*row.around, found.key)))
         return made
 
     def _safely(self, read: Any, otherwise: Any) -> Any:
@@ -125,21 +180,18 @@ class RawModel(TreeModel):
     def index_of(self, path: Path) -> QModelIndex:
         """The row of a field, opening what is around it; the nearest row when it is not there."""
         row, index = self._top, QModelIndex()
-        for name, number in path:
-            if row is None:
-                break
-            inner = self._find(row, name, number)
-            if inner is None:
-                break
-            row, index = inner, self.createIndex(inner.place, 0, inner)
+        while row is not None and row.path != path:
+            row = self._find(row, path)
+            index = index if row is None else self.createIndex(row.place, 0, row)
         return index
 
-    def _find(self, row: Row, name: str, number: int) -> Row | None:
+    def _find(self, row: Row, path: Path) -> Row | None:
+        """The child of a row that a path leads through."""
         children = self._open(row)
         position = 0
         while True:
             for child in children[position:]:
-                if child.path and child.path[-1] == (name, number):
+                if child.leads_to(path):
                     return child
             position = len(children)
             if row.rest is None:
@@ -182,7 +234,7 @@ class RawModel(TreeModel):
         row = self._row(parent)
         if row is None or row.reading is not None:
             return False
-        if row.has_parts:
+        if row.has_parts or row.stretch is not None:
             return True
         if row.part is not None:
             return False
@@ -225,7 +277,8 @@ class RawModel(TreeModel):
         if role == Qt.ItemDataRole.FontRole and index.column() in (1, 2, 3):
             return monospace()
         if role == Qt.ItemDataRole.ForegroundRole:
-            return theme().error if row.raw.problem else theme().muted if index.column() in (1, 3) else None
+            muted = theme().muted if self._is_muted or index.column() in (1, 3) else None
+            return theme().error if row.raw.problem else muted
         if role == Qt.ItemDataRole.ToolTipRole and index.column() == 2:
             return plain_tip(display(self._value(row), 500))
         return None
@@ -234,6 +287,9 @@ class RawModel(TreeModel):
         raw = row.raw
         if row.reading is not None:
             return (f"as {row.reading[0]}", "", display(row.reading[1]), "")[column]
+        if row.stretch is not None:
+            span = f"{raw.start:,}…{row.stretch.last.end:,}"
+            return (row.stretch.name, str(raw.number), self._value(row), span)[column]
         if row.part is not None:
             return (row.part.name, "", self._value(row), f"{row.part.start:,}…{row.part.end:,}")[column]
         if column == 0:
@@ -246,6 +302,8 @@ class RawModel(TreeModel):
         return f"{raw.start:,}…{raw.end:,}"
 
     def _value(self, row: Row) -> str:
+        if row.stretch is not None:
+            return plural(row.stretch.count, "field")
         if row.text is None:
             part, raw = row.part, row.raw
             read = (lambda: part_text(self._contents, part)) if part else (lambda: value_text(self._contents, raw))
@@ -269,8 +327,14 @@ class RawModel(TreeModel):
 
     def _is_editable(self, row: Row) -> bool:
         raw = row.raw
-        plain = raw.message is None and row.reading is None
-        return plain and self._model is not None and can_set(self._model, row.path) and self._source(row) is not None
+        plain = raw.message is None and row.reading is None and row.stretch is None
+        return (
+            plain
+            and not self.is_outdated
+            and self._model is not None
+            and can_set(self._model, row.path)
+            and self._source(row) is not None
+        )
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """What a person typed goes to whoever edits the model; the tree is read anew after that."""
@@ -281,6 +345,14 @@ class RawModel(TreeModel):
         if str(value) != self._source(row):
             self.edited.emit(row.path, str(value))
         return not self._refusal
+
+    def is_same_in(self, contents: Contents, path: Path, outer: int) -> bool:
+        """Whether a field says the same in other contents, and so do the messages around it below `outer` steps."""
+        before, after = ([*_along(held, path)] for held in (self._contents, contents))
+        return len(before) == len(after) > outer and all(
+            self._contents.read(old.start, old.end - old.start) == contents.read(new.start, new.end - new.start)
+            for old, new in zip(before[outer:], after[outer:], strict=True)
+        )
 
     def message_path(self, index: Index) -> Path:
         """The path of the message that a row is, or that its field stands in."""

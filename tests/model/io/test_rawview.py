@@ -10,7 +10,17 @@ from model.edits.raw import can_set, object_at, path_of, set_field
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.io.payloads import Payload
-from model.io.rawview import Contents, contents_of, fields, readings, root, value_text
+from model.io.rawview import (
+    Contents,
+    RawStretch,
+    branch,
+    contents_of,
+    fields,
+    long_branches,
+    readings,
+    root,
+    value_text,
+)
 from model.io.read import load
 from model.io.source import BytesSource
 from tests.model import builders
@@ -167,3 +177,35 @@ def test_wrong_input_is_refused(path, text):
     with pytest.raises(ModelError), document.edit("Set") as edit:
         set_field(edit, path, text)
     assert not document.modified
+
+
+RUNS = st.lists(
+    st.tuples(st.sampled_from([1, 5, 13]), st.sampled_from([1, 3, 999, 1000, 1001, 1499, 1700])), max_size=6
+)
+
+
+@given(RUNS)
+def test_stretches_hold_every_field_once_and_in_order(runs):
+    contents = Contents([b"".join(bytes([number << 3 | 2, 0]) * count for number, count in runs)])
+    graph = root(contents, "GraphProto")
+    told, singly = [], 0
+    for entry in branch(contents, graph):
+        if isinstance(entry, RawStretch):
+            inside = [*fields(contents, graph, entry)]
+            assert (inside[0], inside[-1], len(inside)) == (entry.first, entry.last, entry.count)
+            assert all(entry.holds(field.key) for field in inside)
+            told += inside
+            singly = 0
+        else:
+            singly = singly + 1 if told and told[-1].number == entry.number else 1
+            assert singly <= 1000
+            told.append(entry)
+    assert told == [*fields(contents, graph)]
+
+
+def test_branches_in_stretches_are_found_in_the_graphs_of_a_model():
+    wide = onnx.GraphProto(name="wide", node=[onnx.NodeProto(op_type="Relu")] * 1200)
+    model = onnx.ModelProto(graph=wide, functions=[onnx.FunctionProto(name="f")])
+    contents = Contents([model.SerializeToString()])
+    graph = next(field for field in fields(contents, root(contents)) if field.name == "graph")
+    assert long_branches(contents) == {graph.content: [*branch(contents, graph)]}

@@ -6,9 +6,10 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from model.document import Document
 from model.edits.initializers import add_initializer
 from model.edits.nodes import rename_node
+from model.graph import Graph, Model, Node
 from model.io.read import load
 from model.io.save import to_bytes
-from model.steps import SetField
+from model.steps import InsertNode, RemoveNode, SetField
 from model.tensors import ArrayTensor
 from tests.model import builders
 from viewer.dialogs.ask_text import AskText
@@ -26,6 +27,9 @@ def panel(qtbot):
     qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
     yield panel
     workspace.close()
+
+
+GRAPH = (("graph", 0),)
 
 
 def cell(panel, path, column=2):
@@ -132,10 +136,6 @@ def test_a_text_too_long_for_a_field_is_not_edited_here(qtbot, panel):
 
 
 def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
-    from model.document import Document
-    from model.graph import Graph, Model, Node
-    from model.steps import InsertNode
-
     graph = Graph("wide")
     for index in range(1800):
         InsertNode(graph, Node("Relu", name=f"n{index}")).apply()
@@ -291,3 +291,93 @@ def test_a_field_nobody_knows_is_added_from_the_menu(qtbot, panel):
     qtbot.waitUntil(lambda: cell(panel, (*W, ("field 1007", 0))).data() == "42")
     panel.workspace.document.undo()
     assert not panel.workspace.document.modified
+
+
+@pytest.fixture
+def wide(qtbot):
+    """The panel of a graph of 5000 nodes."""
+    graph = Graph("wide")
+    for index in range(5000):
+        InsertNode(graph, Node("Relu", name=f"n{index}")).apply()
+    workspace = Workspace(Document(Model(graph, opset=20)), title="wide")
+    panel = RawPanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    yield panel
+    workspace.close()
+
+
+def test_very_many_fields_of_one_name_come_in_stretches(wide):
+    model, graph = wide.model, wide.model.index_of(GRAPH)
+    rows = [model.index(row, 0, graph) for row in range(model.rowCount(graph))]
+    assert [rows[0].data(), rows[9].data(), rows[10].data()] == ["node[0…499]", "node[4500…4999]", "name"]
+    assert rows[1].siblingAtColumn(2).data() == "500 fields"
+    node = model.index_of((*GRAPH, ("node", 1234), ("name", 0)))
+    assert node.siblingAtColumn(2).data() == "n1234"
+    assert model.parent(model.parent(node)).data() == "node[1000…1499]"
+
+
+def test_a_stretch_is_no_field_that_could_be_removed_or_edited(qtbot, wide):
+    stretch = wide.model.index(0, 0, wide.model.index_of(GRAPH))
+    wide.tree.setCurrentIndex(stretch)
+    qtbot.keyClick(wide.tree, Qt.Key.Key_Delete)
+    assert len(wide.workspace.model.graph.nodes) == 5000
+    assert not wide.model.flags(stretch.siblingAtColumn(2)) & Qt.ItemFlag.ItemIsEditable
+
+
+def test_stretches_stay_open_when_the_messages_are_read_anew(qtbot, wide):
+    path = (*GRAPH, ("node", 700))
+    wide.tree.setCurrentIndex(cell(wide, path, 0))
+    wide.tree.expand(cell(wide, path, 0))
+    with qtbot.waitSignal(wide.model.modelReset), wide.workspace.document.edit("Rename") as edit:
+        rename_node(edit, wide.workspace.model.graph.nodes.first, "other")
+    index = cell(wide, path, 0)
+    assert wide.tree.isExpanded(index)
+    assert wide.tree.isExpanded(index.parent())
+    assert wide.tree.currentIndex().data(Qt.ItemDataRole.UserRole) == path
+
+
+def test_rows_of_before_an_edit_change_nothing(qtbot, wide):
+    path = (*GRAPH, ("node", 700))
+    wide.tree.setCurrentIndex(cell(wide, path, 0))
+    document = wide.workspace.document
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(document.model.graph.nodes.first))
+    qtbot.keyClick(wide.tree, Qt.Key.Key_Delete)
+    assert len(document.model.graph.nodes) == 4999
+    assert "read anew" in wide.error.text()
+    name = cell(wide, (*path, ("name", 0)))
+    assert not wide.model.flags(name) & Qt.ItemFlag.ItemIsEditable
+    qtbot.waitUntil(lambda: cell(wide, (*path, ("name", 0))).data() == "n701")
+    assert wide.model.flags(cell(wide, (*path, ("name", 0)))) & Qt.ItemFlag.ItemIsEditable
+
+
+def test_what_is_typed_goes_to_no_other_message_that_took_the_place(qtbot, wide):
+    path = (*GRAPH, ("node", 2), ("op_type", 0))
+    editor = begin(wide, path)
+    document = wide.workspace.document
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(document.model.graph.nodes.first))
+    editor.selectAll()
+    qtbot.keyClicks(editor, "Abs")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert {node.op_type for node in document.model.graph.nodes} == {"Relu"}
+    assert "has changed" in wide.error.text()
+    qtbot.waitUntil(lambda: wide.values.editor not in (None, editor))
+    assert wide.values.editor.text() == "Abs"
+    qtbot.keyClick(wide.values.editor, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: cell(wide, (*path[:-1], ("name", 0))).data() == "n3")
+
+
+def test_an_edit_while_the_messages_are_read_begins_anew(qtbot, wide):
+    document = wide.workspace.document
+    read = []
+    wide.model.modelReset.connect(lambda: read.append(cell(wide, (*GRAPH, ("name", 0))).data()))
+    with document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", "second"))
+    wide._begin()
+    with document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", "third"))
+    qtbot.waitUntil(lambda: bool(read))
+    assert read == ["third"]
