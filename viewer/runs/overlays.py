@@ -15,10 +15,12 @@ from exec.inspection.overview import Measure, measure_values
 from exec.plan import ValueKey
 from exec.results import RunResult, State
 from model.errors import ModelError
-from model.graph import Node, Value
+from model.graph import Model, Node, Value
+from model.progress import SILENT, Progress
 from model.queries import macs
 from model.queries.polynomial import Polynomial
 from viewer.results import Record, Results
+from viewer.slices import Slices
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -42,6 +44,8 @@ MEASURED = {
 TITLES = PLAIN | MEASURED
 #: A file of numbers larger than this is refused.
 _LARGEST_FILE = 64 << 20
+#: In larger graphs names are matched over several turns of the event loop.
+_AT_ONCE = 1000
 
 
 class Overlays(QObject):
@@ -56,15 +60,21 @@ class Overlays(QObject):
         self.title = ""
         self.numbers: Mapping[Node, float] = {}
         self._measured: tuple[Record, dict[ValueKey, Measure]] | None = None
+        self._matching: Slices[dict[Node, float]] | None = None
+        self._again: Callable[[], None] = lambda: None
         workspace.results.changed.connect(self._on_results)
+        workspace.changes.changed.connect(self._on_change)
+        workspace.closed.connect(self._end_matching)
 
     def choose(self, kind: str) -> None:
         """Colour by one of TITLES; empty: by operator category again."""
+        self._end_matching()
         self.kind = kind
         self._refresh()
 
     def show(self, numbers: Mapping[Node, float], title: str) -> None:
         """Colour by numbers from elsewhere."""
+        self._end_matching()
         self.kind = "own"
         self._show(numbers, title)
 
@@ -73,24 +83,46 @@ class Overlays(QObject):
         self._workspace.jobs.start(
             "Read numbers",
             lambda _progress: read_numbers(path),
-            done=lambda named: self._take(path, named),
+            done=lambda named: self.take(path, named),
             supersede="overlay file",
         )
 
-    def _take(self, path: Path, named: Mapping[str, float]) -> None:
-        graphs = self._workspace.model.graphs()
-        numbers = {}
-        for node in (node for graph in graphs for node in graph.nodes):
-            names = (node.name, *(v.name for v in node.outputs if v is not None))
-            known = next((n for n in names if n and n in named), None)
-            if known is not None:
-                numbers[node] = named[known]
+    def take(self, path: Path, named: Mapping[str, float]) -> None:
+        """Colour by numbers by name: now, or soon where names are matched with many nodes."""
+        self._end_matching()
+        model = self._workspace.model
+        if len(model.graph.nodes) <= _AT_ONCE:
+            self._show_named(path, named, match(model, named, SILENT))
+            return
+
+        def done(numbers: dict[Node, float]) -> None:
+            self._end_matching()
+            self._show_named(path, named, numbers)
+
+        def failed(error: Exception) -> None:
+            self._end_matching()
+            raise error
+
+        self._again = lambda: self.take(path, named)
+        self._matching = Slices(lambda progress: match(model, named, progress), done, failed, self)
+
+    def _show_named(self, path: Path, named: Mapping[str, float], numbers: Mapping[Node, float]) -> None:
         if not numbers:
             shown = ", ".join(list(named)[:3])
             detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
             self._workspace.message("error", "No node has a number", detail)
             return
         self.show(numbers, path.stem)
+
+    def _end_matching(self) -> None:
+        if self._matching is not None:
+            self._matching.cancel()
+            self._matching.deleteLater()
+            self._matching = None
+
+    def _on_change(self, _change: object) -> None:
+        if self._matching is not None:
+            self._again()  # it has gone through half of the model as it was
 
     def _on_results(self, values: object) -> None:
         if values is None and self.kind in TITLES:
@@ -227,6 +259,19 @@ PLAIN_NUMBERS: Mapping[str, Callable[[Results], dict[Node, float]]] = {
     "size": _sizes,
     "macs": _macs,
 }
+
+
+def match(model: Model, named: Mapping[str, float], progress: Progress) -> dict[Node, float]:
+    """The number of each node that has one: by its own name, else by that of an output. Checks `progress` often."""
+    numbers = {}
+    for graph in model.graphs():
+        for node in graph.nodes:
+            progress.check()
+            names = (node.name, *(v.name for v in node.outputs if v is not None))
+            known = next((n for n in names if n and n in named), None)
+            if known is not None:
+                numbers[node] = named[known]
+    return numbers
 
 
 def read_numbers(path: Path) -> dict[str, float]:

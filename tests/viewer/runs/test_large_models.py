@@ -1,14 +1,17 @@
 """A run of a model with many nodes: read a little at a time, and lit up as its nodes finish."""
 
+import json
 from itertools import pairwise
 
 import onnx
 import pytest
 
+from model.edits.nodes import rename_node
 from model.queries import topology
 from model.steps import SetInput
 from tests.viewer.runs.driving import edit, idle, node, opened, value
 from viewer import results, slices
+from viewer.runs.overlays import read_numbers
 
 COUNT = 4000
 
@@ -56,6 +59,37 @@ def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace):
     idle(qtbot, workspace)
     qtbot.wait(100)
     assert workspace.results.current is None
+
+
+def numbers_matching(workspace, path):
+    """Begin to match a number for each node with the nodes; the file of numbers has been read."""
+    path.write_text(json.dumps({f"v{number}": number for number in range(COUNT)} | {"other": 0.5}))
+    overlays = workspace.runs.overlays
+    overlays.take(path, read_numbers(path))
+    assert not overlays.numbers, "the window does not wait for it"
+    return overlays
+
+
+def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_heeded(
+    qtbot, workspace, tmp_path, monkeypatch
+):
+    overlays = numbers_matching(workspace, tmp_path / "numbers.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(slices, "_SLICE_SECONDS", 0)  # a node in each
+        qtbot.wait(50)
+    assert not overlays.numbers
+    with workspace.document.edit("Rename") as transaction:
+        rename_node(transaction, node(workspace, "v0"), "other")
+    qtbot.waitUntil(lambda: overlays.title == "numbers", timeout=30_000)
+    assert [overlays.numbers[node(workspace, name)] for name in ("other", "v1")] == [0.5, 1]
+    assert len(overlays.numbers) == COUNT
+
+
+def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path):
+    overlays = numbers_matching(workspace, tmp_path / "numbers.json")
+    overlays.choose("")
+    qtbot.wait(100)
+    assert not overlays.numbers
 
 
 def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
