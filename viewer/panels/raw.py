@@ -138,13 +138,18 @@ class RawPanel(Panel):
             return
         self._muting.stop()
         contents, branches = read
-        path = self.tree.currentIndex().data(Qt.ItemDataRole.UserRole) if self.tree.currentIndex().isValid() else None
+        current = self.tree.currentIndex()
+        path: Path = current.data(Qt.ItemDataRole.UserRole) if current.isValid() else ()
+        shown = self._is_shown(current)
         self._stale = False
         self._following = True
         scrolled = self.tree.verticalScrollBar().value()
         self.model.set_contents(contents, self.workspace.model, branches)
         self._open_again()
-        self._show_path(path or (("graph", 0),))
+        if shown:
+            self._show_path(path or (("graph", 0),))
+        else:
+            self._choose_hidden(path)
         if path:
             self.tree.verticalScrollBar().setValue(scrolled)
         self._following = False
@@ -159,6 +164,20 @@ class RawPanel(Panel):
             index = self.model.index_of(path)
             if index.data(Qt.ItemDataRole.UserRole) == path:
                 self.tree.setExpanded(index, True)
+
+    def _is_shown(self, index: QModelIndex) -> bool:
+        """Whether all around a row is open."""
+        around = index.parent()
+        while around.isValid() and self.tree.isExpanded(around):
+            around = around.parent()
+        return not around.isValid()
+
+    def _choose_hidden(self, path: Path) -> None:
+        """Make a row the current one again without opening what the person closed around it."""
+        self.tree.setAutoScroll(False)
+        self.tree.setCurrentIndex(self.model.index_of(path))
+        self.tree.setAutoScroll(True)
+        self.tree.doItemsLayout()  # or there is nothing to scroll yet
 
     def _show_path(self, path: Path) -> None:
         index = self.model.index_of(path)

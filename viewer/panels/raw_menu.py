@@ -165,6 +165,8 @@ class RawMenu(QMenu):
         return True
 
     def _edit(self, index: QModelIndex) -> None:
+        with self._panel.telling():
+            self._panel.require_current()
         value = index.siblingAtColumn(2)
         if value.flags() & Qt.ItemFlag.ItemIsEditable:
             self._panel.tree.edit(value)

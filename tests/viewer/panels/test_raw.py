@@ -338,6 +338,16 @@ def test_stretches_stay_open_when_the_messages_are_read_anew(qtbot, wide):
     assert wide.tree.currentIndex().data(Qt.ItemDataRole.UserRole) == path
 
 
+def test_what_was_closed_around_the_current_row_stays_closed(qtbot, wide):
+    path = (*GRAPH, ("node", 700))
+    wide.tree.setCurrentIndex(cell(wide, path, 0))
+    wide.tree.collapse(cell(wide, path, 0).parent())
+    with qtbot.waitSignal(wide.model.modelReset), wide.workspace.document.edit("Rename") as edit:
+        rename_node(edit, wide.workspace.model.graph.nodes.first, "other")
+    assert wide.tree.currentIndex().data(Qt.ItemDataRole.UserRole) == path
+    assert not wide.tree.isExpanded(wide.tree.currentIndex().parent())
+
+
 def test_rows_of_before_an_edit_change_nothing(qtbot, wide):
     path = (*GRAPH, ("node", 700))
     wide.tree.setCurrentIndex(cell(wide, path, 0))
@@ -347,9 +357,13 @@ def test_rows_of_before_an_edit_change_nothing(qtbot, wide):
     qtbot.keyClick(wide.tree, Qt.Key.Key_Delete)
     assert len(document.model.graph.nodes) == 4999
     assert "read anew" in wide.error.text()
+    wide.error.show_error(None)
+    qtbot.keyClick(wide.tree, Qt.Key.Key_F2)
+    assert "read anew" in wide.error.text()
     name = cell(wide, (*path, ("name", 0)))
     assert not wide.model.flags(name) & Qt.ItemFlag.ItemIsEditable
     qtbot.waitUntil(lambda: cell(wide, (*path, ("name", 0))).data() == "n701")
+    assert wide.error.isHidden()
     assert wide.model.flags(cell(wide, (*path, ("name", 0)))) & Qt.ItemFlag.ItemIsEditable
 
 
