@@ -38,7 +38,8 @@ class Agreement:
             return f"not compared: {self.reason}"
         if not self.agrees:
             return f"outputs differ: {self.reason}"
-        return f"outputs agree on {self.runs} random inputs, largest error {self.largest_error:.2g}"
+        inputs = "one random input" if self.runs == 1 else f"{self.runs} random inputs"
+        return f"outputs agree on {inputs}, largest error {self.largest_error:.2g}"
 
 
 def compare_models(

@@ -44,7 +44,7 @@ MEASURED = {
 TITLES = PLAIN | MEASURED
 #: A file of numbers larger than this is refused.
 _LARGEST_FILE = 64 << 20
-#: In larger graphs names are matched over several turns of the event loop.
+#: In larger graphs numbers are worked out over several turns of the event loop.
 _AT_ONCE = 1000
 
 
@@ -60,21 +60,20 @@ class Overlays(QObject):
         self.title = ""
         self.numbers: Mapping[Node, float] = {}
         self._measured: tuple[Record, dict[ValueKey, Measure]] | None = None
-        self._matching: Slices[dict[Node, float]] | None = None
+        self._working: Slices[dict[Node, float]] | None = None
         self._again: Callable[[], None] = lambda: None
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)
-        workspace.closed.connect(self._end_matching)
+        workspace.closed.connect(self._end_work)
 
     def choose(self, kind: str) -> None:
-        """Colour by one of TITLES; empty: by operator category again."""
-        self._end_matching()
+        """Colour by one of TITLES; empty: by operator category again. Soon, where the graph is large."""
         self.kind = kind
         self._refresh()
 
     def show(self, numbers: Mapping[Node, float], title: str) -> None:
         """Colour by numbers from elsewhere."""
-        self._end_matching()
+        self._end_work()
         self.kind = "own"
         self._show(numbers, title)
 
@@ -88,40 +87,50 @@ class Overlays(QObject):
         )
 
     def take(self, path: Path, named: Mapping[str, float]) -> None:
-        """Colour by numbers by name: now, or soon where names are matched with many nodes."""
-        self._end_matching()
-        model = self._workspace.model
-        if len(model.graph.nodes) <= _AT_ONCE:
-            self._show_named(path, named, match(model, named, SILENT))
-            return
+        """Colour by numbers by name, soon where the graph is large; what it was coloured by stays if none is known."""
+        model, before = self._workspace.model, self.kind
+        self.kind = "own"  # a run that ends meanwhile takes nothing away
 
-        def done(numbers: dict[Node, float]) -> None:
-            self._end_matching()
-            self._show_named(path, named, numbers)
-
-        def failed(error: Exception) -> None:
-            self._end_matching()
-            raise error
-
-        self._again = lambda: self.take(path, named)
-        self._matching = Slices(lambda progress: match(model, named, progress), done, failed, self)
-
-    def _show_named(self, path: Path, named: Mapping[str, float], numbers: Mapping[Node, float]) -> None:
-        if not numbers:
+        def show(numbers: dict[Node, float]) -> None:
+            if numbers:
+                self.show(numbers, path.stem)
+                return
             shown = ", ".join(list(named)[:3])
             detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
             self._workspace.message("error", "No node has a number", detail)
-            return
-        self.show(numbers, path.stem)
+            self.kind = before
+            self._refresh()
 
-    def _end_matching(self) -> None:
-        if self._matching is not None:
-            self._matching.cancel()
-            self._matching.deleteLater()
-            self._matching = None
+        self._work_out(lambda progress: match(model, named, progress), show)
+
+    def _work_out(
+        self, work: Callable[[Progress], dict[Node, float]], then: Callable[[dict[Node, float]], object]
+    ) -> None:
+        """Numbers per node: at once, or bit by bit where the graph is large; from the start when it is edited."""
+        self._end_work()
+        if len(self._workspace.model.graph.nodes) <= _AT_ONCE:
+            then(work(SILENT))
+            return
+
+        def done(numbers: dict[Node, float]) -> None:
+            self._end_work()
+            then(numbers)
+
+        def failed(error: Exception) -> None:
+            self._end_work()
+            raise error
+
+        self._again = lambda: self._work_out(work, then)
+        self._working = Slices(work, done, failed, self)
+
+    def _end_work(self) -> None:
+        if self._working is not None:
+            self._working.cancel()
+            self._working.deleteLater()
+            self._working = None
 
     def _on_change(self, _change: object) -> None:
-        if self._matching is not None:
+        if self._working is not None:
             self._again()  # it has gone through half of the model as it was
 
     def _on_results(self, values: object) -> None:
@@ -133,8 +142,10 @@ class Overlays(QObject):
         record = results.current
         if kind == "own":
             return
+        self._end_work()
         if kind in PLAIN and record is not None:
-            self._show(PLAIN_NUMBERS[kind](results), PLAIN[kind])
+            plain = PLAIN_NUMBERS[kind]
+            self._work_out(lambda progress: plain(results, progress), lambda found: self._show(found, PLAIN[kind]))
         elif kind in MEASURED and record is not None:
             self.measure(lambda found: self._show_measured(record, found))
         else:
@@ -162,14 +173,18 @@ class Overlays(QObject):
         results, kind = self._workspace.results, self.kind
         if kind not in MEASURED or record is not results.current:
             return
-        numbers: dict[Node, float] = {}
-        for node in results.nodes():
-            keys = [record.key(v) for v in node.outputs if v is not None]
-            facts = [found[k] for k in keys if k is not None and k in found]
-            known = [x for x in (number_of(kind, fact) for fact in facts) if x is not None]
-            if known:
-                numbers[node] = max(known)
-        self._show(numbers, MEASURED[kind])
+
+        def work(progress: Progress) -> dict[Node, float]:
+            numbers: dict[Node, float] = {}
+            for node in progress.paced(results.nodes()):
+                keys = [record.key(v) for v in node.outputs if v is not None]
+                facts = [found[k] for k in keys if k is not None and k in found]
+                known = [x for x in (number_of(kind, fact) for fact in facts) if x is not None]
+                if known:
+                    numbers[node] = max(known)
+            return numbers
+
+        self._work_out(work, lambda numbers: self._show(numbers, MEASURED[kind]))
 
     def _show(self, numbers: Mapping[Node, float] | None, title: str) -> None:
         self.numbers = numbers or {}
@@ -206,17 +221,18 @@ def number_of(kind: str, fact: Measure) -> float | None:
     return None
 
 
-def _times(results: Results) -> dict[Node, float]:
-    return {n: r.seconds * 1e3 for n, r in results.nodes().items() if r.state in (State.DONE, State.KEPT)}
+def _times(results: Results, progress: Progress) -> dict[Node, float]:
+    done = (State.DONE, State.KEPT)
+    return {n: r.seconds * 1e3 for n, r in progress.paced(results.nodes().items()) if r.state in done}
 
 
-def _memory(results: Results) -> dict[Node, float]:
-    return {n: r.nbytes / 1e6 for n, r in results.nodes().items() if r.nbytes}
+def _memory(results: Results, progress: Progress) -> dict[Node, float]:
+    return {n: r.nbytes / 1e6 for n, r in progress.paced(results.nodes().items()) if r.nbytes}
 
 
-def _sizes(results: Results) -> dict[Node, float]:
+def _sizes(results: Results, progress: Progress) -> dict[Node, float]:
     found = {}
-    for node in results.nodes():
+    for node in progress.paced(results.nodes()):
         infos = [results.info_of(v) for v in node.outputs if v is not None]
         sizes = [prod(i.shape) for i in infos if i is not None and i.kind == "tensor"]
         if sizes:
@@ -224,9 +240,9 @@ def _sizes(results: Results) -> dict[Node, float]:
     return found
 
 
-def _macs(results: Results) -> dict[Node, float]:
+def _macs(results: Results, progress: Progress) -> dict[Node, float]:
     found = {}
-    for node in results.nodes():
+    for node in progress.paced(results.nodes()):
         count = multiply_adds(node, lambda v: _shape(results, v))
         if count:
             found[node] = count / 1e6
@@ -253,7 +269,7 @@ def multiply_adds(node: Node, shape_of: Callable[[Value | None], tuple[int, ...]
     return 0 if count is None else count.constant or 0
 
 
-PLAIN_NUMBERS: Mapping[str, Callable[[Results], dict[Node, float]]] = {
+PLAIN_NUMBERS: Mapping[str, Callable[[Results, Progress], dict[Node, float]]] = {
     "time": _times,
     "memory": _memory,
     "size": _sizes,

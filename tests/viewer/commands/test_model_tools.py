@@ -220,7 +220,7 @@ def test_convert_says_when_there_is_nothing_to_do(tmp_path, capsys):
 
 def test_convert_compares_outputs(tmp_path, capsys):
     assert converted(tmp_path, "--opset", "11")[0] == 0
-    assert "outputs agree on 1 random inputs" in capsys.readouterr().out
+    assert "outputs agree on one random input" in capsys.readouterr().out
     assert converted(tmp_path, "--opset", "11", "--check", "2", "--json")[0] == 0
     told = json.loads(capsys.readouterr().out)["check"]
     assert (told["agrees"], told["runs"]) == (True, 2)

@@ -47,7 +47,7 @@ def test_preview_then_one_edit_then_undo(dialog, qtbot):
     assert snapshot(document.model) == before
     dialog.ok.click()
     converted(dialog, qtbot)
-    assert "outputs agree on 1 random inputs" in dialog.state.text()
+    assert "outputs agree on one random input" in dialog.state.text()
     assert document.undo_title == "Convert to float16"
     assert builders.value(document, "w").initializer.element_type.text == "float16"
     document.undo()

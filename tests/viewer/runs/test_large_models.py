@@ -11,7 +11,7 @@ from model.queries import topology
 from model.steps import SetInput
 from tests.viewer.runs.driving import edit, idle, node, opened, value
 from viewer import results, slices
-from viewer.runs.overlays import read_numbers
+from viewer.runs.overlays import TITLES, read_numbers
 
 COUNT = 4000
 
@@ -101,6 +101,26 @@ def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
     assert set(marks.boxes["stale"].tolist()) == {box for node in nodes[1500:] for box in drawing.boxes_of(node)}
     workspace.unmark("stale", nodes)
     assert not len(marks.boxes["stale"])
+
+
+@pytest.mark.parametrize("kind", ["time", "size", "magnitude"])
+def test_what_nodes_are_coloured_by_is_worked_out_while_the_window_goes_on(qtbot, ran, kind):
+    overlays = ran.runs.overlays
+    overlays.choose(kind)
+    assert not overlays.numbers, "the window does not wait for it"
+    qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
+    assert overlays.title == TITLES[kind]
+    assert len(overlays.numbers) == COUNT
+
+
+def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path):
+    overlays = ran.runs.overlays
+    overlays.choose("size")
+    qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
+    overlays.take(tmp_path / "none.json", {"nobody": 1.0})
+    qtbot.waitUntil(lambda: overlays.kind == "size", timeout=30_000)
+    qtbot.waitUntil(lambda: overlays.title == TITLES["size"], timeout=30_000)
+    assert len(overlays.numbers) == COUNT
 
 
 @pytest.fixture
