@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from model.details import NO_DETAILS
 
 if TYPE_CHECKING:
     from model.attributes import Attribute
+    from model.details import Decoder, Details
     from model.devices import DeviceConfiguration, NodeDeviceConfiguration
     from model.lookup import Lookup
     from model.tensors import SparseTensor, Tensor
@@ -23,35 +26,6 @@ if TYPE_CHECKING:
 Use = tuple["Node | Graph", int]
 
 _EMPTY: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Details:
-    """What a node or value rarely carries and nobody should pay for."""
-
-    doc_string: str = ""
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    device_configurations: tuple[NodeDeviceConfiguration, ...] = ()  # nodes only
-    unknown_changes: tuple[UnknownChange, ...] = ()
-
-
-NO_DETAILS = Details()
-
-
-class Decoder(Protocol):
-    """Reads, on first use, what opening a file left in the messages. One per file, in model.io."""
-
-    def attributes(self, source: Any) -> dict[str, Attribute]:
-        """Attributes of a NodeProto that has no bodies, in file order."""
-
-    def node_details(self, source: Any) -> Details:
-        """Texts and device configurations of a NodeProto."""
-
-    def value_type(self, source: Any) -> Type | None:
-        """The declared type in a ValueInfoProto."""
-
-    def value_details(self, source: Any) -> Details:
-        """Texts of a ValueInfoProto."""
 
 
 class Value:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from model.attributes import Attribute, is_same
-from model.graph import Details, Function, Graph, Model, Node, TrainingInfo, Value, Values
+from model.details import Details
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value, Values
 from model.lookup import Lookup
 from model.tensors import SparseTensor, Tensor
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from model.attributes import Attribute, AttributeKind
+from model.details import NO_DETAILS, Details
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
-from model.graph import NO_DETAILS, Details, Graph
+from model.graph import Graph
 from model.io.payloads import Payload
 from model.io.protobuf import (
     AttributeProto,
@@ -55,7 +56,7 @@ GraphReader = Callable[[GraphProto], Graph]
 
 
 class MessageDecoder:
-    """The `model.graph.Decoder` of one file. Reads only messages, but for long strings left in the file."""
+    """The `model.details.Decoder` of one file. Reads only messages, but for long strings left in the file."""
 
     def __init__(self, files: TensorFiles) -> None:
         self.files = files

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from model.details import Details
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from model.graph import Details
 from model.io.build import normal_domain
 from model.io.decode import (
     read_device_configuration,

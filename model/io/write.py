@@ -12,7 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from model.attributes import Attribute, AttributeKind, is_same
-from model.graph import NO_DETAILS, Function, Graph, Model, Node, TrainingInfo, Value
+from model.details import NO_DETAILS
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.build import normal_domain
 from model.io.decode import MessageDecoder, Origin, read_type, read_value_details
 from model.io.encode import (

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from model.attributes import Attribute, AttributeKind, make_attribute
+from model.details import Details
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.errors import ModelError
-from model.graph import Details, Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
+from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
 from model.io.decode import MessageDecoder
 from model.io.messages import read_message
 from model.io.protobuf import (

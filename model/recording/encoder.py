@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model.attributes import Attribute, AttributeKind
+from model.details import NO_DETAILS, Details
 from model.devices import NodeDeviceConfiguration
-from model.graph import NO_DETAILS, Details, Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
+from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.io.decode import Origin
 from model.io.messages import message_pieces
 from model.io.payloads import Payload
