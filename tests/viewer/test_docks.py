@@ -134,13 +134,15 @@ def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path
         qtbot.waitUntil(lambda: window.docks.panel("outline").tree.hasFocus())
 
 
-def test_a_small_window_leaves_the_inspector_and_the_outline_readable(qtbot):
-    window = MainWindow(Settings())
-    qtbot.addWidget(window)
-    window.resize(900, 600)
-    window.show()
+def opened_sample(make_window, qtbot, width, height):
+    window = make_window(size=(width, height))
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         window.files.open([sample_model()])
+    return window
+
+
+def test_a_small_window_leaves_the_inspector_and_the_outline_readable(make_window, qtbot):
+    window = opened_sample(make_window, qtbot, 900, 600)
     window.docks.open("inspector")
     window.docks.open("outline")
     window.resize(700, 500)
@@ -149,13 +151,8 @@ def test_a_small_window_leaves_the_inspector_and_the_outline_readable(qtbot):
     assert window.docks.panel("outline").width() >= 190
 
 
-def test_a_narrow_run_panel_can_be_scrolled_to_all_of_its_rows(qtbot):
-    window = MainWindow(Settings())
-    qtbot.addWidget(window)
-    window.resize(1100, 700)
-    window.show()
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
-        window.files.open([sample_model()])
+def test_a_narrow_run_panel_can_be_scrolled_to_all_of_its_rows(make_window, qtbot):
+    window = opened_sample(make_window, qtbot, 1100, 700)
     panel = window.docks.open("run")
     window.resizeDocks([window.findChild(QDockWidget, "panel.run")], [100], Qt.Orientation.Horizontal)
     area = panel.findChild(QScrollArea)

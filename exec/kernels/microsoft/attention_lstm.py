@@ -11,10 +11,8 @@ from exec.arrays import Array, empty, zeros
 from exec.errors import KernelError
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.registry import kernel
-from exec.kernels.shared.recurrence import Activation, checked_lengths, make_cell, run_cell
+from exec.kernels.shared.recurrence import Activation, checked_lengths, make_cell, run_cell, turns_of
 from exec.kernels.shared.recurrence import activations as functions_of
-
-_REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 @kernel("AttnLSTM", since=1, domain=MICROSOFT)
@@ -43,7 +41,8 @@ def attn_lstm_1(
     input_forget: int = 0,
 ) -> tuple[Array, Array, Array]:
     """All hidden states (T, D, N, H), the last ones and the last cells (D, N, H)."""
-    turns = _directions(direction, [a for a in (x, w, r, m, mw, aw) if a is not None])
+    turns = turns_of(direction)
+    _check_ranks([a for a in (x, w, r, m, mw, aw) if a is not None])
     (steps, batch, inputs), hidden, state = x.shape, r.shape[2], (len(turns), x.shape[1], r.shape[2])
     _check_shapes(
         [x, w, r, b, initial_h, initial_c, p, qw, mw, v, m, aw], state, hidden if hidden_size is None else hidden_size
@@ -68,13 +67,11 @@ def attn_lstm_1(
     return y, h, c
 
 
-def _directions(name: str, given: Sequence[Array]) -> tuple[bool, ...]:
-    """Per direction whether it goes from the end; KernelError where what is given has not the axes it needs."""
-    if name not in _REVERSED or any(array.ndim != 3 for array in given):
-        ranks = [array.ndim for array in given]
-        msg = f"direction {name!r}; X, W, R, M, MW and AW of rank {ranks}; expected a known direction, three axes each"
+def _check_ranks(given: Sequence[Array]) -> None:
+    """KernelError where what is given has not the axes it needs."""
+    if any(array.ndim != 3 for array in given):
+        msg = f"X, W, R, M, MW and AW of rank {[array.ndim for array in given]}; expected three axes each"
         raise KernelError(msg)
-    return _REVERSED[name]
 
 
 def _check_shapes(given: Sequence[Array | None], state: tuple[int, ...], hidden: int) -> None:

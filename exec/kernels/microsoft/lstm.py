@@ -13,10 +13,8 @@ from exec.errors import KernelError
 from exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from exec.kernels.microsoft.standard import MICROSOFT
 from exec.kernels.registry import kernel
-from exec.kernels.shared.recurrence import Activation
+from exec.kernels.shared.recurrence import Activation, checked_lengths, turns_of
 from exec.kernels.shared.recurrence import activations as functions_of
-
-_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +65,17 @@ def dynamic_quantize_lstm_1(
     input_forget: int = 0,
 ) -> tuple[Array, Array, Array]:
     """All hidden states, the last ones and the last cells; W and R are [directions, inputs, 4 · hidden]."""
-    turns = _DIRECTIONS.get(direction)
+    turns = turns_of(direction)
     hidden = r.shape[1] if r.ndim == 3 else 0
-    if turns is None or x.ndim != 3 or w.ndim != 3 or r.shape != (len(turns), hidden, 4 * hidden) or (
+    if x.ndim != 3 or w.ndim != 3 or r.shape != (len(turns), hidden, 4 * hidden) or (
         w.shape != (len(turns), x.shape[2], 4 * hidden) or hidden_size not in (None, hidden)
     ):  # fmt: skip
         msg = f"X {x.shape}, W {w.shape}, R {r.shape}, direction {direction!r}; expected [D, inputs, 4 · hidden]"
         raise KernelError(msg)
     steps, batch = x.shape[:2]
-    lengths = np.full(batch, steps) if sequence_lens is None else sequence_lens
-    if lengths.shape != (batch,) or (batch and not 0 <= lengths.min() <= lengths.max() <= steps):
-        msg = f"sequence_lens is {lengths.tolist()}; expected {batch} lengths within [0, {steps}]"
-        raise KernelError(msg)
+    lengths = checked_lengths(sequence_lens, steps, batch)
+    if lengths is None:
+        lengths = np.full(batch, steps)
     names = tuple(activations or ("Sigmoid", "Tanh", "Tanh") * len(turns))
     functions = functions_of(names, _tuple(activation_alpha), _tuple(activation_beta))
     y = zeros((steps, len(turns), batch, hidden), np.float32)

@@ -12,7 +12,7 @@ from exec.arrays import Array, empty, zeros
 from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
-from exec.kernels.shared.recurrence import Cell, activations, checked_lengths, make_cell, run_cell
+from exec.kernels.shared.recurrence import Cell, activations, checked_lengths, make_cell, run_cell, turns_of
 
 _USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -36,15 +36,7 @@ class _Options:
     @property
     def reversed(self) -> tuple[bool, ...]:
         """Per direction: does it run backwards; KernelError for an unknown direction."""
-        match self.direction:
-            case "forward" | "foward":  # GRU-1 spells its default so
-                return (False,)
-            case "reverse":
-                return (True,)
-            case "bidirectional":
-                return (False, True)
-        msg = f"direction is {self.direction!r}, expected forward, reverse or bidirectional"
-        raise KernelError(msg)
+        return turns_of("forward" if self.direction == "foward" else self.direction)  # as GRU-1 spells its default
 
 
 def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | None) -> list[Cell]:

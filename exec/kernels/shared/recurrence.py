@@ -20,6 +20,17 @@ from exec.kernels.shared.recurrence_quick import run_quick
 Activation = Callable[[Array], Array]
 
 
+_BACKWARDS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+def turns_of(direction: str) -> tuple[bool, ...]:
+    """Per direction of a layer whether it goes from the end; KernelError for an unknown one."""
+    if direction not in _BACKWARDS:
+        msg = f"direction is {direction!r}, expected forward, reverse or bidirectional"
+        raise KernelError(msg)
+    return _BACKWARDS[direction]
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One direction of a layer, ready to run: weights transposed for products from the right."""

@@ -135,19 +135,24 @@ def test_a_text_too_long_for_a_field_is_not_edited_here(qtbot, panel):
     assert not panel.model.flags(cell(panel, path)) & Qt.ItemFlag.ItemIsEditable
 
 
-def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
+def panel_of(qtbot, count):
+    """The panel of a graph of so many nodes, read."""
     graph = Graph("wide")
-    for index in range(1800):
+    for index in range(count):
         InsertNode(graph, Node("Relu", name=f"n{index}")).apply()
-    workspace = Workspace(Document(Model(graph, opset=20)), title="wide")
-    panel = RawPanel(workspace)
+    panel = RawPanel(Workspace(Document(Model(graph, opset=20)), title="wide"))
     qtbot.addWidget(panel)
     panel.show()
     qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    return panel
+
+
+def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
+    panel = panel_of(qtbot, 1800)
+    workspace = panel.workspace
     index = panel.model.index_of((("graph", 0),))
     assert panel.model.rowCount(index) < 1800
-    last = graph.nodes.last
-    workspace.selection.set([last])
+    workspace.selection.set([workspace.model.graph.nodes.last])
     assert panel.tree.currentIndex().data() == "node[1799]"
     workspace.close()
 
@@ -296,16 +301,9 @@ def test_a_field_nobody_knows_is_added_from_the_menu(qtbot, panel):
 @pytest.fixture
 def wide(qtbot):
     """The panel of a graph of 5000 nodes."""
-    graph = Graph("wide")
-    for index in range(5000):
-        InsertNode(graph, Node("Relu", name=f"n{index}")).apply()
-    workspace = Workspace(Document(Model(graph, opset=20)), title="wide")
-    panel = RawPanel(workspace)
-    qtbot.addWidget(panel)
-    panel.show()
-    qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    panel = panel_of(qtbot, 5000)
     yield panel
-    workspace.close()
+    panel.workspace.close()
 
 
 def test_very_many_fields_of_one_name_come_in_stretches(wide):
