@@ -50,6 +50,8 @@ def parts(
     if not attribute.reference:
         if isinstance(value, (Tensor, SparseTensor)):
             found += tensor_rows(value, numbers)
+            if isinstance(value, Tensor) and value.name:  # an initializer's is that of its value
+                found.append(text_row("tensor name", "Tensor name", value.name, middle=True))
         elif isinstance(value, tuple) and not has_text(attribute.kind):
             found += [
                 _element_row(workspace, node, attribute, i, numbers) for i in range(min(len(value), _MOST_ELEMENTS))

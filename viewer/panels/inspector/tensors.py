@@ -9,6 +9,7 @@ from model.errors import ModelError
 from model.progress import Progress
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
+from viewer.panels.inspector.common import text_row
 from viewer.text import bytes_text, display, element_text, number_text, shape_text
 from viewer.widgets.fields.rows import Row
 
@@ -86,7 +87,7 @@ def tensor_text(tensor: Tensor | SparseTensor) -> str:
 
 
 def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statistics: bool = False) -> list[Row]:
-    """Type, shape, size, storage, what is wrong, first values and, if asked, statistics with a histogram."""
+    """Type, shape, size, storage, texts of its own, what is wrong, first values; if asked, statistics and histogram."""
     rows = [
         Row("dtype", "Element type", element_text(tensor.element_type), mono=True),
         Row("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
@@ -101,6 +102,7 @@ def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statist
     rows[2].note = number_text(tensor.size) + (" element" if tensor.size == 1 else " elements")
     words = {"memory": "in memory", "inline": "in the model", "file": "in the model file", "external": "external file"}
     rows.append(Row("storage", "Stored", words.get(tensor.storage, tensor.storage)))
+    rows += _texts(tensor)
     if problem or not tensor.size:
         return rows
     first = numbers.preview(tensor)
@@ -108,6 +110,12 @@ def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statist
     if with_statistics and _has_numbers(tensor):
         rows += statistics_rows(numbers.statistics(tensor))
     return rows
+
+
+def _texts(tensor: Tensor) -> list[Row]:
+    """What its message says beside the values, where it does: set in the raw messages, as it is of no value."""
+    found = [text_row("tensor doc_string", "Tensor description", tensor.doc_string)] if tensor.doc_string else []
+    return [*found, *(text_row(f"metadata {key}", display(key), text) for key, text in tensor.metadata.items())]
 
 
 def _has_numbers(tensor: Tensor) -> bool:

@@ -5,7 +5,9 @@ import pytest
 
 from model.progress import SILENT, Cancelled, Progress
 from model.tensors import ArrayTensor
-from viewer.panels.inspector.tensors import first_values, spread, statistics_rows, tensor_text
+from viewer.jobs import Jobs
+from viewer.panels.inspector.tensors import Numbers, first_values, spread, statistics_rows, tensor_rows, tensor_text
+from viewer.text import display
 
 
 def test_statistics_are_said_of_the_finite_values():
@@ -37,3 +39,12 @@ def test_first_values_of_every_kind():
     assert first_values(ArrayTensor(np.array([1 + 2j], np.complex64))) == "1+2j"
     assert first_values(ArrayTensor(np.arange(100))).endswith("23 …")
     assert tensor_text(ArrayTensor(np.zeros((2, 3), np.int8))) == "int8 2×3 · 6 B"
+
+
+def test_what_a_tensor_says_of_itself_is_shown_as_plain_text(qtbot):
+    tensor = ArrayTensor(np.ones(2), doc_string="<b>made</b>\nby hand", metadata={"origin": "layer\u202e3"})
+    rows = {row.key: row for row in tensor_rows(tensor, Numbers(Jobs(), lambda: None))}
+    assert rows["tensor doc_string"].text == display("<b>made</b>\nby hand")
+    assert (rows["metadata origin"].label, rows["metadata origin"].text) == ("origin", display("layer\u202e3"))
+    silent = tensor_rows(ArrayTensor(np.ones(0)), Numbers(Jobs(), lambda: None))
+    assert "tensor doc_string" not in {row.key for row in silent}
