@@ -44,10 +44,10 @@ class Progress:
         if self._cancelled:
             raise Cancelled
 
-    def paced(self, things: Iterable[_Thing]) -> Iterator[_Thing]:
-        """The things one after the other, with a `check` before the first and after every few hundred."""
+    def paced(self, things: Iterable[_Thing], every: int = _BETWEEN_CHECKS) -> Iterator[_Thing]:
+        """The things one after the other, with a `check` before the first and after every few hundred, or `every`."""
         for number, thing in enumerate(things):
-            if number % _BETWEEN_CHECKS == 0:
+            if number % every == 0:
                 self.check()
             yield thing
 

@@ -52,7 +52,7 @@ def set_text(message: Any, field: str, value: str) -> None:
     try:
         setattr(message, field, value)
     except UnicodeEncodeError:
-        _merge_text(message, field, [value])
+        merge_texts(message, field, [utf8(value)])
 
 
 def set_texts(message: Any, field: str, values: Sequence[str]) -> None:
@@ -65,14 +65,13 @@ def set_texts(message: Any, field: str, values: Sequence[str]) -> None:
         getattr(message, field).extend(values)
     except UnicodeEncodeError:
         message.ClearField(field)
-        _merge_text(message, field, values)
+        merge_texts(message, field, map(utf8, values))
 
 
-def _merge_text(message: Any, field: str, values: Iterable[str]) -> None:
-    """Text that came from bytes which are not UTF-8: the runtime takes those only from the wire."""
+def merge_texts(message: Any, field: str, values: Iterable[bytes]) -> None:
+    """Set a text, or add to a list of them, that is not UTF-8: the runtime takes those only from the wire."""
     tag = encode_tag(message.DESCRIPTOR.fields_by_name[field].number, LENGTH)
-    for value in values:
-        data = utf8(value)
+    for data in values:
         message.MergeFromString(tag + encode_varint(len(data)) + data)
 
 

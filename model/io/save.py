@@ -19,6 +19,7 @@ from google.protobuf.message import EncodeError
 
 from model.errors import ModelError
 from model.graph import Model
+from model.io.paced import serialized
 from model.io.payloads import Payload, Pieces, restore, total_length
 from model.io.place import Copies, DataFile, Layout, Placement
 from model.io.read import ModelSource, message_class, message_schema
@@ -184,10 +185,11 @@ def prepare(
     with _misfits_told():
         message, proto = _written(model, placement, progress)
         progress.check()
-        data = _serialized(proto)
+        data = serialized(proto, progress)
     progress.check()
     saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout, placement.kept)
-    if source is not None and not placement.data_files and _is_unmodified(source, Format(chosen, message), data):
+    found = Format(chosen, message)
+    if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
         return saving
     progress.check()
@@ -224,7 +226,7 @@ def to_bytes(
     with _misfits_told():
         message = write_model(model, placement, progress)
         progress.check()
-        data = _serialized(message)
+        data = serialized(message, progress)
     progress.check()
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
@@ -257,14 +259,9 @@ def _written(model: Model, placement: Placement, progress: Progress) -> tuple[st
     return message, write_model(model, placement, progress)
 
 
-def _is_unmodified(source: ModelSource, found: Format, data: bytes) -> bool:
+def _is_unmodified(source: ModelSource, found: Format, data: bytes, progress: Progress) -> bool:
     """Whether a message is the one of the file: then the file's own bytes are written, however it spells them."""
-    return source.format == found and not source.truncation and _serialized(source.proto) == data
-
-
-def _serialized(proto: Any) -> bytes:
-    data: bytes = proto.SerializeToString()
-    return data
+    return source.format == found and not source.truncation and serialized(source.proto, progress) == data
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from model.io.encode import (
     write_device_configuration,
     write_type,
 )
+from model.io.paced import copy_into
 from model.io.place import Placement
 from model.io.protobuf import (
     AttributeProto,
@@ -62,21 +63,21 @@ _VALUE_FIELDS = (
 def write_model(model: Model, placement: Placement, progress: Progress = SILENT) -> ModelProto:
     """The message of a model; placeholders of `placement.tables` stand for values that stay outside it."""
     writer = _Writer(placement, progress)
-    out = _copy(ModelProto(), model._source)
+    out = _copy(ModelProto(), model._source, progress)
     writer.model(model, out)
     return out
 
 
 def write_graph(graph: Graph, placement: Placement, progress: Progress = SILENT) -> GraphProto:
     """The message of a graph on its own."""
-    out = _copy(GraphProto(), graph._source)
+    out = _copy(GraphProto(), graph._source, progress)
     _Writer(placement, progress).graph(graph, out)
     return out
 
 
 def write_function(function: Function, placement: Placement, progress: Progress = SILENT) -> FunctionProto:
     """The message of a function on its own."""
-    out = _copy(FunctionProto(), function._source)
+    out = _copy(FunctionProto(), function._source, progress)
     _Writer(placement, progress).function(function, out)
     return out
 
@@ -88,9 +89,9 @@ def write_tensor(tensor: Tensor, placement: Placement, name: str | None = None) 
     return out
 
 
-def _copy(out: _AnyMessage, source: Any) -> _AnyMessage:
+def _copy(out: _AnyMessage, source: Any, progress: Progress) -> _AnyMessage:
     if source is not None:
-        out.CopyFrom(source)
+        copy_into(out, source, progress)
     return out
 
 
@@ -102,7 +103,8 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progres
     messages: RepeatedCompositeFieldContainer[Any] = getattr(out, field)
     originals = getattr(original, field) if original is not None else ()
     progress.check()
-    if len(messages) == len(originals) == len(sources) and all(map(_is, originals, sources)):
+    pairs = progress.paced(zip(originals, sources, strict=False))
+    if len(messages) == len(originals) == len(sources) and all(original is source for original, source in pairs):
         progress.check()
         return messages
     progress.check()
@@ -157,7 +159,7 @@ class _Writer:
             out.Clear()
             out.SetInParent()
         elif graph._source is not copied:
-            out.CopyFrom(graph._source)
+            copy_into(out, graph._source, self._progress)
         self.graph(graph, out)
 
     def function(self, function: Function, out: FunctionProto) -> None:
