@@ -191,6 +191,11 @@ class Docks(QObject):
         """Whether a panel's dock is shown, in front of others or behind them in its tabs."""
         return not self._docks[panel_id].isHidden()
 
+    def open_panels(self) -> list[tuple[PanelInfo, Panel]]:
+        """The panels of the document in front whose docks are open, as far as they were seen."""
+        found = ((dock.info, dock.panel) for dock in self._docks.values() if not dock.isHidden())
+        return [(info, panel) for info, panel in found if panel is not None]
+
     def panel(self, panel_id: str) -> Panel | None:
         """The panel of the document in front; made, shown and brought up first where it was never seen."""
         dock = self._docks[panel_id]

@@ -328,8 +328,11 @@ class MainWindow(QMainWindow):
 
     def open_palette(self) -> None:
         """Show the command palette."""
+        from viewer.actions.controls import control_entries
+
         self.actions_binding.refresh()
-        self.palette_popup.open(self.actions_binding.palette_entries(self._trigger))
+        entries = self.actions_binding.palette_entries(self._trigger)
+        self.palette_popup.open([*entries, *control_entries(self.docks)])
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""

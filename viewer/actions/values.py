@@ -52,15 +52,10 @@ def _correct_types(context: Context) -> None:
 
 
 def _view(view: View) -> Action:
-    def run(context: Context) -> None:
-        panel = _tensor(context)
-        panel.pane.choose_view(view)
-        panel.pane.stack.setFocus()
-
     return Action(
         id=f"values.{view.lower().replace(' ', '_')}",
         title=f"Values as {view}",
-        run=run,
+        run=lambda context: _tensor(context).pane.choose_view(view),
         menu=Menu.RUN,
         section=5,
         submenu=Submenu.LOOK,

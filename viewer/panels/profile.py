@@ -17,6 +17,7 @@ from viewer.text import bytes_text, count_text, display, duration_text, plural, 
 from viewer.theme import theme, themes
 from viewer.widgets.flow import FlowLayout, labelled
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.widgets.plots.focus import paint_focus
 from viewer.workspace import Workspace
 
 #: What is shown, and what it is called.
@@ -323,6 +324,7 @@ class MemoryCurve(QWidget):
         painter.drawText(bottom, Qt.AlignmentFlag.AlignLeft, "first node")
         painter.drawText(bottom, Qt.AlignmentFlag.AlignRight, f"node {len(self.moments):,}")
         self._draw_curve(painter, plot, peak)
+        paint_focus(painter, self)
         painter.end()
 
     def _draw_curve(self, painter: QPainter, plot: QRectF, peak: int) -> None:

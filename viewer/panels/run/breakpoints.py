@@ -49,6 +49,7 @@ class BreakpointSection(Section):
         self._list = QWidget()
         self.add(self._list)
         for box, condition in ((self.non_finite, "non-finite"), (self.above, "above"), (self.shape, "shape")):
+            box.setAccessibleName(f"Stop when {box.text()}")
             box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
         self._runs.state_changed.connect(self._refresh)
         themes().themeChanged.connect(self._color)

@@ -31,7 +31,6 @@ class TensorPanel(Panel):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(area)
-        self.entry = self.pane.table
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_IDLE_MS)
@@ -40,6 +39,10 @@ class TensorPanel(Panel):
         workspace.changes.changed.connect(self._refresh)
         workspace.results.changed.connect(self._refresh)
         self._follow()
+
+    def activate(self) -> None:
+        """The keyboard goes to the numbers, whichever way they are shown; a picture on its way takes it over."""
+        (self.pane.stack.currentWidget() or self.pane).setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     @property
     def panes(self) -> list[TensorPane]:

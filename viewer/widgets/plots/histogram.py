@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from viewer.text import number_text
 from viewer.theme import monospace, theme, themes
+from viewer.widgets.plots.focus import paint_focus
 
 
 class Histogram(QWidget):
@@ -108,3 +109,4 @@ class Histogram(QWidget):
         else:
             painter.drawText(below, center | Qt.AlignmentFlag.AlignLeft, number_text(self._edges[0], 4))
             painter.drawText(below, center | Qt.AlignmentFlag.AlignRight, number_text(self._edges[-1], 4))
+        paint_focus(painter, self)

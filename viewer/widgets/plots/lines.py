@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from viewer.text import number_text
 from viewer.theme import monospace, theme, themes
+from viewer.widgets.plots.focus import paint_focus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,6 +152,7 @@ class LinePlot(QWidget):
         painter.drawText(
             room, Qt.AlignmentFlag.AlignLeft, metrics.elidedText(text, Qt.TextElideMode.ElideRight, room.width())
         )
+        paint_focus(painter, self)
 
     def _paint_line(self, painter: QPainter, plot: QRectF, line: Line, color: QColor) -> None:
         _, low, high = line

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QWidget
 from viewer.text import number_text
 from viewer.theme import monospace, theme, themes
 from viewer.widgets.plots.colormap import Scale, table
+from viewer.widgets.plots.focus import paint_focus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,8 +135,9 @@ class PictureView(QWidget):
     def show_detail(self, picture: Picture) -> None:
         """Show a finer picture of a part above the whole."""
         if self._layers:
+            at = None if self._cell is None else self._rect_of(self._cell).center()
             self._layers[1:] = [_layer(picture)]
-            self._cell = None
+            self._cell = None if at is None else self._cell_at(at)
             self._tell()
             self.update()
 
@@ -188,6 +190,12 @@ class PictureView(QWidget):
         """Width and height of a cell of a layer on the screen."""
         place, image = self._place(number), self._layers[number].image
         return place.width() / image.width(), place.height() / image.height()
+
+    def _rect_of(self, cell: tuple[int, int, int]) -> QRectF:
+        """Where a cell is on the screen; may reach beyond the frame."""
+        number, row, column = cell
+        (across, down), place = self._cell_size(number), self._place(number)
+        return QRectF(place.left() + column * across, place.top() + row * down, across, down)
 
     def _cell_at(self, point: QPointF) -> tuple[int, int, int] | None:
         if not self._frame().contains(point):
@@ -296,14 +304,24 @@ class PictureView(QWidget):
             super().keyPressEvent(event)
 
     def _walk(self, across: int, down: int) -> None:
-        """Go to a neighbouring cell."""
-        if not self._layers or self._layers[0].image.isNull():
-            return
-        number, row, column = self._cell or (0, -down, -across)
-        image = self._layers[number].image
-        row, column = min(max(row + down, 0), image.height() - 1), min(max(column + across, 0), image.width() - 1)
-        self._cell = number, row, column
+        """Go to a neighbouring cell, at first to the upper left one of those that are seen."""
+        if self._cell is None:
+            self._cell = self._cell_at(self._place().intersected(self._frame()).topLeft())
+        else:
+            number, row, column = self._cell
+            image = self._layers[number].image
+            row, column = min(max(row + down, 0), image.height() - 1), min(max(column + across, 0), image.width() - 1)
+            self._cell = number, row, column
+        if self._cell is not None:
+            self._bring_into_view(self._rect_of(self._cell))
         self._tell()
+
+    def _bring_into_view(self, rect: QRectF) -> None:
+        frame = self._frame()
+        across = max(frame.left() - rect.left(), 0.0) or min(frame.right() - rect.right(), 0.0)
+        down = max(frame.top() - rect.top(), 0.0) or min(frame.bottom() - rect.bottom(), 0.0)
+        if across or down:
+            self._pan(across, down)
 
     def _tell(self) -> None:
         text = self.cell_text
@@ -342,10 +360,8 @@ class PictureView(QWidget):
             painter.drawImage(self._place(number), layer.image)
         self._paint_numbers(painter, len(self._layers) - 1)
         if self._cell is not None:
-            number, row, column = self._cell
-            (across, down), place = self._cell_size(number), self._place(number)
             painter.setPen(colors.accent)
-            painter.drawRect(QRectF(place.left() + column * across, place.top() + row * down, across, down))
+            painter.drawRect(self._rect_of(self._cell))
         painter.restore()
         if picture.scale is not None:
             self._paint_legend(painter, picture.scale)
@@ -356,6 +372,7 @@ class PictureView(QWidget):
             painter.setPen(colors.muted)
         elided = QFontMetricsF(self.font()).elidedText(text, Qt.TextElideMode.ElideRight, line.width())
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, elided)
+        paint_focus(painter, self)
 
     def _paint_numbers(self, painter: QPainter, number: int) -> None:
         """The numbers themselves where cells of a layer are large enough to hold them."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
@@ -273,3 +273,36 @@ def test_the_name_of_a_tensor_gives_way_to_the_choice_of_its_view(qtbot, panel, 
     pane.view_box.show()
     qtbot.waitUntil(lambda: pane.view_box.width() >= pane.view_box.sizeHint().width())
     assert pane.target_box.width() < pane.target_box.sizeHint().width()
+
+
+# -- without the mouse -----------------------------------------------------------------------------------------
+
+
+def test_the_keyboard_is_in_the_picture_that_takes_the_place_of_the_table(qtbot, panel, chain):
+    panel.window().activateWindow()
+    select(qtbot, panel, put(chain, np.arange(12.0).reshape(3, 4)))
+    panel.activate()
+    qtbot.waitUntil(panel.pane.table.hasFocus)
+    panel.pane.choose_view("Heat map")
+    qtbot.waitUntil(panel.pane.picture.hasFocus)
+    panel.pane.choose_view("Lines")
+    qtbot.waitUntil(panel.pane.lines.hasFocus)
+
+
+def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets_finer(qtbot, panel, huge):
+    picture = panel.pane.picture
+    qtbot.keyClicks(picture, "+" * 20)
+    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
+    for _ in range(3):
+        qtbot.keyClick(picture, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    first = picture.cell_text
+    assert first
+    left = picture.visible_part()[0]
+    for _ in range(400):
+        qtbot.keyClick(picture, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
+    assert picture.visible_part()[0] <= left
+    at = picture._rect_of(picture._cell)
+    assert picture._frame().adjusted(-1, -1, 1, 1).contains(at)
+    qtbot.waitUntil(lambda: not panel.workspace.jobs.running and not picture._rest.isActive(), timeout=30_000)
+    assert picture.cell_text
+    assert picture._rect_of(picture._cell).intersects(at)

@@ -1,0 +1,95 @@
+"""What stands in the panels of numbers is in the command palette too."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QMenu
+from shiboken6 import isValid
+
+from tests.viewer.runs.driving import make_finite, opened, run, value
+
+
+@pytest.fixture
+def workspace(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    window.activateWindow()
+    return workspace
+
+
+def call(window, qtbot, title, panel):
+    """Type a title into the palette, go to the entry of a panel, press Enter."""
+    window.open_palette()
+    popup = window.palette_popup
+    qtbot.keyClicks(popup.field, title)
+    names = [(entry.title, entry.where) for entry in popup.shown()]
+    for _ in range(names.index((title, f"{panel} panel"))):
+        qtbot.keyClick(popup.field, Qt.Key.Key_Down)
+    qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+
+
+def show(window, qtbot, workspace, name):
+    panel = window.docks.open("tensor")
+    workspace.selection.set([value(workspace, name)])
+    qtbot.waitUntil(lambda: panel.pane.reader is not None and panel.pane.title.text() == name)
+    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    return panel
+
+
+def test_a_choice_opens_a_switch_is_turned_and_a_field_has_the_keyboard(window, qtbot, workspace):
+    pane = show(window, qtbot, workspace, "c").pane
+    call(window, qtbot, "View", "Tensor")
+    qtbot.waitUntil(pane.view_box.view().isVisible)
+    pane.view_box.hidePopup()
+    call(window, qtbot, "Logarithmic", "Tensor")
+    assert pane.facts.histogram.logarithmic
+    panel = window.docks.open("run")
+    panel.seed.setValue(3)
+    call(window, qtbot, "Seed", "Run")
+    qtbot.waitUntil(lambda: panel.seed.isAncestorOf(QApplication.focusWidget()) or panel.seed.hasFocus())
+    assert not panel.seed.visibleRegion().isEmpty()
+    qtbot.keyClicks(QApplication.focusWidget(), "12")
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return)
+    assert workspace.runs.inputs.seed == 12
+
+
+def test_a_panel_behind_others_comes_to_the_front(window, qtbot, workspace):
+    show(window, qtbot, workspace, "c")
+    profile = window.docks.open("profile")
+    window.docks.open("watch")
+    call(window, qtbot, "View of the profile", "Profile")
+    qtbot.waitUntil(profile.view.view().isVisible)
+    assert not profile.visibleRegion().isEmpty()
+    profile.view.hidePopup()
+
+
+def test_a_menu_opens_at_its_button(window, qtbot, workspace):
+    pane = show(window, qtbot, workspace, "c").pane
+    call(window, qtbot, "More", "Tensor")
+    qtbot.waitUntil(lambda: QApplication.activePopupWidget() is pane.menu)
+    assert isinstance(pane.menu, QMenu)
+    assert any("Export" in action.text().replace("&", "") for action in pane.menu.actions())
+    pane.menu.close()
+
+
+def test_what_an_action_does_stands_once_and_what_is_off_is_shown_as_such(window, qtbot, workspace):
+    window.docks.open("run")
+    window.docks.open("watch")
+    window.open_palette()
+    entries = window.palette_popup.shown()
+    window.palette_popup.close()
+    assert sum(entry.title == "Step" for entry in entries) == 1
+    assert [entry.enabled for entry in entries if (entry.title, entry.where) == ("Unpin", "Watch panel")] == [False]
+
+
+def test_a_control_that_is_gone_when_it_is_chosen_does_nothing(window, qtbot, workspace):
+    panel = show(window, qtbot, workspace, "c")
+    window.open_palette()
+    popup = window.palette_popup
+    entry = next(entry for entry in popup.shown() if entry.title == "Axis of the rows")
+    popup.close()
+    workspace.selection.set([value(workspace, "y")])
+    qtbot.waitUntil(lambda: panel.pane.title.text() == "y")
+    qtbot.waitUntil(lambda: not isValid(entry.run.args[-1]))
+    entry.run()
+    assert QApplication.activePopupWidget() is None
