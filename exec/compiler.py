@@ -337,7 +337,7 @@ class Compiler:
                 BodyPlan(
                     name, plan, graph, captures,
                     tuple(plan.name(v) for v in graph.inputs), tuple(plan.name(v) for v in graph.outputs),
-                    graph.output_types,
+                    graph.input_types, graph.output_types,
                 )
             )  # fmt: skip
             outer_slots.update(dict.fromkeys(captured.values()))

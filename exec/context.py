@@ -31,6 +31,10 @@ class Body(Protocol):
         """Names of the outputs, in order."""
 
     @property
+    def input_types(self) -> tuple[Type | None, ...]:
+        """Declared types of the formal inputs, None where there is none."""
+
+    @property
     def output_types(self) -> tuple[Type | None, ...]:
         """Declared types of the outputs, None where there is none: what a loop without a turn returns."""
 

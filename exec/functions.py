@@ -22,7 +22,7 @@ from exec.snapshot import (
     TensorReference,
 )
 from model.attributes import AttributeKind
-from model.types import ElementType, Type
+from model.types import ElementType
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto
@@ -174,9 +174,9 @@ class _Reader:
             for node in nodes
         )
         results = tuple(number(v) for v in outputs)
-        types: tuple[Type | None, ...] = (None,) * len(results)
+        untyped = (None,) * len(formal), (None,) * len(results)
         uid = self._library.local_number()
-        return GraphSnapshot(uid, uid, name, formal, results, types, constants, snapshots)
+        return GraphSnapshot(uid, uid, name, formal, results, *untyped, constants, snapshots)
 
     def attribute(self, proto: AttributeProto, scope: dict[str, int] | None = None) -> AttributeSnapshot:
         """An attribute of a node in a body; graphs see the names around them."""

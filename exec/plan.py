@@ -200,6 +200,7 @@ class BodyPlan:
     captures: tuple[tuple[int, int], ...]
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    input_types: tuple[Type | None, ...]
     output_types: tuple[Type | None, ...]
     outer: list[RuntimeValue] = field(default_factory=list)  # slots around it in the run going on
     runner: Callable[[BodyPlan, Sequence[RuntimeValue]], list[RuntimeValue]] | None = None

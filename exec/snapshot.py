@@ -86,6 +86,7 @@ class GraphSnapshot:
     name: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    input_types: tuple[Type | None, ...]
     output_types: tuple[Type | None, ...]
     initializers: tuple[tuple[int, int], ...]
     nodes: tuple[NodeSnapshot, ...]
@@ -306,12 +307,12 @@ class Snapshots:
         )
         inputs = tuple(number(v) for v in graph.inputs)
         outputs = tuple(number(v) for v in graph.outputs)
-        types = tuple(v.type for v in graph.outputs)
+        types = tuple(v.type for v in graph.inputs), tuple(v.type for v in graph.outputs)
         me = self.graphs[graph]
         # A digest: the history of a long session would otherwise hold every list of nodes there ever was.
         content = array("q", chain([n.uid for n in nodes], [-1], inputs, [-1], outputs, [-1], chain(*initializers)))
         uid = self._uid(("graph", me, types, blake2b(content.tobytes(), digest_size=16).digest()))
-        return GraphSnapshot(uid, me, graph.name, inputs, outputs, types, initializers, nodes)
+        return GraphSnapshot(uid, me, graph.name, inputs, outputs, *types, initializers, nodes)
 
     def _node(self, part: _Part, old: tuple[_Part, NodeSnapshot] | None) -> NodeSnapshot:
         if old is not None and old[0] == part and not part[0].bodies:

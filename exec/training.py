@@ -72,6 +72,7 @@ class Trainer:
             uid=-second.uid,
             inputs=first.inputs + joined.inputs,
             outputs=first.outputs + joined.outputs,
+            input_types=first.input_types + joined.input_types,
             output_types=first.output_types + joined.output_types,
             initializers=first.initializers + joined.initializers,
             nodes=first.nodes + joined.nodes,

@@ -123,7 +123,7 @@ def _function(precision: Precision) -> FunctionSnapshot:
                 _node("DequantizeLinear", (small, scale, zero), (back,)),
                 _node("CastLike", (back, x), (y,)),
             )
-    body = GraphSnapshot(next(_numbers), ABSENT, precision, (x,), (y,), (None,), (), nodes)
+    body = GraphSnapshot(next(_numbers), ABSENT, precision, (x,), (y,), (None,), (None,), (), nodes)
     return FunctionSnapshot(next(_numbers), (_DOMAIN, precision, ""), body, (), (), {"": _OPSET})
 
 
