@@ -126,11 +126,11 @@ def decoder(kind: str, seed: int, *, buffers: int = 0, crossing: bool = False) -
 def built(kind: str, inputs: list[Any], *, seed: int = 0, outputs: int = 3, **more: Any) -> tuple[bytes, Any]:
     """A model of one node, and its feeds; inputs of None are left out."""
     buffers, crossing = more.pop("buffers", 0), bool(more.get("decoder_output_cross_qk"))
+    op_type = more.pop("op_type", "WhisperBeamSearch" if kind == "sound" else "BeamSearch")
     names = [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)]
     feeds = {n: v for n, v in zip(names, inputs, strict=True) if n}
     given = {"eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": START} | more
     told = ["sequences", "sequences_scores", "scores", "cross_qk", "non_speech_probs"][:outputs]
-    op_type = more.pop("op_type", "WhisperBeamSearch" if kind == "sound" else "BeamSearch")
     node = helper.make_node(
         op_type, names, told, domain="com.microsoft", model_type=2 if kind == "sound" else 1,
         encoder=encoder(kind, seed), decoder=decoder(kind, seed, buffers=buffers, crossing=crossing), **given,
