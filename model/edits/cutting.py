@@ -13,9 +13,11 @@ from model.clone import Cloner
 from model.declaring import declarable, size_names
 from model.edits.functions import boundary, in_graph_order
 from model.edits.subgraphs import functions_used, part_of
+from model.edits.wholes import remembering
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scope import dependencies, upstream
+from model.steps import SetGraphInputs
 from model.tensors import Tensor
 from model.types import Shape, TensorType, Type
 
@@ -78,7 +80,10 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
 
 
 def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
-    """Before and after values. The first part computes them, and all else before them that is used after them."""
+    """Before and after values. The first part computes them, and all else before them that is used after them.
+
+    Inputs and constants that nothing uses are in the first part.
+    """
     producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
     if not producers:
         raise ModelError("Nothing comes before", "Choose values that nodes compute.")
@@ -89,10 +94,11 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     crossing = [v for v in (*values, *taken) if v.producer in ahead]
     results = [v for v in graph.outputs if v.producer in ahead]
     ends = [v for v in graph.outputs if v.producer not in ahead]
-    ends += [v for n in behind for v in n.outputs if v is not None and not v.uses]
+    ends = ends or [v for n in behind for v in n.outputs if v is not None and not v.uses]
     if not behind:
         raise ModelError("Nothing comes after", "Everything is needed to compute the chosen values.")
-    first = _cut(graph, before, _inputs_in_order(graph, boundary(before)[0]), [*crossing, *results])
+    idle = [v for v in dict.fromkeys((*graph.inputs, *graph.initializers)) if not v.uses]
+    first = _cut(graph, before, _inputs_in_order(graph, [*boundary(before)[0], *idle]), [*crossing, *results])
     used = set(taken)
     rest = _inputs_in_order(graph, taken)
     return first, _cut(graph, behind, [*(v for v in crossing if v in used), *rest], ends)
@@ -132,19 +138,35 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) 
     result.functions = tuple(Cloner().function(f) for f in functions_used(model, cut.nodes))
     for function in result.functions:
         function.model = result
-    used = {n.domain for g in result.graphs() for n in g.nodes} | {f.domain for f in result.functions}
-    result.opset_imports = {d: v for d, v in graph.opset_imports.items() if d in used or not d}
-    names = size_names(model)
-    for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
-        if inner.type is None:
-            known = type_of(value)
-            inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
+    result.opset_imports = dict(graph.opset_imports)
+    undeclared = _declare_ends(part, cut, type_of, size_names(model))
+    _keep_inputs(part, cut.constants)
+    result.metadata = remembering(model, graph, cut.nodes, [v.name for v in cut.outputs], undeclared)
     result.source = model.source
     return result
 
 
 #: What a model tells of itself, apart from what it computes.
-_TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "metadata", "configurations")
+_TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "configurations")
+
+
+def _declare_ends(part: Graph, cut: Cut, type_of: TypeOf, names: Collection[str]) -> list[str]:
+    """Give inputs and outputs a type that have none; returns their names."""
+    undeclared = []
+    for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
+        if inner.type is None:
+            known = type_of(value)
+            inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
+            undeclared.append(value.name)
+    return undeclared
+
+
+def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:
+    """Let constants that are inputs too, as those of old models must be, stay inputs."""
+    names = {value.name for value in constants if value.is_input}
+    if names:
+        own = (value for value in part.initializers if value.name in names)
+        SetGraphInputs(part, (*part.inputs, *own)).apply()
 
 
 def _defaults(graph: Graph) -> Callable[[Attribute], Attribute | None] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from model import schemas
 from model.attributes import Attribute
@@ -12,7 +13,8 @@ from model.document import Transaction
 from model.edits.functions import boundary, in_graph_order
 from model.edits.initializers import put_constant
 from model.edits.nodes import fresh_names, replace_uses
-from model.edits.values import ensure_order, why_not_connect
+from model.edits.values import ensure_order, rename_value, why_not_connect
+from model.edits.wholes import joint
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
 from model.queries.scope import names_taken, visible_values
@@ -169,28 +171,36 @@ def merge(
     names of inputs here to names of its outputs, which take their place. Inputs that are not connected become
     inputs here, its outputs become outputs; without `keep_outputs`, those that feed the other side do not stay
     outputs. Names get `prefix` where they clash. Operators that mean something else at the versions imported here
-    are refused by name.
+    are refused by name. Parts that were cut out of one model (see wholes) come together in the order of that one.
     """
     _refuse_other_meaning(graph, other)
     part = other.graph
     here = visible_values(graph)
-    links = dict(connections) if connections is not None else {v.name: v.name for v in part.inputs if v.name in here}
+    known = joint(graph, edit.model, other)
+    links = dict(connections) if connections is not None else _equal_names(part, here)
     cloner = _prefixed(graph, prefix)
     _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
     _bring_constants(edit, graph, part, cloner, here)
     _bring_functions(edit, Fragment(part, other.functions, other.opset_imports))
     _bring_imports(edit, graph, other.opset_imports, part)
     copies = cloner.nodes(part.nodes)
-    for node in copies:
-        edit.do(InsertNode(graph, node))
+    for node, before in zip(copies, known.insertion_points(copies) if known else repeat(None), strict=False):
+        edit.do(InsertNode(graph, node, before))
     _bring_declarations(edit, graph, part, cloner)
     made = {output.name: cloner.values.get(output) for output in part.outputs}
     results = [value for value in made.values() if value is not None and value not in graph.outputs]
     edit.do(SetGraphOutputs(graph, (*graph.outputs, *results)))
     fed = [_feed(edit, graph, name, made.get(output), output) for name, output in (feeding or {}).items()]
-    inner = set() if keep_outputs else {*fed, *(here[name] for name in links.values())}
+    linked = () if keep_outputs else (*fed, *(here[name] for name in links.values()))
+    inner = {value for value in linked if not known or not known.gives(value)}
     edit.do(SetGraphOutputs(graph, tuple(v for v in dict.fromkeys(graph.outputs) if v not in inner)))
+    if known:
+        known.finish(edit, copies, keep_outputs=keep_outputs)
     return copies
+
+
+def _equal_names(part: Graph, here: Mapping[str, Value]) -> dict[str, str]:
+    return {v.name: v.name for v in part.inputs if v.name in here and v.initializer is None}
 
 
 def _bring_inputs(
@@ -211,7 +221,8 @@ def _bring_inputs(
 
 
 def _bring_constants(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, here: Mapping[str, Value]) -> None:
-    """Bring initializers, but those that stand here already."""
+    """Bring initializers, but those that stand here already. Those that are inputs too, as of old, become inputs."""
+    inputs = []
     for value in part.initializers:
         if value in cloner.values:
             continue
@@ -223,6 +234,10 @@ def _bring_constants(edit: Transaction, graph: Graph, part: Graph, cloner: Clone
             tensor, constant.initializer = constant.initializer, None
             assert tensor is not None
             put_constant(edit, graph, constant, tensor)
+            if value.is_input and not isinstance(graph.owner, Function):
+                inputs.append(constant)
+    if inputs:
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *inputs)))
 
 
 def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:
@@ -242,7 +257,7 @@ def _holds_the_same(present: Value, value: Value) -> bool:
     from model.queries.differences import compare_constants
 
     ours, theirs = present.initializer, value.initializer
-    if ours is None or theirs is None or present.is_input:
+    if ours is None or theirs is None or present.is_input != value.is_input:
         return False
     if ours is theirs:
         return True
@@ -268,6 +283,8 @@ def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, outpu
     for node in users:
         ensure_order(edit, value, node)
     edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not old)))
+    if output == name:  # which was taken while the input had it
+        rename_value(edit, value, name)
     return value
 
 

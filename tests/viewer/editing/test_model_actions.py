@@ -177,7 +177,7 @@ def test_split_in_two(desk):
     desk.run("model.split")
     desk.child(ExtractDialog).ok.click()
     first, second = (tab.workspace.graph for tab in desk.window.tabs()[1:])
-    assert (names(first.inputs), names(first.outputs)) == (["x"], ["r"])
+    assert (names(first.inputs), names(first.outputs)) == (["x", "unused"], ["r"])
     assert (names(second.inputs), names(second.outputs)) == (["r"], ["y"])
 
 
