@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,33 +49,37 @@ class DataFile:
     parts: list[tuple[int, Pieces]] = field(default_factory=list)
     known: dict[Part, int] = field(default_factory=dict)  # offsets of parts of files that were taken up
 
-    def add(self, pieces: Pieces) -> int:
-        """Take up the bytes of a tensor; returns their offset. The same part of a file is taken up once."""
-        key = _part(pieces)
-        if key is not None and key in self.known:
-            return self.known[key]
+    def add(self, pieces: Pieces, part: Part | None) -> int:
+        """Take up the bytes of a tensor; returns their offset. What is the same part is taken up once."""
+        if part is not None and part in self.known:
+            return self.known[part]
         offset = -(-self.size // ALIGNMENT) * ALIGNMENT
         self.parts.append((offset, pieces))
         self.size = offset + total_length(pieces)
-        if key is not None:
-            self.known[key] = offset
+        if part is not None:
+            self.known[part] = offset
         return offset
 
 
-#: A part of an open file: source, offset, length.
+#: A part of an open file, or a whole tensor held in memory: source or tensor, offset, length.
 Part = tuple[object, int, int]
 
 
-def _part(pieces: Pieces) -> Part | None:
-    first = pieces[0] if len(pieces) == 1 else None
+def _part(tensor: Tensor) -> Part | None:
+    """What holds the values of a tensor; None where that is no one part of a file."""
+    if not isinstance(tensor, ProtoTensor):
+        return tensor, 0, tensor.nbytes
+    pieces = None if tensor.problem else tensor.raw_pieces()
+    first = pieces[0] if pieces is not None and len(pieces) == 1 else None
     return (first.source, first.offset, first.length) if isinstance(first, Payload) else None
 
 
 class Copies:
-    """Where the last save to a path has put the values: which parts of files are in which data file beside it.
+    """Where saves to a path have put the values: which parts of files are in which data file beside it.
 
-    A model keeps reading from where it was opened, while its file at that path has the values elsewhere: the next
-    save there leaves them where they are. Written when a save has ended, read when the next begins.
+    A model keeps reading from where it was opened, or holds new values in memory, while its file at that path has
+    them elsewhere: the next save there leaves them where they are. Written when a save has ended, read when the next
+    begins.
     """
 
     def __init__(self) -> None:
@@ -86,16 +90,18 @@ class Copies:
         """What keeping the values of a model at this path where they are comes to."""
         return Layout.INLINE if model in self._inline else Layout.KEEP
 
-    def saved(self, model: Path, layout: Layout, data_files: Iterable[DataFile], kept: Collection[str]) -> None:
-        """A model has been written, with new data files and naming those of the save before that were `kept`."""
+    def saved(self, model: Path, layout: Layout, data_files: Iterable[DataFile]) -> None:
+        """A model has been written, with new data files. Those of earlier saves count too: an edit may be redone."""
         (self._inline.add if layout is Layout.INLINE else self._inline.discard)(model)
-        files = {name: known for name, known in self._files.pop(model, {}).items() if name in kept}
+        files = self._files.setdefault(model, {})
         for data_file in data_files:
             with suppress(OSError):
                 identity = identity_of((model.parent / data_file.name).stat())
                 files[data_file.name] = identity, data_file.known
-        if files:
-            self._files[model] = files
+
+    def names(self, model: Path) -> list[str]:
+        """The data files that saves of this model wrote beside a path. It reads from none of them."""
+        return list(self._files.get(model, {}))
 
     def beside(self, model: Path) -> dict[Part, tuple[str, int]]:
         """Name of the data file and offset by part, of those files that are as they were written."""
@@ -111,8 +117,8 @@ class Placement:
     """Decides for each tensor of one save and writes its message.
 
     `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
-    external data must come along; `beside` tells which parts are in data files of the last save already. Of these
-    `kept` collects those that are named again. `unavailable` collects tensors whose values could not be had.
+    external data must come along; `beside` tells which parts are in data files of earlier saves already.
+    `unavailable` collects tensors whose values could not be had.
     """
 
     def __init__(
@@ -133,7 +139,6 @@ class Placement:
         self._data_name = data_name
         self._moved = moved
         self._beside = beside or {}
-        self.kept: set[str] = set()
 
     @property
     def touches_every_tensor(self) -> bool:
@@ -161,8 +166,8 @@ class Placement:
             set_number(out, "data_type", int(tensor.element_type))
         else:
             self.use(tensor.files.table)
-            if self._beside and self._keep_beside(tensor, out):
-                return
+        if self._beside and self._keep_beside(tensor, out):
+            return
         place = self._place_of(tensor)
         if place is not None:
             try:
@@ -208,24 +213,16 @@ class Placement:
             out.raw_data = self._inline(pieces)
             return
         file = self._data_file(tensor, place)
-        self._refer(out, file.name, file.add(pieces), pieces)
+        _refer(out, file.name, file.add(pieces, _part(tensor)), total_length(pieces))
 
-    def _keep_beside(self, tensor: ProtoTensor, out: TensorProto) -> bool:
-        """Name the data file that the last save put the values in, if it did."""
-        pieces = None if tensor.problem else tensor.raw_pieces()
-        part = None if pieces is None else _part(pieces)
-        if pieces is None or part is None or part not in self._beside:
+    def _keep_beside(self, tensor: Tensor, out: TensorProto) -> bool:
+        """Name the data file that an earlier save put the values in, if it did."""
+        part = _part(tensor)
+        if part is None or part not in self._beside:
             return False
         name, offset = self._beside[part]
-        self.kept.add(name)
-        self._refer(out, name, offset, pieces)
+        _refer(out, name, offset, part[2])
         return True
-
-    @staticmethod
-    def _refer(out: TensorProto, name: str, offset: int, pieces: Pieces) -> None:
-        _clear_data(out)
-        out.data_location = _EXTERNAL
-        _set_location(out, name, offset, total_length(pieces))
 
     def _inline(self, pieces: Pieces) -> bytes:
         """Small values themselves, placeholders for large ones."""
@@ -270,6 +267,13 @@ def _raw_pieces(tensor: Tensor) -> Pieces:
 def _clear_data(out: TensorProto) -> None:
     for name in _DATA_FIELDS:
         out.ClearField(name)
+
+
+def _refer(out: TensorProto, name: str, offset: int, length: int) -> None:
+    """Say that the values are in a data file."""
+    _clear_data(out)
+    out.data_location = _EXTERNAL
+    _set_location(out, name, offset, length)
 
 
 def _set_location(out: TensorProto, location: str, offset: int = 0, length: int | None = None) -> None:

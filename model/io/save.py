@@ -7,7 +7,6 @@ returns may then be run on any thread while the model is edited on.
 from __future__ import annotations
 
 import os
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -51,7 +50,7 @@ class Saved:
     """What a save did. `identity` is that of the new file, to notice when another program changes it.
 
     `warnings` are for the person: tensors whose values could not be had and were left as they are. `unused` are
-    data files of earlier saves that this model no longer names; they stay, since a copy of it may name them.
+    data files that earlier saves of this model made and it no longer names; they stay, since a copy may name them.
     """
 
     path: Path
@@ -72,7 +71,6 @@ class Saving:
     expected: Identity | None = None
     copies: Copies = field(default_factory=Copies)  # to be told where the values are, once they are written
     layout: Layout = Layout.KEEP
-    kept: set[str] = field(default_factory=set)  # names of data files that are there already
 
     @property
     def size(self) -> int:
@@ -103,7 +101,7 @@ class Saving:
             for path in made:
                 path.unlink(missing_ok=True)
             raise
-        self.copies.saved(self.path.absolute(), self.layout, self.data_files, self.kept)
+        self.copies.saved(self.path.absolute(), self.layout, self.data_files)
         warnings = list(self.warnings)
         try:
             sync_folder(target.parent)
@@ -125,22 +123,17 @@ class Saving:
             )
 
     def _unused(self, target: Path, folder: Path) -> Iterator[Path]:
-        """Our own data files beside the model that the old file names and the new one does not."""
-        ours = re.compile(re.escape(self.path.name[:80]) + r"\.[0-9a-f]{8}(\.\d+(_[A-Za-z0-9_-]*)?)?\.data")
+        """What earlier saves of this model wrote, and the old file names and the new one does not."""
         with suppress(OSError, ModelError):
-            found = [path for path in folder.iterdir() if ours.fullmatch(path.name)]
-            if not found or not target.exists():
+            found = [folder / name for name in self.copies.names(self.path.absolute())]
+            if not any(path.exists() for path in found) or not target.exists():
                 return
             old = scan(open_file(target), message_schema("ModelProto")).data
             new = b"".join(piece for piece in self.pieces if isinstance(piece, bytes))
             for path in found:
                 name = os.fsencode(path.name)
-                if name in old and name not in new and not self._is_copy:
+                if name in old and name not in new and path.exists():
                     yield path
-
-    @property
-    def _is_copy(self) -> bool:
-        return len(self.pieces) == 1 and isinstance(self.pieces[0], Payload)
 
 
 def save(
@@ -187,7 +180,7 @@ def prepare(
         progress.check()
         data = serialized(proto, progress)
     progress.check()
-    saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout, placement.kept)
+    saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout)
     found = Format(chosen, message)
     if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
         saving.pieces = [Payload(source.data, 0, source.data.size)]

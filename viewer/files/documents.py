@@ -16,7 +16,7 @@ from model.progress import Progress
 from viewer import garbage
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
-from viewer.files import opening, operator_sets
+from viewer.files import opening, operator_sets, unused_data
 from viewer.jobs import Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import plural
@@ -330,6 +330,7 @@ class Files(QObject):
         then: Callable[[], object] | None = None,
     ) -> None:
         self._saves[tab] = {}
+        tab.workspace.withdraw(unused_data.UNUSED)
         tab.workspace.jobs.start(
             f"Saving {saving.path.name}",
             saving.run,
@@ -405,6 +406,7 @@ class Files(QObject):
             tab.workspace.message(
                 "warning", f"{saved.path.name} is saved, but not all of it", "\n".join(saved.warnings)
             )
+        unused_data.offer(tab.workspace, saved)
 
     def _warn_before_overwriting(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None) -> None:
         tab.workspace.message(

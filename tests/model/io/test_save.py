@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from model import load, save
 from model.errors import ModelError
+from model.graph import Value
 from model.io import source
 from model.io.place import ALIGNMENT, Layout
 from model.io.save import prepare
@@ -19,6 +20,7 @@ from model.io.sniff import Form
 from model.progress import Cancelled, Progress
 from model.steps import SetField, SetInitializer
 from model.tensors import ArrayTensor
+from model.types import ElementType
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
 from tests.model.io.test_read import touch
 
@@ -217,11 +219,54 @@ def test_new_values_of_an_external_tensor_go_to_a_new_file(external_path):
     (first,) = save(model, external_path).data_files
     assert_holds(load(external_path), arrays)
     assert old.numpy().tolist() == weights()["w0"].tolist()
-    saved = save(model, external_path)
-    assert saved.data_files != (first,)
-    assert saved.unused == (first,)
-    assert first.exists()
+    edit(model)
+    again = save(model, external_path)
+    assert (again.data_files, again.unused) == ((), ())  # they are there already
     assert_holds(load(external_path), arrays)
+    SetInitializer(model.graph, value, old).apply()
+    saved = save(model, external_path)
+    assert (saved.data_files, saved.unused) == ((), (first,))
+    assert first.exists()
+    assert_holds(load(external_path))
+    new = ArrayTensor(arrays["w0"], source=old.source)
+    for tensor in (new, old, new):  # as undoing and redoing do
+        SetInitializer(model.graph, value, tensor).apply()
+        latest = save(model, external_path)
+    assert not latest.data_files
+    assert_holds(load(external_path), arrays)
+
+
+def test_what_an_edit_that_is_taken_back_left_is_told(external_path):
+    before = external_path.read_bytes()
+    model = load(external_path)
+    value = model.graph.initializers[0]
+    old = value.initializer
+    SetInitializer(model.graph, value, ArrayTensor(-weights()["w0"], source=old.source)).apply()
+    (data,) = save(model, external_path).data_files
+    SetInitializer(model.graph, value, old).apply()
+    assert save(model, external_path).unused == (data,)
+    assert external_path.read_bytes() == before
+    assert save(model, external_path).unused == ()  # told once
+
+
+@pytest.mark.parametrize("layout", [Layout.ONE_FILE, Layout.FILE_PER_TENSOR])
+def test_new_values_stay_where_the_last_save_put_them(path, layout):
+    """Every later save wrote them once more, or took them back into the model."""
+    kinds = [ElementType.FLOAT, ElementType.INT4, ElementType.UINT2, ElementType.BFLOAT16, ElementType.COMPLEX64]
+    model = load(path)
+    arrays = [(np.arange(1001) % 2).astype(kind.numpy_dtype) for kind in kinds]
+    for number, (kind, array) in enumerate(zip(kinds, arrays, strict=True)):
+        value = Value(f"new{number}", None, model.graph)
+        SetInitializer(model.graph, value, ArrayTensor(array, kind)).apply()
+    assert save(model, path, layout=layout, threshold=16).data_files
+    edit(model)
+    again = save(model, path)
+    assert (again.data_files, again.unused) == ((), ())
+    found = {value.name: value.initializer for value in load(path).graph.initializers}
+    for number, (kind, array) in enumerate(zip(kinds, arrays, strict=True)):
+        tensor = found[f"new{number}"]
+        assert (tensor.element_type, tensor.storage) == (kind, "external")
+        assert np.array_equal(tensor.numpy(), array)
 
 
 def test_external_data_moves_along_to_another_folder(external_path, tmp_path):

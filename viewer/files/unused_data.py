@@ -1,0 +1,40 @@
+"""Data files that earlier saves made and a model names no longer: offered for the trash, as a copy may need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QFile
+
+from model.errors import ModelError
+from viewer.text import plural
+from viewer.workspace import Workspace
+
+if TYPE_CHECKING:
+    from model.io.save import Saved
+
+#: The topic of the offer. To be withdrawn before the next save, which may name the files again.
+UNUSED: Final = "unused data files"
+
+
+def offer(workspace: Workspace, saved: Saved) -> None:
+    """Name the files that a save left without use, if it did."""
+    if not saved.unused:
+        return
+    names = ", ".join(path.name for path in saved.unused)
+    workspace.message(
+        "info",
+        f"{saved.path.name} no longer uses {plural(len(saved.unused), 'data file')} of earlier saves",
+        f"{names}: needed only if you made a copy of the model meanwhile.",
+        choices=(("Move to trash", partial(_discard, workspace, saved.unused)),),
+        topic=UNUSED,
+    )
+
+
+def _discard(workspace: Workspace, paths: Iterable[Path]) -> None:
+    left = [path for path in paths if path.exists() and not QFile.moveToTrash(str(path))]
+    if left:
+        workspace.report(ModelError("This could not be moved to the trash", ", ".join(map(str, left))))
