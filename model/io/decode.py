@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from model.attributes import Attribute, AttributeKind
@@ -75,7 +76,7 @@ class MessageDecoder:
 
     def attribute(self, proto: AttributeProto, read_graph: GraphReader | None = None) -> Attribute:
         """One attribute. Files before IR version 2 do not say the kind: then the field that is set says it."""
-        kind = AttributeKind(proto.type) if proto.type else _implied_kind(proto)
+        kind = _kind(proto)
         reference = text(proto.ref_attr_name)
         value = None if reference else self._value(proto, kind, read_graph)
         return Attribute(
@@ -169,7 +170,9 @@ _IMPLIED_LISTS = (
 )  # fmt: skip
 
 
-def _implied_kind(proto: AttributeProto) -> AttributeKind:
+def _kind(proto: AttributeProto) -> AttributeKind:
+    if proto.type:
+        return AttributeKind(proto.type)
     for name, kind in _IMPLIED_KINDS:
         if proto.HasField(name):
             return kind
@@ -180,8 +183,21 @@ def _implied_kind(proto: AttributeProto) -> AttributeKind:
 
 
 def has_graphs(proto: NodeProto) -> bool:
-    """Whether any attribute of a node holds a graph."""
+    """Whether any attribute of a node holds a graph, be it read or not (see `bodies`)."""
     return any(attribute.HasField("g") or attribute.graphs for attribute in proto.attribute)
+
+
+def bodies(proto: NodeProto) -> list[GraphProto]:
+    """The bodies of a node as `MessageDecoder.read_attributes` makes graphs of them, in the same order.
+
+    A graph beside the value that the attribute's type names is no body, nor is one in a second attribute of a name.
+    """
+    found: dict[str, list[GraphProto]] = {}
+    for attribute in proto.attribute if has_graphs(proto) else ():
+        kind = AttributeKind.UNDEFINED if attribute.ref_attr_name else _kind(attribute)
+        single = [attribute.g] if kind is AttributeKind.GRAPH and attribute.HasField("g") else []
+        found.setdefault(attribute.name, list(attribute.graphs) if kind is AttributeKind.GRAPHS else single)
+    return list(chain.from_iterable(found.values()))
 
 
 def read_entries(entries: Iterable[StringStringEntryProto]) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from model.io.decode import read_type
+from model.io.decode import bodies, read_type
 from model.io.encode import write_type
 from model.io.protobuf import ModelProto, TypeProto
 from model.passes.inference.formulas import fill
@@ -225,7 +225,7 @@ class Inference:
     def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
         """Whether more may be found out of a node than onnx's inference over the whole graph did."""
         known = [visible.get(name) for name in node.output if name]
-        if not all(map(_is_full, known)) or _has_bodies(node) or self._is_first_call(node):
+        if not all(map(_is_full, known)) or bodies(node) or self._is_first_call(node):
             return True
         if not improved and node.op_type not in _RESHAPING:
             return False
@@ -239,7 +239,7 @@ class Inference:
         function = self._functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             return self._infer_function(function, node, visible, depth)
-        if _has_bodies(node):
+        if bodies(node):
             return self._infer_bodies(node, visible, imports, depth)
         found = self._ask_onnx(node, domain, visible, imports, values)
         rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
@@ -302,11 +302,10 @@ class Inference:
         if depth >= _DEEPEST:
             return []
         if node.op_type == "Loop":
-            body = next(iter(_bodies(node)))
+            body = next(iter(bodies(node)))
             return _joined(node, [self._infer_loop(node, body, visible, imports, depth)])
         results = [
-            self._infer_body(body, _formal_types(node, body, visible), visible, imports, depth)
-            for body in _bodies(node)
+            self._infer_body(body, _formal_types(node, body, visible), visible, imports, depth) for body in bodies(node)
         ]
         return _joined(node, results)
 
@@ -397,7 +396,7 @@ def _joined(node: Any, results: list[list[Type | None]]) -> Sequence[Type | None
             carried = max(len(node.input) - 2, 0)
             return [*results[0][1 : 1 + carried], *(_with_first(kind) for kind in results[0][1 + carried :])]
         case "Scan" if results:
-            is_batched = _is_batched(node, next(iter(_bodies(node))))
+            is_batched = _is_batched(node, next(iter(bodies(node))))
             states = len(node.input) - is_batched - _scanned(node)
             joined = [*results[0][:states], *(_with_first(kind) for kind in results[0][states:])]
             return [_with_first(kind) for kind in joined] if is_batched else joined
@@ -433,16 +432,8 @@ def _walk(root: Any) -> Iterator[Any]:
     while pending:
         graph = pending.pop()
         yield graph
-        inner = [body for node in graph.node for body in _bodies(node)]
+        inner = [body for node in graph.node for body in bodies(node)]
         pending.extend(reversed(inner))
-
-
-def _bodies(node: Any) -> list[Any]:
-    return [g for a in node.attribute for g in ([a.g] if a.HasField("g") else a.graphs)]
-
-
-def _has_bodies(node: Any) -> bool:
-    return any(a.HasField("g") or a.graphs for a in node.attribute)
 
 
 def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:

@@ -448,3 +448,30 @@ def test_an_element_type_nobody_knows_stops_nothing_else(tmp_path):
     found = infer(model)
     assert found.problem == ""
     assert found.types[builders.value(model, "y")] == tensor("N", 4)
+
+
+@pytest.mark.parametrize("stray", ["beside another value", "of a second name", "of a reference"])
+def test_a_graph_where_no_body_is_stops_nothing_else(tmp_path, stray):
+    import onnx
+
+    body = onnx.helper.make_graph([], "stray", [], [])
+    node = onnx.helper.make_node("If", ["c"], ["z"])
+    node.attribute.append(onnx.helper.make_attribute("then_branch", body))
+    match stray:
+        case "beside another value":
+            node.attribute[0].type, node.attribute[0].i = onnx.AttributeProto.INT, 1
+        case "of a second name":
+            node.attribute.append(node.attribute[0])
+        case "of a reference":
+            node.attribute[0].ref_attr_name = "other"
+    proto = onnx.ModelProto.FromString(to_bytes(builders.model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 4] x, bool c) => (float[M] y) { y = Relu(x) }
+    """)))  # fmt: skip
+    proto.graph.node.append(node)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    model = load(path)
+    found = infer(model)
+    assert found.problem == ""
+    assert found.types[builders.value(model, "y")] == tensor("N", 4)
