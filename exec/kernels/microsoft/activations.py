@@ -92,3 +92,39 @@ def bias_dropout_1(
         kept = ctx.rng(seed).random(total.shape) >= share
         total = np.asarray(np.where(kept, total / (1 - share), 0), total.dtype)
     return plus(total, residual), kept
+
+
+@kernel("BitmaskBiasDropout", since=1, domain=MICROSOFT)
+def bitmask_bias_dropout_1(
+    ctx: Context,
+    data: Array,
+    bias: Array,
+    residual: Array | None = None,
+    ratio: Array | None = None,
+    training_mode: Array | None = None,
+    *,
+    seed: int | None = None,
+) -> tuple[Array, Array]:
+    """As before; which elements were kept is told by the bits of uint32 numbers, from the lowest on."""
+    y, kept = bias_dropout_1(ctx, data, bias, residual, ratio, training_mode, seed=seed)
+    return y, _bits(kept)
+
+
+@kernel("BitmaskDropout", since=1, domain=MICROSOFT)
+def bitmask_dropout_1(
+    ctx: Context,
+    data: Array,
+    ratio: Array | None = None,
+    training_mode: Array | None = None,
+    *,
+    seed: int | None = None,
+) -> tuple[Array, Array]:
+    """Dropout that tells by bits which elements were kept."""
+    y, kept = bias_dropout_1(ctx, data, np.zeros(1, data.dtype), None, ratio, training_mode, seed=seed)
+    return y, _bits(kept)
+
+
+def _bits(kept: Array) -> Array:
+    """Booleans as bits of uint32 numbers, the last one filled up with zeros."""
+    packed = np.packbits(kept.reshape(-1), bitorder="little")
+    return np.pad(packed, (0, -len(packed) % 4)).view("<u4").astype(np.uint32)

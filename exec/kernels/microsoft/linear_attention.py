@@ -10,6 +10,7 @@ from exec.arrays import Array, check_size, empty, zeros
 from exec.errors import KernelError
 from exec.kernels.microsoft.attention import merge_heads, split_heads
 from exec.kernels.microsoft.gates import sigmoid
+from exec.kernels.microsoft.ngrams import captures, sequence_ranges
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.onnx.nn.attention import recur
 from exec.kernels.registry import kernel
@@ -170,6 +171,39 @@ def causal_conv_with_state_1(
         y = np.moveaxis(y, 1, 2).reshape(x.shape)
     present = narrow(np.stack(slots), x.dtype)
     return narrow(np.ascontiguousarray(y), x.dtype), present if state_window else present[0]
+
+
+@kernel("VarlenCausalConvWithState", since=1, domain=MICROSOFT)
+def varlen_causal_conv_with_state_1(
+    x: Array,
+    weight: Array,
+    cumulative_sequence_length: Array,
+    bias: Array | None,
+    initial_state: Array,
+    capture_count: Array | None = None,
+    *,
+    activation: str = "none",
+    dilation: int = 1,
+    state_update_capacity: int = 0,
+) -> tuple[Array, Array, Array | None]:
+    """As before for sequences (tokens, channels) one after the other; also the first tokens of each, as asked."""
+    ranges = sequence_ranges(cumulative_sequence_length, x.shape)
+    if x.ndim != 2 or initial_state.ndim != 3 or len(initial_state) != len(ranges):
+        msg = f"input {x.shape}, states {initial_state.shape}; expected (tokens, channels) and {len(ranges)} of rank 2"
+        raise KernelError(msg)
+    captured = captures(capture_count, state_update_capacity, ranges)
+    check_size(x.shape, np.float32)
+    rows, states = [], []
+    for (start, end), state in zip(ranges, initial_state, strict=True):
+        y, after = causal_conv_with_state_1(
+            x[start:end].T[None], weight, bias, state[None], activation=activation, dilation=dilation
+        )
+        rows.append(y[0].T)
+        states.append(after)
+    updates: Array = zeros((len(ranges), state_update_capacity, x.shape[1]), x.dtype)
+    for update, (start, _), count in zip(updates, ranges, captured, strict=False):
+        update[:count] = x[start : start + count]
+    return np.concatenate(rows), np.concatenate(states), updates if state_update_capacity else None
 
 
 @kernel("GatedDeltaNet", since=1, domain=MICROSOFT)

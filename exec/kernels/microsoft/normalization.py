@@ -31,10 +31,11 @@ def simplified_layer_normalization_1(
     if stash_type != 1:
         msg = f"stash_type is {stash_type}; expected 1 (float)"
         raise KernelError(msg)
-    return _over_root_mean_square(x, scale, normal_axis(axis, x.ndim), epsilon)
+    return over_root_mean_square(x, scale, normal_axis(axis, x.ndim), epsilon)
 
 
-def _over_root_mean_square(x: Array, scale: Array, axis: int, epsilon: float) -> tuple[Array, Array]:
+def over_root_mean_square(x: Array, scale: Array, axis: int, epsilon: float) -> tuple[Array, Array]:
+    """x from `axis` on over its root mean square times a scale; also the inverse of that root."""
     wide = widen(x)
     axes = tuple(range(axis, x.ndim))
     inverse = 1 / np.sqrt(np.mean(np.square(wide), axes, keepdims=True) + wide.dtype.type(epsilon))
@@ -65,7 +66,7 @@ def skip_simplified_layer_normalization_1(
 ) -> tuple[Array, None, Array, Array]:
     """As before over the root mean square; there is no mean."""
     total = plus(plus(x, skip), bias)
-    y, inverse = _over_root_mean_square(total, gamma, total.ndim - 1, epsilon)
+    y, inverse = over_root_mean_square(total, gamma, total.ndim - 1, epsilon)
     return y, None, inverse, total
 
 
