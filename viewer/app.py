@@ -39,6 +39,9 @@ class Application(QApplication):
     """The one application; on macOS files arrive as events rather than as arguments."""
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
+        # Else Qt shares large fills among threads of its own and waits for them: on a busy machine, as during a run,
+        # longer than it takes to paint them.
+        os.environ.setdefault("QT_NO_GUI_THREADPOOL", "1")
         super().__init__(["onnx-workbench", *arguments])
         self.setApplicationName("onnx-workbench")
         self.setApplicationDisplayName("ONNX Workbench")

@@ -1,9 +1,9 @@
 """Long work that reads the model, a few milliseconds at a time on behalf of the GUI thread.
 
-The model belongs to the GUI thread, so a job must not read it. Here the work has a thread of its own that runs only
-while the GUI thread waits for it: whenever it calls `progress.check` after its time is up, it pauses, the window goes
-on, and the next turn of the event loop lets it continue. An edit in between must `cancel`, or be taken back while the
-work goes on: see `around`.
+The model belongs to the GUI thread, so a job must not read it. What is done within one slice is done there and then.
+Longer work begins anew on a thread of its own that runs only while the GUI thread waits for it: whenever it calls
+`progress.check` after its time is up, it pauses, the window goes on, and the next turn of the event loop lets it
+continue. An edit in between must `cancel`, or be taken back while the work goes on: see `around`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject, QTimer
@@ -32,6 +32,8 @@ _PAUSE_MS = 4  # between slices, for what the person does
 class Slices(QObject, Generic[T]):
     """Runs `work(progress)` in slices, then calls `done` with its result, or `failed` with what it raised.
 
+    Little work needs no thread: on a busy machine one that is new waits longer for a processor than a frame may take.
+    So the first slice is tried on the GUI thread, and `work` must bear to be cancelled and called once more.
     `around()` is entered before each slice and left after it, on the GUI thread.
     Meanwhile cyclic garbage is not collected: where much is made, going through all of it takes longer than a slice.
     """
@@ -51,26 +53,22 @@ class Slices(QObject, Generic[T]):
         self._failed = failed
         self._resume = threading.Semaphore(0)
         self._paused = threading.Semaphore(0)
-        self._progress = _Baton(self._resume, self._paused, lambda: isValid(self))
+        self._baton = _Baton(self._resume, self._paused, lambda: isValid(self))
+        self._thread: threading.Thread | None = None
+        self._was_tried = False
         self._result: list[T] = []
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="slices", daemon=True)
+        self.running = True  # neither done nor cancelled
         self._timer = QTimer(self, interval=_PAUSE_MS)
         self._timer.timeout.connect(self.go_on)
-        garbage.pause()
-        self._thread.start()
         self._timer.start()
-
-    @property
-    def running(self) -> bool:
-        """Whether it is neither done nor cancelled."""
-        return self._thread.is_alive()
 
     def cancel(self) -> None:
         """Stop at the next check, before this returns; neither `done` nor `failed` is called."""
+        self.running = False
         self._timer.stop()
-        self._progress.cancel()
-        while self._thread.is_alive():
+        self._baton.cancel()
+        while self._thread is not None and self._thread.is_alive():
             self._resume.release()
             self._thread.join(0.05)
 
@@ -84,32 +82,61 @@ class Slices(QObject, Generic[T]):
 
     def _run_slice(self, seconds: float) -> None:
         with self._around():
-            self._progress.start_slice(seconds)
-            self._resume.release()
-            self._paused.acquire()
+            if self._was_tried:
+                self._lend(seconds)
+            else:
+                self._was_tried = True
+                self._call(_Glance(seconds))
         if not self._result and self._error is None:
             return
+        self.running = False
         self._timer.stop()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
         if self._error is not None:
             self._failed(self._error)
         else:
             self._done(self._result[0])
 
-    def _run(self) -> None:
-        with errors_to(self._keep):
-            try:
-                self._progress.wait()
-                self._result.append(self._work(self._progress))
-            except Cancelled:
-                return
-            finally:
-                garbage.resume()
+    def _lend(self, seconds: float) -> None:
+        """Let the thread of the work run until its slice is over."""
+        self._baton.start_slice(seconds)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="slices", daemon=True)
+            self._thread.start()
+        else:
+            self._resume.release()
+        self._paused.acquire()
+
+    def _serve(self) -> None:
+        self._call(self._baton)
         self._paused.release()
+
+    def _call(self, progress: Progress) -> None:
+        garbage.pause()
+        try:
+            with errors_to(self._keep), suppress(Cancelled):
+                self._result.append(self._work(progress))
+        finally:
+            garbage.resume()
 
     def _keep(self, error: Exception) -> None:
         """For the GUI thread, which tells it."""
         self._error = error
+
+
+class _Glance(Progress):
+    """Gives the work up when it takes longer than a slice."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._end = time.perf_counter() + seconds
+
+    def check(self) -> None:
+        """Raise `Cancelled` when the slice is over."""
+        super().check()
+        if time.perf_counter() > self._end:
+            raise Cancelled
 
 
 class _Baton(Progress):
@@ -122,21 +149,17 @@ class _Baton(Progress):
         self._is_wanted = is_wanted
         self._end = 0.0
 
-    def wait(self) -> None:
-        """Wait for the next slice; raises `Cancelled` when it is over, and when who asked for the work is gone."""
-        while not self._resume.acquire(timeout=_LOOK_SECONDS):
-            if not self._is_wanted():
-                self.cancel()
-                break
-        super().check()
-
     def start_slice(self, seconds: float) -> None:
         """The time of the work begins to count."""
         self._end = time.perf_counter() + seconds
 
     def check(self) -> None:
-        """Pause when the slice is over, then go on or raise `Cancelled`."""
+        """Pause when the slice is over, then go on or raise `Cancelled`, as when who asked for the work is gone."""
         super().check()
         if time.perf_counter() > self._end:
             self._paused.release()
-            self.wait()
+            while not self._resume.acquire(timeout=_LOOK_SECONDS):
+                if not self._is_wanted():
+                    self.cancel()
+                    break
+            super().check()

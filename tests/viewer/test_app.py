@@ -3,9 +3,11 @@
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEventLoop, QTimer
@@ -102,3 +104,27 @@ def test_nothing_of_a_closed_document_stays(qtbot):
     assert widgets[2] == widgets[1]
     window.close()
     qtbot.waitUntil(lambda: not isValid(window))
+
+
+PAINTING = """
+import os
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+from viewer.app import Application
+
+application = Application()
+before = len(os.listdir("/proc/self/task"))
+image = QImage(2000, 2000, QImage.Format.Format_ARGB32_Premultiplied)
+painter = QPainter(image)
+painter.fillRect(QRectF(0, 0, 2000, 2000), QColor(10, 20, 30, 130))
+painter.end()
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux tells of threads this way")
+def test_painting_starts_no_threads_that_a_frame_would_wait_for():
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment.pop("QT_NO_GUI_THREADPOOL", None)
+    painted = subprocess.run([sys.executable, "-c", PAINTING], capture_output=True, text=True, env=environment)
+    assert painted.stdout.split() == ["0"], painted.stderr

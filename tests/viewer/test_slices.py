@@ -22,6 +22,33 @@ def count_to(limit, seen):
     return work
 
 
+def test_what_fits_into_one_slice_needs_no_thread(qtbot):
+    threads, done = [], []
+
+    def work(progress):
+        threads.append(threading.current_thread())
+        progress.check()
+        return 3
+
+    Slices(work, done.append, pytest.fail)
+    qtbot.waitUntil(lambda: bool(done), timeout=10_000)
+    assert done == [3]
+    assert threads == [threading.main_thread()]
+
+
+def test_what_takes_longer_begins_anew_on_a_thread(qtbot):
+    seen, done, threads = [], [], []
+
+    def work(progress):
+        threads.append(threading.current_thread())
+        return count_to(60, seen)(progress)
+
+    Slices(work, done.append, pytest.fail)
+    qtbot.waitUntil(lambda: bool(done), timeout=10_000)
+    assert [thread is threading.main_thread() for thread in threads] == [True, False]
+    assert seen[-60:] == list(range(60))
+
+
 def test_it_ends_with_the_result_and_the_window_went_on(qtbot):
     seen, done, turns = [], [], []
     timer = QTimer(interval=0)
@@ -38,17 +65,18 @@ def test_it_ends_with_the_result_and_the_window_went_on(qtbot):
 def test_nothing_happens_between_two_slices(qtbot):
     seen, done = [], []
     slices = Slices(count_to(2000, seen), done.append, pytest.fail)
-    qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
+    qtbot.waitUntil(lambda: seen.count(0) == 2, timeout=10_000)
     before = len(seen)
     threading.Event().wait(0.05)
     assert len(seen) == before
     slices.cancel()
 
 
-def test_a_cancelled_one_calls_nobody(qtbot):
+@pytest.mark.parametrize("begun", [1, 2])
+def test_a_cancelled_one_calls_nobody(qtbot, begun):
     seen, done = [], []
     slices = Slices(count_to(5000, seen), done.append, pytest.fail)
-    qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
+    qtbot.waitUntil(lambda: seen.count(0) >= begun, timeout=10_000)
     slices.cancel()
     assert not slices.running
     qtbot.wait(30)
@@ -68,14 +96,18 @@ def test_what_the_work_raises_is_handed_over(qtbot):
 
 
 def test_work_whose_owner_goes_away_ends_too(qtbot):
-    seen, done = [], []
+    done, threads = [], []
+
+    def work(progress):
+        threads.append(threading.current_thread())
+        return count_to(5000, [])(progress)
+
     owner = QObject()
-    slices = Slices(count_to(5000, seen), done.append, pytest.fail, owner)
-    thread = slices._thread
-    qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
+    Slices(work, done.append, pytest.fail, owner)
+    qtbot.waitUntil(lambda: len(threads) == 2, timeout=10_000)
     delete(owner)
-    thread.join(5)
-    assert not thread.is_alive()
+    threads[1].join(5)
+    assert not threads[1].is_alive()
     assert done == []
 
 
@@ -95,8 +127,8 @@ def test_garbage_is_collected_again_after_the_last_of_them(qtbot, collector, mon
 
     Slices(work, done.append, pytest.fail)
     cancelled = Slices(work, done.append, pytest.fail)
-    qtbot.waitUntil(lambda: len(collecting) == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(collecting) == 4, timeout=10_000)
     cancelled.cancel()
     qtbot.waitUntil(lambda: bool(done), timeout=10_000)
-    assert collecting == [False, False]
+    assert collecting == [False] * 4
     assert collects()
