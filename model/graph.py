@@ -125,6 +125,23 @@ class Value:
             del uses[use]
             self._returns -= isinstance(user, Graph)
 
+    def _take_uses_of(self, other: Value, uses: Collection[Use], order: Collection[Use] | None) -> None:
+        """Have some uses of another value; `order` is how all stand then, the new ones last when it is not given."""
+        mine, theirs, moving = self._uses or {}, other._uses or {}, dict.fromkeys(uses)
+        if not (len(uses) == len(moving) and moving.keys() <= theirs.keys()):
+            msg = f"not all of these are uses of {other!r}"
+            raise ValueError(msg)
+        for use in uses:
+            del theirs[use]
+        if order is None:
+            mine.update(moving)
+            self._uses = mine
+        else:
+            self._uses = dict.fromkeys(order)
+        returns = sum(isinstance(user, Graph) for user, _ in uses)
+        self._returns += returns
+        other._returns -= returns
+
     def __repr__(self) -> str:
         return f"<Value {self.name!r}>"
 

@@ -14,6 +14,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.steps import (
     InsertNode,
+    MoveUses,
     SetAttribute,
     SetField,
     SetGraphInputs,
@@ -55,6 +56,8 @@ def _brought(step: Step) -> Any:
             return step.tensor, step.value.name
         case SetInput():
             return None if step.value is None or step.value.graph is not None else step.value.name
+        case MoveUses():
+            return _new_names((step.target,))
         case SetInputs() | SetGraphInputs():
             return _new_names(step.inputs)
         case SetOutputs() | SetGraphOutputs():

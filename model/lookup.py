@@ -130,6 +130,11 @@ class Lookup:
         """Values became inputs of a node, or results of a body of it."""
         self._now_sorted(node, lambda: all(_comes_before(value, node) for value in values))
 
+    def taken(self, value: Value, users: Iterable[Node | Graph]) -> None:
+        """A value is what nodes take, or graphs return, from now on. Costs as many as these are."""
+        self.used(value)
+        self._sorted = _is_before(value, users) if self._sorted else None
+
     def moved(self, node: Node) -> None:
         """A node stands elsewhere in its list, or has other outputs. Costs as many as use these."""
         self._now_sorted(node, lambda: _is_before_users(node))
@@ -205,12 +210,13 @@ def _is_in_place(node: Node) -> bool:
 
 
 def _is_before_users(node: Node) -> bool:
-    for value in node.outputs:
-        for user, _ in value.uses if value is not None else ():
-            inner = user if isinstance(user, Node) else user.owner
-            if isinstance(inner, Node) and not _comes_before(value, inner):
-                return False
-    return True
+    return all(_is_before(value, (user for user, _ in value.uses)) for value in node.outputs if value is not None)
+
+
+def _is_before(value: Value, users: Iterable[Node | Graph]) -> bool:
+    """Whether what makes a value stands before each of those, or before the node that holds it."""
+    nodes = (user if isinstance(user, Node) else user.owner for user in users)
+    return all(_comes_before(value, node) for node in nodes if isinstance(node, Node))
 
 
 def _comes_before(value: Value | None, node: Node) -> bool:

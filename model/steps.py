@@ -7,15 +7,19 @@ could get wrong (that is the edits' business), only what would break the links.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from model.attributes import Attribute, is_same
 from model.details import Details
-from model.graph import Function, Graph, Model, Node, TrainingInfo, Value, Values
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Use, Value, Values
 from model.lookup import Lookup
 from model.tensors import SparseTensor, Tensor
+
+_Used = TypeVar("_Used", Value, Value | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,48 @@ class SetInput:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveUses:
+    """Let uses of one value be uses of another: one step however many there are. Costs as much as there are.
+
+    `order` is how all uses of the target stand afterwards; without it those that come stand last.
+    """
+
+    source: Value
+    target: Value
+    uses: tuple[Use, ...]
+    order: tuple[Use, ...] | None = None
+
+    @property
+    def users(self) -> Collection[Node | Graph]:
+        """Who uses the other value from then on, each once."""
+        return dict.fromkeys(map(itemgetter(0), self.uses))
+
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs among them: those that return it."""
+        return [user for user in self.users if isinstance(user, Graph)]
+
+    def apply(self) -> MoveUses:
+        """Make the change; returns its inverse."""
+        source, target = self.source, self.target
+        before = tuple(source.uses)
+        target._take_uses_of(source, self.uses, self.order)
+        if self.uses and target.graph is None:
+            target.graph = _level(self.uses[0][0])
+        users: dict[Graph | None, list[Node | Graph]] = {}
+        for user, uses in groupby(self.uses, itemgetter(0)):  # one node's mostly follow each other
+            if isinstance(user, Graph):
+                user.outputs = Values(_exchanged(user.outputs, uses, target))
+            else:
+                user.inputs = tuple(_exchanged(user.inputs, uses, target))
+            users.setdefault(_level(user), []).append(user)
+        for level, there in users.items():
+            if known := _lookup(level):
+                known.taken(target, there)
+        return MoveUses(target, source, self.uses, before)
+
+
+@dataclass(frozen=True, slots=True)
 class SetOutputs:
     """Replace the output values of a node; a value taken away is left without a producer.
 
@@ -270,6 +316,7 @@ Step = (
     | RemoveNode
     | SetInputs
     | SetInput
+    | MoveUses
     | SetOutputs
     | SetGraphInputs
     | SetGraphOutputs
@@ -308,6 +355,8 @@ def subject(step: Step) -> tuple[object, ...]:
             return kind, step.node, step.name
         case SetInput():
             return kind, step.node, step.index
+        case MoveUses():
+            return kind, step  # what one moved a later one moves on: both count
         case SetInputs() | SetOutputs() | InsertNode() | RemoveNode():
             return kind, step.node
         case SetGraphInputs() | SetGraphOutputs():
@@ -325,6 +374,8 @@ def changes_nothing(step: Step, inverse: Step) -> bool:
             return _same_attribute(step.attribute, inverse.attribute)
         case SetInput(), SetInput():
             return step.value is inverse.value
+        case MoveUses(), MoveUses():
+            return step.source is step.target or not step.uses
         case SetInputs(), SetInputs():
             return step.inputs == inverse.inputs
         case SetOutputs(), SetOutputs():
@@ -350,6 +401,8 @@ def touched(step: Step) -> Iterator[Target]:
             yield step.target
         case SetAttribute() | SetInput() | SetInputs() | SetOutputs() | RemoveNode():
             yield step.node
+        case MoveUses():
+            yield from step.users
         case InsertNode():
             yield step.node
             yield step.graph
@@ -369,6 +422,8 @@ def mentioned(step: Step) -> Sequence[Value | None]:
             return step.inputs
         case SetOutputs() | SetGraphOutputs():
             return step.outputs
+        case MoveUses():
+            return (step.target,)
         case SetInput() | SetInitializer():
             return (step.value,)
         case SetField(field="declared"):
@@ -380,7 +435,20 @@ def mentioned(step: Step) -> Sequence[Value | None]:
 def _add_use(value: Value, user: Node | Graph, index: int) -> None:
     value._used_by(user, index)
     if value.graph is None:  # a name that nothing defines belongs where it is used first
-        value.graph = user if isinstance(user, Graph) else user.graph
+        value.graph = _level(user)
+
+
+def _level(user: Node | Graph) -> Graph | None:
+    """The graph in which something uses a value."""
+    return user if isinstance(user, Graph) else user.graph
+
+
+def _exchanged(values: Iterable[_Used], uses: Iterable[Use], value: _Used) -> list[_Used]:
+    """What a node takes, or a graph returns, with another value in some places."""
+    changed = list(values)
+    for _, index in uses:
+        changed[index] = value
+    return changed
 
 
 def _own(node: Node) -> None:

@@ -13,6 +13,7 @@ from model.document import Change, Document
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.steps import (
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
@@ -119,6 +120,12 @@ def _collect(step: Step, inverse: Step, touched: Touched) -> None:
             touched.nodes.add(step.node)
             _add_values(touched, (*mentioned(inverse), *mentioned(step)))
             _add_structure(touched, step.node.graph)
+        case MoveUses():
+            _add_values(touched, (step.source, step.target))
+            nodes = {user for user in step.users if isinstance(user, Node)}
+            touched.nodes |= nodes
+            for graph in (*step.graphs, *{node.graph for node in nodes}):
+                _add_structure(touched, graph)
         case SetGraphInputs() | SetGraphOutputs():
             touched.structure.add(step.graph)
             _add_values(touched, (*mentioned(inverse), *mentioned(step)))

@@ -15,6 +15,7 @@ from model.lookup import Lookup
 from model.queries.scope import enclosing
 from model.steps import (
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
@@ -24,7 +25,6 @@ from model.steps import (
     SetInputs,
     SetOutputs,
     Step,
-    touched,
 )
 
 #: What no rule speaks of, whatever it describes.
@@ -207,18 +207,23 @@ def _concerns_model(step: Step) -> bool:
             return step.field in ("op_type", "domain", "overload", "device_configurations", "name")
         case SetAttribute():
             return _holds_graphs(step)
+        case MoveUses():
+            return bool(step.graphs)
         case _:
             return not isinstance(step, (SetInputs, SetInput, SetOutputs))
 
 
 def _concerns_all(step: Step) -> bool:
     """Whether it may make nodes of any graph right or wrong: versions, functions, signatures of functions."""
-    target = next(touched(step))
-    if isinstance(step, (SetGraphInputs, SetGraphOutputs)) and isinstance(step.graph.owner, Function):
-        return True
-    if isinstance(step, SetField) and step.field in _DESCRIPTIONS:
-        return False
-    return isinstance(target, (Model, Function, TrainingInfo))
+    match step:
+        case SetGraphInputs() | SetGraphOutputs():
+            return isinstance(step.graph.owner, Function)
+        case MoveUses():
+            return any(isinstance(graph.owner, Function) for graph in step.graphs)
+        case SetField():
+            return step.field not in _DESCRIPTIONS and isinstance(step.target, (Model, Function, TrainingInfo))
+        case _:
+            return False
 
 
 def _holds_graphs(step: SetAttribute) -> bool:

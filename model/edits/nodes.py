@@ -12,17 +12,16 @@ from model.devices import NodeDeviceConfiguration
 from model.document import Transaction
 from model.edits.values import ensure_order
 from model.errors import ModelError
-from model.graph import Graph, Node, Use, Value
+from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in
 from model.queries.scope import names_taken, node_names, unique_name
 from model.steps import (
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
-    SetGraphOutputs,
     SetInitializer,
-    SetInput,
     SetInputs,
     SetOutputs,
 )
@@ -149,27 +148,7 @@ def _replace(edit: Transaction, old: Value, new: Value) -> None:
 
 def replace_uses(edit: Transaction, old: Value, new: Value) -> None:
     """Let everything that uses one value use another, graph outputs included."""
-    _use_instead(edit, old.uses, new)
-
-
-def _use_instead(edit: Transaction, uses: Collection[Use], value: Value) -> None:
-    """Let users of a value use another in some places; one that has it in many changes once."""
-    places: dict[Node | Graph, list[int]] = {}
-    for user, index in uses:
-        places.setdefault(user, []).append(index)
-    for user, indices in places.items():
-        if isinstance(user, Graph):
-            outputs = list(user.outputs)
-            for index in indices:
-                outputs[index] = value
-            edit.do(SetGraphOutputs(user, tuple(outputs)))
-        elif len(indices) == 1:
-            edit.do(SetInput(user, indices[0], value))
-        else:
-            inputs = list(user.inputs)
-            for index in indices:
-                inputs[index] = value
-            edit.do(SetInputs(user, tuple(inputs)))
+    edit.do(MoveUses(old, new, tuple(old.uses)))
 
 
 def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
@@ -286,7 +265,7 @@ def insert_on_edge(
     """
     graph = value.graph
     assert graph is not None
-    uses = list(value.uses if users is None else users)
+    uses = tuple(value.uses if users is None else users)
     holders = (user if isinstance(user, Node) else user.owner for user, _ in uses)
     anchors = [a for a in (ancestor_in(h, graph) for h in holders if isinstance(h, Node)) if a is not None]
     first = min(anchors, key=graph.nodes.place, default=None)
@@ -296,7 +275,7 @@ def insert_on_edge(
     output = node.outputs[0] if node.outputs else None
     if output is None:
         raise ModelError(f"{op_type} cannot stand on an edge", "It has no output to pass on.", value)
-    _use_instead(edit, uses, output)
+    edit.do(MoveUses(value, output, uses))
     returned = any(isinstance(user, Graph) and user is graph for user, _ in uses)
     if returned and value.producer is not None:
         name = value.name

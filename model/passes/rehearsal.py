@@ -21,6 +21,7 @@ from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Tr
 from model.progress import SILENT, Progress
 from model.steps import (
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
@@ -143,6 +144,9 @@ class Rehearsal:
                 return SetInputs(own(step.node), self._values(step.inputs))
             case SetInput():
                 return SetInput(own(step.node), step.index, None if step.value is None else self._value(step.value))
+            case MoveUses():
+                uses = tuple((own(user), index) for user, index in step.uses)
+                return MoveUses(self._value(step.source), self._value(step.target), uses)
             case SetOutputs():
                 return SetOutputs(own(step.node), self._values(step.outputs))
             case SetGraphInputs():

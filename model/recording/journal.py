@@ -25,6 +25,7 @@ from model.recording.steps import encode
 from model.recording.store import Parts, Store
 from model.steps import (
     InsertNode,
+    MoveUses,
     SetAttribute,
     SetField,
     SetGraphInputs,
@@ -383,6 +384,8 @@ def _is_known(step: Step, numbers: Numbers) -> bool:
             return numbers.of(step.target) is not None
         case InsertNode() | SetGraphInputs() | SetGraphOutputs() | SetInitializer():
             return numbers.of(step.graph) is not None
+        case MoveUses():
+            return numbers.of(step.source) is not None
         case _:
             return numbers.of(step.node) is not None
 

@@ -13,6 +13,7 @@ from model.recording.references import References
 from model.steps import (
     FIELDS,
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
@@ -58,6 +59,11 @@ def encode(step: Step, references: References) -> dict[str, Any]:
         case SetInput():
             value = write.value_or_reference(step.value)
             return {"do": "set input", "node": of(step.node), "at": step.index, "to": value}
+        case MoveUses():
+            entry = {"do": "move uses", "from": of(step.source), "to": write.value_or_reference(step.target)}
+            entry["inputs"] = [[of(user), index] for user, index in step.uses if isinstance(user, Node)]
+            entry["outputs"] = [[of(user), index] for user, index in step.uses if isinstance(user, Graph)]
+            return entry
         case SetOutputs():
             return {"do": "set outputs", "node": of(step.node), "to": write.values(step.outputs)}
         case SetGraphInputs():
@@ -119,6 +125,10 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
             return SetInputs(find(entry["node"], Node), read.values(entry["to"]))
         case "set input":
             return SetInput(find(entry["node"], Node), entry["at"], read.optional_value(entry["to"]))
+        case "move uses":
+            inputs = [(find(user, Node), index) for user, index in entry["inputs"]]
+            outputs = [(find(user, Graph), index) for user, index in entry["outputs"]]
+            return MoveUses(find(entry["from"], Value), read.value(entry["to"]), (*inputs, *outputs))
         case "set outputs":
             return SetOutputs(find(entry["node"], Node), read.values(entry["to"]))
         case "set graph inputs":

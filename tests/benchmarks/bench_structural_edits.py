@@ -1,6 +1,7 @@
 """How long edits take on a large model, until the window is painted again.
 
-    python tests/benchmarks/bench_structural_edits.py [nodes [flat]]      flat: without groups
+    python tests/benchmarks/bench_structural_edits.py [nodes [flat|wide]]      flat: without groups
+                                                                             wide: all use one value
 
 The aim is one attribute edit, undo and redo on 100,000 nodes in well under 16 ms each, repaint included; edits of
 the structure may take about 50 ms before the layout, which runs in the background. "Until drawn" is all CPU time of
@@ -35,7 +36,7 @@ from viewer.document_tab import DocumentTab
 from viewer.main_window import MainWindow
 from viewer.workspace import Workspace
 
-_ROUNDS = 7
+_ROUNDS = 5
 
 
 def chain(count: int) -> Model:
@@ -50,6 +51,18 @@ def chain(count: int) -> Model:
         value = output
     SetGraphOutputs(graph, (value,)).apply()
     return Model(graph, opset=21)
+
+
+def star(count: int) -> Model:
+    """So many nodes that all use the output of one; edits are made on that one."""
+    model = chain(1)
+    first = model.graph.nodes.first
+    assert first is not None
+    for index in range(count):
+        output = Value(f"w{index}", None, model.graph)
+        node = Node("Neg", first.outputs, (output,), name=f"/block{index // 100}/neg{index}")
+        InsertNode(model.graph, node).apply()
+    return model
 
 
 def settle(app: QApplication, tab: DocumentTab, seconds: float = 120.0) -> float:
@@ -84,7 +97,8 @@ def main() -> None:
     window = MainWindow()
     window.resize(1280, 800)
     window.show()
-    model = chain(count)
+    wide = "wide" in sys.argv
+    model = star(count) if wide else chain(count)
     begin = time.thread_time()
     names = [node.name for node in model.graph.nodes]
     yardstick = (time.thread_time() - begin) * 1000
@@ -95,7 +109,7 @@ def main() -> None:
         tab.view.set_option_groups(False)
         settle(app, tab)
     document = tab.workspace.document
-    node = list(model.graph.nodes)[len(names) // 2]
+    node = list(model.graph.nodes)[0 if wide else len(names) // 2]
     tab.workspace.selection.set([node])
     settle(app, tab)
     print(f"{count:,} nodes; one pass over all names {yardstick:.1f} ms")
@@ -121,7 +135,7 @@ def main() -> None:
             nodes.insert_on_edge(edit, value, "Relu")
 
     def delete(number: int) -> None:
-        victim = list(model.graph.nodes)[number + 10]
+        victim = node if wide else list(model.graph.nodes)[number + 10]
         with document.edit("Delete") as edit:
             nodes.delete_and_bridge(edit, [victim])
 
@@ -136,6 +150,8 @@ def main() -> None:
             times["undo"].append(measure(app, tab, document.undo))
             settle(app, tab)
             times["redo"].append(measure(app, tab, document.redo))
+            settle(app, tab)
+            document.undo()  # so that each round finds the same
             settle(app, tab)
         row = "   ".join(f"{k} {statistics.median(v):6.2f} (worst {max(v):6.2f})" for k, v in times.items())
         print(f"{title:>10}: {row} ms   {statistics.median(times['edit']) / yardstick:.2f} × pass")

@@ -4,6 +4,7 @@ from model.attributes import make_attribute
 from model.graph import Node, Value
 from model.steps import (
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
@@ -98,6 +99,19 @@ def test_wires_name_the_values_before_and_after(document, signals):
     old = node.outputs[0]
     do(document, SetOutputs(node, (fresh,)))
     assert signals["values_changed"][2] == {old, fresh}
+
+
+def test_moved_uses_name_every_user_and_the_graphs_they_are_in(document, signals):
+    body = named(document, "branch").bodies[0]
+    inner = next(iter(body.nodes))
+    value, other = document.model.graph.inputs[0], Value("other")
+    do(document, SetInputs(inner, (value,)), SetGraphOutputs(body, (*body.outputs, value)))
+    users = {user for user, _ in value.uses}
+    assert {inner, body} < users
+    do(document, MoveUses(value, other, tuple(value.uses)))
+    assert signals["nodes_changed"][-1] == {user for user in users if isinstance(user, Node)}
+    assert signals["structure_changed"][-1] == {document.model.graph, body}
+    assert signals["values_changed"][-1] == {value, other}
 
 
 def test_the_interface_of_a_graph(document, signals):

@@ -14,6 +14,7 @@ from model.progress import SILENT, Progress
 from model.queries.topology import Thing, downstream
 from model.steps import (
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
@@ -107,13 +108,21 @@ def _collect(step: Step, found: set[Thing]) -> None:
         case RemoveNode():
             pass  # its outputs: see sources
         case SetGraphInputs() | SetGraphOutputs():
-            # Inputs and outputs name values; what a body gives to its node changes with them.
-            if isinstance(step.graph.owner, Node):
-                found.add(step.graph.owner)
+            _collect_owner(step.graph, found)
+        case MoveUses():
+            found.update(user for user in step.users if isinstance(user, Node))
+            for graph in step.graphs:
+                _collect_owner(graph, found)
         case SetInitializer():
             found.add(step.value)
         case _:
             assert_never(step)
+
+
+def _collect_owner(graph: Graph, found: set[Thing]) -> None:
+    """Inputs and outputs name values; what a body gives to its node changes with them."""
+    if isinstance(graph.owner, Node):
+        found.add(graph.owner)
 
 
 def _collect_field(step: SetField, found: set[Thing]) -> None:
