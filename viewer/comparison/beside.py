@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QPalette, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QApplication,
-    QBoxLayout,
-    QHBoxLayout,
     QSplitter,
     QStackedWidget,
     QToolButton,
@@ -27,6 +25,7 @@ from viewer.settings import COMPARE_MERGED
 from viewer.text import display
 from viewer.tips import plain_tip
 from viewer.widgets.elided_label import ElidedLabel
+from viewer.widgets.flow import FlowLayout
 
 if TYPE_CHECKING:
     from viewer.canvas.view import GraphView
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from viewer.document_tab import DocumentTab
     from viewer.workspace import Workspace
 
+_LEAST_TOLD = 24  # letters of the difference that is told in the bar
 _MOST_TRIED = 64  # boxes around the middle among which one with a partner is looked for
 
 
@@ -196,17 +196,16 @@ class CompareBar(QWidget):
     def __init__(self, comparing: Comparing) -> None:
         super().__init__()
         self._comparing = comparing
-        self._rows = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
-        self._rows.setContentsMargins(6, 3, 6, 3)
-        self._rows.setSpacing(4)
-        self._row = self._add_row(1)
+        self._row = FlowLayout(4)
+        self.setLayout(self._row)
+        self._row.setContentsMargins(6, 3, 6, 3)
         self.beside = self._choice("Side by side", "Show the two graphs side by side", merged=False)
         self.merged = self._choice("Merged", "Show both as one graph: what only one has stands in it too", merged=True)
         self.previous = self._button("↑", "Previous difference", lambda: comparing.step(-1))
         self.next = self._button("↓", "Next difference", lambda: comparing.step(1))
         self.state = ElidedLabel()
-        self._row.addWidget(self.state, 1)
-        self._row = self._add_row(0)
+        self.state.setMinimumWidth(_LEAST_TOLD * self.fontMetrics().averageCharWidth())
+        self._row.add_filling(self.state)
         self.to_left = self._button("← Copy", "Make the left document like the right one in what is chosen", self._left)
         self.to_right = self._button(
             "Copy →", "Make the right document like the left one in what is chosen", self._right
@@ -222,33 +221,6 @@ class CompareBar(QWidget):
         comparing.changed.connect(self._show)
         comparing.chosen_changed.connect(self._show)
         self._show()
-
-    def _add_row(self, stretch: int) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        self._rows.addLayout(row, stretch)
-        return row
-
-    def _widths(self) -> list[int]:
-        """What each of the two rows needs."""
-        items = (self._rows.itemAt(index) for index in range(self._rows.count()))
-        return [item.minimumSize().width() for item in items if item is not None]
-
-    def minimumSizeHint(self) -> QSize:
-        """As narrow as the longer row: they stand below each other where there is no room for both in a line."""
-        margins = self._rows.contentsMargins()
-        width = max(self._widths()) + margins.left() + margins.right()
-        return QSize(width, super().minimumSizeHint().height())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Go on in a second line, or in the first again."""
-        super().resizeEvent(event)
-        margins = self._rows.contentsMargins()
-        needed = sum(self._widths()) + self._rows.spacing() + margins.left() + margins.right()
-        is_wide = event.size().width() >= needed
-        direction = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
-        if direction != self._rows.direction():
-            self._rows.setDirection(direction)
 
     def _button(self, text: str, tip: str, run: Callable[[], object] | None) -> QToolButton:
         button = QToolButton()

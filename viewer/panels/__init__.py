@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from viewer.widgets.flow import FlowLayout
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -33,9 +35,9 @@ class Panel(QWidget):
 
     def lay_out(self, content: QWidget, told: QWidget, *controls: QWidget) -> None:
         """Fill the panel with what it is about, under a bar: what is told there has the room that controls leave."""
-        bar = QHBoxLayout()
+        bar = FlowLayout()
         bar.setContentsMargins(6, 4, 6, 4)
-        bar.addWidget(told, 1)
+        bar.add_filling(told)
         for control in controls:
             bar.addWidget(control)
         layout = QVBoxLayout(self)

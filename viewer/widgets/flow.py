@@ -12,8 +12,14 @@ class FlowLayout(QLayout):
     def __init__(self, spacing: int = 6) -> None:
         super().__init__()
         self._items: list[QLayoutItem] = []
+        self._filling: set[QWidget] = set()
         self.setSpacing(spacing)
         self.setContentsMargins(0, 0, 0, 0)
+
+    def add_filling(self, widget: QWidget) -> None:
+        """Add a widget that needs no more than its minimum width and gets what room its line leaves."""
+        self._filling.add(widget)
+        self.addWidget(widget)
 
     # -- QLayout ---------------------------------------------------------------------------------------------
 
@@ -78,9 +84,7 @@ class FlowLayout(QLayout):
         for item in self._items:
             if item.isEmpty():
                 continue
-            size = item.sizeHint().boundedTo(QSize(max(area.width(), 0), 1 << 20)).expandedTo(item.minimumSize())
-            if item.hasHeightForWidth():
-                size.setHeight(item.heightForWidth(size.width()))
+            size = self._needed(item, area.width())
             if lines[-1] and used + size.width() > area.width():
                 lines.append([])
                 used = 0
@@ -89,14 +93,31 @@ class FlowLayout(QLayout):
         top = area.top()
         for line in lines:
             high = max((size.height() for _, size in line), default=0)
-            left = area.left()
-            for item, size in line:
-                if apply:
-                    item.setGeometry(QRect(QPoint(left, top + (high - size.height()) // 2), size))
-                left += size.width() + self.spacing()
+            if apply:
+                self._place(line, QRect(area.left(), top, area.width(), high))
             top += high + self.spacing() // 2
         bottom = top - (self.spacing() // 2 if lines else 0)
         return bottom - rect.top() + self.contentsMargins().bottom()
+
+    def _needed(self, item: QLayoutItem, width: int) -> QSize:
+        """The size of an item where there is so much room."""
+        least, hint = item.minimumSize(), item.sizeHint()
+        if item.widget() in self._filling:
+            return QSize(least.width(), max(least.height(), hint.height()))
+        size = hint.boundedTo(QSize(max(width, 0), 1 << 20)).expandedTo(least)
+        if item.hasHeightForWidth():
+            size.setHeight(item.heightForWidth(size.width()))
+        return size
+
+    def _place(self, line: list[tuple[QLayoutItem, QSize]], area: QRect) -> None:
+        """Put the items of a line next to each other, each in the middle of its height."""
+        spare = area.width() - sum(size.width() for _, size in line) - self.spacing() * (len(line) - 1)
+        left = area.left()
+        for item, size in line:
+            if item.widget() in self._filling:
+                size.setWidth(size.width() + max(spare, 0))
+            item.setGeometry(QRect(QPoint(left, area.top() + (area.height() - size.height()) // 2), size))
+            left += size.width() + self.spacing()
 
 
 def labelled(text: str, widget: QWidget) -> QWidget:

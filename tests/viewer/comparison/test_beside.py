@@ -11,6 +11,7 @@ from model.io.save import save
 from tests.model import builders
 from viewer.comparison.beside import CompareBar
 from viewer.panels.compare import ComparePanel
+from viewer.settings import COMPARE_MERGED
 from viewer.widgets.choice_popup import ChoicePopup
 
 LONG = (
@@ -181,6 +182,15 @@ def test_a_kind_that_is_hidden_is_gone_from_list_graph_and_steps(compared, windo
     assert not window.docks.panel("differences").filters["renamed"].isChecked()
     qtbot.mouseClick(window.docks.panel("differences").filters["renamed"], Qt.MouseButton.LeftButton)
     assert kinds(new)["="] == {"other"}
+
+
+def test_it_fits_a_small_screen_at_125_percent(compared, window):
+    """1024 by 700 pixels are 819 by 560 then."""
+    for merged in (False, True):
+        compared[1].workspace.settings.set(COMPARE_MERGED, merged)
+        assert window.docks.panel("differences").isVisible()
+        least = window.minimumSizeHint()
+        assert (least.width() <= 819, least.height() <= 560) == (True, True), least
 
 
 def test_a_long_difference_is_cut_and_does_not_widen_the_window(compared, qtbot):

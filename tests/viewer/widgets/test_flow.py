@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
 
+from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.flow import FlowLayout
 
 
@@ -56,3 +57,23 @@ def test_what_is_taken_out_is_no_longer_arranged(qtbot, row):
     holder.resize(430, 100)
     qtbot.wait(0)
     assert boxes[1].x() == 0
+
+
+@pytest.mark.parametrize(("width", "widths"), [(430, [210, 100, 100]), (310, [90, 100, 100]), (230, [120, 100, 100])])
+def test_a_filling_widget_has_what_its_line_leaves(qtbot, width, widths):
+    """It never makes the others go on in a new line for more than it must have."""
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    layout = FlowLayout(10)
+    holder.setLayout(layout)
+    label = ElidedLabel()
+    label.setText("much to tell " * 20)
+    layout.add_filling(label)
+    boxes = [QWidget(), QWidget()]
+    for box in boxes:
+        box.setFixedSize(100, 20)
+        layout.addWidget(box)
+    holder.show()
+    holder.resize(width, 200)
+    qtbot.wait(0)
+    assert [label.width(), *(box.width() for box in boxes)] == widths
