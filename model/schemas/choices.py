@@ -8,6 +8,7 @@ _REDUCTION = ("none", "add", "mul", "max", "min")
 _LOSS = ("none", "mean", "sum")
 _AGGREGATE = ("AVERAGE", "SUM", "MIN", "MAX")
 _POST = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+_ROUNDING = ("up", "down", "nearest")
 _BOOLEAN = (0, 1)
 
 #: By attribute name, for every operator that has it and is not listed more exactly below.
@@ -56,8 +57,12 @@ _BY_OPERATOR: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("Resize", "mode"): ("nearest", "linear", "cubic"),
     ("Upsample", "mode"): ("nearest", "linear"),
     ("GridSample", "mode"): ("linear", "nearest", "cubic"),
+    ("TensorScatter", "mode"): ("linear", "circular"),
+    ("SpaceToDepth", "mode"): ("DCR", "CRD"),
+    ("Momentum", "mode"): ("nesterov", "standard"),
     ("GridSample", "padding_mode"): ("zeros", "border", "reflection"),
     ("RoiAlign", "mode"): ("avg", "max"),
+    ("RoiAlign", "coordinate_transformation_mode"): ("half_pixel", "output_half_pixel"),
     ("DepthToSpace", "mode"): ("DCR", "CRD"),
     ("TfIdfVectorizer", "mode"): ("TF", "IDF", "TFIDF"),
     ("Gelu", "approximate"): ("none", "tanh"),
@@ -66,11 +71,27 @@ _BY_OPERATOR: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("NegativeLogLikelihoodLoss", "reduction"): _LOSS,
     ("SoftmaxCrossEntropyLoss", "reduction"): _LOSS,
     ("Normalizer", "norm"): ("MAX", "L1", "L2"),
+    ("Cast", "round_mode"): _ROUNDING,
+    ("CastLike", "round_mode"): _ROUNDING,
+    ("LinearAttention", "update_rule"): ("linear", "gated", "delta", "gated_delta"),
+    ("CausalConvWithState", "activation"): ("silu", "swish", "none"),
+    ("TreeEnsemble", "aggregate_function"): (0, 1, 2, 3),
+    ("TreeEnsemble", "post_transform"): (0, 1, 2, 3, 4),
     ("CastMap", "cast_to"): ("TO_FLOAT", "TO_STRING", "TO_INT64"),
     ("CastMap", "map_form"): ("DENSE", "SPARSE"),
 }
 
 
-def choices(op_type: str, attribute: str) -> tuple[str | int, ...]:
-    """What an attribute of an operator may be, or empty when anything of its kind goes."""
+#: What was allowed before a version of the operator.
+_EARLIER: dict[tuple[str, str], tuple[int, tuple[str | int, ...]]] = {
+    ("GridSample", "mode"): (20, ("bilinear", "nearest", "bicubic")),
+    ("GRU", "direction"): (3, ("foward", *_DIRECTION)),  # as the default was spelled
+}
+
+
+def choices(op_type: str, attribute: str, since: int) -> tuple[str | int, ...]:
+    """What an attribute may be in the version of an operator that came with opset `since`; empty: all of its kind."""
+    until, earlier = _EARLIER.get((op_type, attribute), (0, ()))
+    if since < until:
+        return earlier
     return _BY_OPERATOR.get((op_type, attribute)) or _BY_ATTRIBUTE.get(attribute, ())

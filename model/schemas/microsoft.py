@@ -13,6 +13,7 @@ from model.schemas.choices import choices
 from model.schemas.schema import AttributeSchema, Parameter, Schema
 
 DOMAIN = "com.microsoft"
+_SINCE = 1
 _UNLIMITED = 1 << 30
 
 
@@ -30,7 +31,7 @@ def _schema(name: str, entry: dict[str, Any]) -> Schema:
     return Schema(
         name=name,
         domain=DOMAIN,
-        since_version=1,
+        since_version=_SINCE,
         inputs=inputs,
         outputs=outputs,
         attributes={key: _attribute(name, key, *a) for key, a in entry.get("attributes", {}).items()},
@@ -62,7 +63,7 @@ def _attribute(op_type: str, name: str, kind: str, required: bool, default: Any 
         kind=attribute_kind,
         required=required,
         default=None if default is None else make_attribute(name, default, attribute_kind),
-        choices=choices(op_type, name),
+        choices=choices(op_type, name, _SINCE),
     )
 
 

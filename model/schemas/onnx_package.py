@@ -54,7 +54,7 @@ def _convert(raw: Any) -> Schema:
         inputs=tuple(_parameter(p) for p in raw.inputs),
         outputs=tuple(_parameter(p) for p in raw.outputs),
         attributes={
-            name: _attribute(raw.name, a)
+            name: _attribute(raw, a)
             for name, a in sorted(raw.attributes.items())
             if name != "consumed_inputs"  # a memory hint of opset 1 without meaning today
         },
@@ -97,7 +97,7 @@ def _parameter(raw: Any) -> Parameter:
     )
 
 
-def _attribute(op_type: str, raw: Any) -> AttributeSchema:
+def _attribute(operator: Any, raw: Any) -> AttributeSchema:
     kind = AttributeKind[raw.type.name]
     return AttributeSchema(
         name=raw.name,
@@ -105,7 +105,7 @@ def _attribute(op_type: str, raw: Any) -> AttributeSchema:
         required=raw.required,
         default=_default(raw.default_value, kind),
         doc=raw.description.strip(),
-        choices=choices(op_type, raw.name),
+        choices=choices(operator.name, raw.name, operator.since_version),
     )
 
 

@@ -1,5 +1,8 @@
+from onnx import defs
+
 from model import schemas
-from model.attributes import make_attribute
+from model.attributes import AttributeKind, make_attribute
+from model.schemas import microsoft
 from model.types import ElementType, SequenceType, Shape, TensorType
 
 
@@ -15,8 +18,6 @@ def test_a_domain_of_its_own():
 
 
 def test_every_signature_of_the_onnx_package_converts():
-    from onnx import defs
-
     for raw in defs.get_all_schemas_with_history():
         schema = schemas.find(raw.name, raw.since_version, raw.domain)
         assert schema is not None
@@ -31,6 +32,25 @@ def test_defaults_and_choices_of_attributes():
     assert conv.is_default(make_attribute("group", 1))
     assert not conv.is_default(make_attribute("group", 2))
     assert not conv.is_default(make_attribute("kernel_shape", [3, 3]))
+
+
+def test_choices_fit_the_kind_of_an_attribute_and_hold_its_default():
+    """Official models were said to have odd values, such as 1 where the choices were texts."""
+    every = [schemas.find(raw.name, raw.since_version, raw.domain) for raw in defs.get_all_schemas_with_history()]
+    kinds = {AttributeKind.INT: int, AttributeKind.STRING: str}
+    for schema in (*every, *microsoft.table().values()):
+        for name, attribute in schema.attributes.items():
+            if not attribute.choices:
+                continue
+            place = f"{schema.name} {schema.since_version} {name}"
+            assert {type(choice) for choice in attribute.choices} == {kinds.get(attribute.kind)}, place
+            assert attribute.default is None or attribute.default.value in attribute.choices, place
+
+
+def test_choices_are_those_of_the_version():
+    modes = {version: schemas.find("GridSample", version).attributes["mode"].choices for version in (16, 20)}
+    assert modes == {16: ("bilinear", "nearest", "bicubic"), 20: ("linear", "nearest", "cubic")}
+    assert "output_half_pixel" in schemas.find("RoiAlign", 16).attributes["coordinate_transformation_mode"].choices
 
 
 def test_parameters_know_which_types_they_allow():
