@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 _RECENT = 9
 
 
+def _open_folder(context: Context) -> None:
+    from viewer.dialogs.files import ask_folder
+
+    window = context.window
+    folder = ask_folder(window, window.settings, "Open folder")
+    if folder is not None:
+        window.files.open([folder])
+
+
 def _tab_open(context: Context) -> bool:
     return context.window.tab is not None
 
@@ -115,6 +124,16 @@ ACTIONS = (
         icon="open",
         toolbar=11,
         words="load read model",
+    ),
+    Action(
+        id="file.open_folder",
+        title="Open &Folder…",
+        run=_open_folder,
+        menu=Menu.FILE,
+        section=1,
+        enabled=always,
+        tip="A model with test_data_set_* folders beside it: runs them, and shows pass or fail per output.",
+        words="test data expected outputs backend directory",
     ),
     Action(
         id="file.open_sample",

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtWidgets import QFileDialog
-
 from model.graph import Node, Value
 from viewer.actions.action import Action, Context, Menu, Submenu, always
-from viewer.dialogs.files import ask_save
+from viewer.dialogs.files import ask_file, ask_save
 from viewer.settings import EDGE_NOTES
 
 
@@ -138,9 +136,9 @@ def _save_run(context: Context) -> None:
 def _load_run(context: Context) -> None:
     from viewer.runs.afterwards import take_up_run
 
-    name, _ = QFileDialog.getOpenFileName(context.window, "Load run", "", "Arrays (*.npz);;All files (*)")
-    if name:
-        take_up_run(context.opened, Path(name))
+    path = ask_file(context.window, context.window.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
+    if path is not None:
+        take_up_run(context.opened, path)
 
 
 def _overlay(kind: str, context: Context) -> None:
@@ -148,11 +146,10 @@ def _overlay(kind: str, context: Context) -> None:
 
 
 def _overlay_file(context: Context) -> None:
-    name, _ = QFileDialog.getOpenFileName(
-        context.window, "Numbers per node", "", "Numbers (*.json *.csv);;All files (*)"
-    )
-    if name:
-        context.opened.runs.overlays.load(Path(name))
+    filters = ("Numbers (*.json *.csv)", "All files (*)")
+    path = ask_file(context.window, context.window.settings, "Numbers per node", filters)
+    if path is not None:
+        context.opened.runs.overlays.load(path)
 
 
 def _is_overlay(kind: str, context: Context) -> bool:

@@ -90,6 +90,18 @@ def _import(context: Context) -> None:
     _tensor(context).pane.menu.ask_import()
 
 
+def _copy_text(context: Context) -> None:
+    _tensor(context).pane.menu.copy_text()
+
+
+def _copy_picture(context: Context) -> None:
+    _tensor(context).pane.menu.copy_picture()
+
+
+def _save_picture(context: Context) -> None:
+    _tensor(context).pane.menu.ask_save_picture()
+
+
 def _trace(context: Context) -> None:
     context.window.docks.open("element")
 
@@ -211,6 +223,36 @@ ACTIONS = (
         submenu=Submenu.LOOK,
         tip="What the tensor panel shows, as .npy, .npz, .pb, raw bytes, .csv or .png.",
         words="save tensor array",
+    ),
+    Action(
+        id="values.copy_text",
+        title="Copy Values as Text",
+        run=_copy_text,
+        menu=Menu.RUN,
+        section=5,
+        submenu=Submenu.LOOK,
+        tip="The plane that the tensor panel shows.",
+        words="clipboard tensor numbers",
+    ),
+    Action(
+        id="values.copy_picture",
+        title="Copy Picture of Values",
+        run=_copy_picture,
+        menu=Menu.RUN,
+        section=5,
+        submenu=Submenu.LOOK,
+        tip="In the colours in which the tensor panel shows it.",
+        words="clipboard image heat map feature maps",
+    ),
+    Action(
+        id="values.save_picture",
+        title="Save Picture of Values…",
+        run=_save_picture,
+        menu=Menu.RUN,
+        section=5,
+        submenu=Submenu.LOOK,
+        tip="In the colours in which the tensor panel shows it, as .png.",
+        words="export image heat map feature maps",
     ),
     Action(
         id="values.import",

@@ -25,10 +25,24 @@ def ask_open(window: QWidget, settings: Settings) -> list[Path]:
 
 def ask_another(window: QWidget, settings: Settings, title: str) -> Path | None:
     """A model to do something with beside the one that is open; None when the person changed their mind."""
-    name, _ = QFileDialog.getOpenFileName(window, title, settings.get(LAST_FOLDER), ";;".join(_OPEN_FILTERS))
+    return ask_file(window, settings, title, _OPEN_FILTERS)
+
+
+def ask_file(window: QWidget, settings: Settings, title: str, filters: tuple[str, ...]) -> Path | None:
+    """A file to read, from where files were read last; None when the person changed their mind."""
+    name, _ = QFileDialog.getOpenFileName(window, title, settings.get(LAST_FOLDER), ";;".join(filters))
     if not name:
         return None
     settings.set(LAST_FOLDER, str(Path(name).parent))
+    return Path(name)
+
+
+def ask_folder(window: QWidget, settings: Settings, title: str) -> Path | None:
+    """A folder, or None when the person changed their mind."""
+    name = QFileDialog.getExistingDirectory(window, title, settings.get(LAST_FOLDER))
+    if not name:
+        return None
+    settings.set(LAST_FOLDER, name)
     return Path(name)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from exec.inspection import reference
 from exec.inspection.compare import Difference, first_divergence
@@ -15,6 +14,7 @@ from exec.inspection.compare import Row as Compared
 from exec.inspection.whatif import Precision
 from model.errors import ModelError
 from model.graph import Node, Value
+from viewer.dialogs.files import ask_file
 from viewer.panels import Panel
 from viewer.results import Record
 from viewer.runs import comparing
@@ -151,9 +151,9 @@ class ComparePanel(Panel):
 
     def choose_file(self) -> None:
         """Compare with the arrays of a file."""
-        name, _ = QFileDialog.getOpenFileName(self, "Compare with arrays", "", "Arrays (*.npz);;All files (*)")
-        if name:
-            self.compare(Path(name).name, comparing.with_npz(Path(name)))
+        path = ask_file(self, self.workspace.settings, "Compare with arrays", ("Arrays (*.npz)", "All files (*)"))
+        if path is not None:
+            self.compare(path.name, comparing.with_npz(path))
 
     def compare(self, title: str, prepare: Callable[[Record], Work], *_: object) -> None:
         """Compare the last run with a reference, in the background."""
@@ -166,7 +166,7 @@ class ComparePanel(Panel):
         except ModelError as error:
             self.workspace.report(error)
             return
-        self.summary.setText(f"Comparing with {display(title, 80)}…")
+        self.summary.setText(f"Comparing: {display(title, 80)}…")
         self.workspace.jobs.start(
             "Compare",
             work,

@@ -24,6 +24,7 @@ from viewer.tips import plain_tip
 Index = QModelIndex | QPersistentModelIndex
 
 _LEAST = 22  # characters of a column that takes the rest
+_PADDING = 18  # px
 
 
 @dataclass(frozen=True)
@@ -151,25 +152,49 @@ class NumberTable(QTableView):
         self.setSortingEnabled(True)
         self._order.sort(-1)  # the order of the rows, until a heading is clicked
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-        character = self.fontMetrics().averageCharWidth()
-        for index, column in enumerate(columns):
-            header.setSectionResizeMode(index, QHeaderView.ResizeMode.Interactive)
-            self.setColumnWidth(index, (column.width or _LEAST) * character + 18)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setResizeContentsPrecision(0)  # what is seen decides: there may be a hundred thousand rows
+        header.sectionResized.connect(self._on_resized)
         self._rest = next((index for index, column in enumerate(columns) if not column.width), None)
+        self._sizing = False
+        self._is_arranged = False  # by the person
+        self._fit_columns()
         self.activated.connect(self._choose)
         self.clicked.connect(self._choose)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The column without a width takes the rest, though never so little that its names cannot be told apart."""
+        """The columns go by the room there is."""
         super().resizeEvent(event)
+        self._fit_columns()
+
+    def _on_resized(self) -> None:
+        self._is_arranged = self._is_arranged or not self._sizing
+
+    def _fit_columns(self) -> None:
+        """Columns are as wide as they are meant to be, or as what is in them where there is no room for that.
+
+        The one without a width takes the rest, though never so little that its names cannot be told apart. What a
+        person has made wider or narrower stays.
+        """
+        character, room = self.fontMetrics().averageCharWidth(), self.viewport().width()
+        columns = self.source.columns
+        widths = [(column.width or _LEAST) * character + _PADDING for column in columns]
+        if sum(widths) > room:
+            header = self.horizontalHeader()
+            needed = [max(self.sizeHintForColumn(i), header.sectionSizeHint(i)) for i in range(len(columns))]
+            widths = [min(width, need) for width, need in zip(widths, needed, strict=True)]
         if self._rest is not None:
-            others = self.horizontalHeader().length() - self.columnWidth(self._rest)
-            least = _LEAST * self.fontMetrics().averageCharWidth() + 18
-            self.setColumnWidth(self._rest, max(least, self.viewport().width() - others))
+            widths[self._rest] += max(0, room - sum(widths))
+        if not self._is_arranged:
+            self._sizing = True
+            for index, width in enumerate(widths):
+                self.setColumnWidth(index, width)
+            self._sizing = False
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows; the order a person chose stays."""
         self.source.set_rows(rows)
+        self._fit_columns()
 
     def sort_by(self, column: int, *, descending: bool = True) -> None:
         """Sort as if a heading had been clicked."""

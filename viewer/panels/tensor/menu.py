@@ -7,18 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtGui import QAction, QGuiApplication, QImageWriter
-from PySide6.QtWidgets import QFileDialog, QMenu
+from PySide6.QtGui import QAction, QGuiApplication, QImage, QImageWriter
+from PySide6.QtWidgets import QMenu
 
 from model.edits.expressions import HINT
 from model.errors import ModelError
 from model.io.arrays import npz_members
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
-from viewer.dialogs.files import ask_save
+from viewer.dialogs.files import ask_file, ask_save
 from viewer.panels.tensor.editing import is_outside
 from viewer.panels.tensor.trees import plane_text
-from viewer.settings import LAST_FOLDER
 from viewer.text import display, shape_text
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class TensorMenu(QMenu):
             self._add("T&race Element", trace, "Which elements of its inputs reach it")
         self._add("&Copy Cells", self._pane.table.copy, "The selected cells; Ctrl+C in the table")
         self._add("Copy &as Text", self.copy_text, "The plane that is shown")
-        if self._pane.stack.currentWidget() is self._pane.picture and not self._pane.picture.image.isNull():
+        if self._image() is not None:
             self._add("Copy P&icture", self.copy_picture, "In the colours it is shown in")
             self._add("Sa&ve Picture…", self.ask_save_picture, "In the colours it is shown in, to .png")
 
@@ -134,12 +133,10 @@ class TensorMenu(QMenu):
 
     def ask_import(self) -> None:
         """Take values from a file."""
-        settings = self._pane.workspace.settings
-        names = "Tensors (*.npy *.npz *.pb *.raw *.bin *.csv *.png);;All files (*)"
-        name, _ = QFileDialog.getOpenFileName(self._pane, "Import values", settings.get(LAST_FOLDER), names)
-        if name:
-            settings.set(LAST_FOLDER, str(Path(name).parent))
-            self._import(Path(name))
+        filters = ("Tensors (*.npy *.npz *.pb *.raw *.bin *.csv *.png)", "All files (*)")
+        path = ask_file(self._pane, self._pane.workspace.settings, "Import values", filters)
+        if path is not None:
+            self._import(path)
 
     def _import(self, path: Path) -> None:
         """Take values from a file; of an archive with several arrays, ask which."""
@@ -185,13 +182,29 @@ class TensorMenu(QMenu):
         safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80] or "tensor"
         return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters)
 
+    def _image(self) -> QImage | None:
+        """The picture that is shown; None while something else is."""
+        picture = self._pane.picture
+        return None if self._pane.stack.currentWidget() is not picture or picture.image.isNull() else picture.image
+
+    def _tell_no_picture(self) -> None:
+        detail = "Look at values as a heat map, an image, feature maps or attention first."
+        self._pane.workspace.message("info", "There is no picture", detail)
+
     def copy_picture(self) -> None:
         """The whole picture, whatever part of it is in view."""
-        QGuiApplication.clipboard().setImage(self._pane.picture.image)
+        image = self._image()
+        if image is None:
+            self._tell_no_picture()
+        else:
+            QGuiApplication.clipboard().setImage(image)
 
     def ask_save_picture(self) -> None:
         """The whole picture into a file."""
-        image, workspace = self._pane.picture.image, self._pane.workspace
+        image, workspace = self._image(), self._pane.workspace
+        if image is None:
+            self._tell_no_picture()
+            return
         path = self._ask_file("Save picture", ".png", ("Picture (*.png)",))
         if path is None:
             return
@@ -206,6 +219,8 @@ class TensorMenu(QMenu):
         subject, which = self._pane.subject, self._pane.slices.slice
         reader = self._pane.reader
         if subject is None or reader is None:
+            detail = "Select a value or an initializer that has numbers."
+            self._pane.workspace.message("info", "There is nothing to copy", detail)
             return
 
         def done(text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from PySide6.QtCore import QModelIndex, QSignalBlocker, Signal
+from PySide6.QtCore import QModelIndex, QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -137,10 +137,18 @@ class TensorPane(QWidget):
             self.menu.popup(event.globalPos())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """What is told goes in fewer words in a narrow pane."""
+        """What is told goes in fewer words in a narrow pane, and its choices in more lines."""
         super().resizeEvent(event)
+        self.updateGeometry()
         self._show_header()
         self._show_facts(shown=not self.facts.isHidden())
+
+    def minimumSizeHint(self) -> QSize:
+        """With all lines that words and choices take at this width, or the view would be cut off below."""
+        hint = super().minimumSizeHint()
+        lines = (self._header, self._options)
+        more = sum(max(0, w.heightForWidth(w.width()) - w.minimumSizeHint().height()) for w in lines)
+        return QSize(hint.width(), hint.height() + more)
 
     def _show_facts(self, *, shown: bool) -> None:
         if self.pinned:  # where they are closed at first
@@ -195,7 +203,9 @@ class TensorPane(QWidget):
             self.stack.addWidget(shown)
 
     def _lay_out_body(self) -> None:
+        self._options = QWidget()
         options = FlowLayout(8)
+        self._options.setLayout(options)
         options.setContentsMargins(8, 0, 6, 3)
         option: QWidget
         for option in (self.slices, self.same_range, self.order_box, self.range_box, self.format_box):
@@ -204,7 +214,7 @@ class TensorPane(QWidget):
         column = QVBoxLayout(right)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addLayout(options)
+        column.addWidget(self._options)
         column.addWidget(self.stack, 1)
         self.facts = Facts()
         self.facts.element_wanted.connect(self.go_to)
@@ -275,7 +285,7 @@ class TensorPane(QWidget):
         target = self.target
         subject = resolve(self.workspace, target) if target is not None else None
         with QSignalBlocker(self.mode_box):
-            comparable = subject is not None and _comparable(subject)
+            comparable = subject is not None and subject.is_comparable
             if not comparable:
                 self.mode_box.setCurrentIndex(0)
             self.mode_box.setVisible(comparable)
@@ -315,6 +325,8 @@ class TensorPane(QWidget):
         self.badge.setToolTip(plain_tip(self.badge.text()))
         self.menu_button.setEnabled(subject is not None and subject.kind in ("tensor", "sparse"))
         self.pin_button.setEnabled(self.pinned or subject is not None)
+        if self.pinned:
+            self.pin_button.setAccessibleName(f"Unpin {self.title.text()}")
         self._place_controls()
 
     def _open(self, subject: Subject | None, mode: int) -> None:
@@ -405,7 +417,7 @@ class TensorPane(QWidget):
 
     def _offer_views(self, subject: Subject | None) -> None:
         offered = views_of(subject) if subject is not None else ()
-        chosen = self._chosen_views.get(_like(subject))
+        chosen = self._chosen_views.get(() if subject is None else subject.likeness)
         wanted = chosen if chosen in offered else first_view(subject) if subject is not None else None
         with QSignalBlocker(self.view_box):
             self.view_box.clear()
@@ -428,8 +440,8 @@ class TensorPane(QWidget):
             self._on_view(0)
 
     def _on_view(self, _index: int) -> None:
-        if self.view is not None:
-            self._chosen_views[_like(self.subject)] = self.view
+        if self.view is not None and self.subject is not None:
+            self._chosen_views[self.subject.likeness] = self.view
         self._show_view()
 
     def _show_options(self, view: View | None) -> None:
@@ -570,24 +582,6 @@ def _seen_at_once(view: View, shape: tuple[int, ...], which: Slice) -> int | Non
     if view in _MOSAICS:
         return mosaics.plane_axis(shape, which)
     return pictures.channel_axis(shape) if view == "Image" else None
-
-
-def _comparable(subject: Subject) -> bool:
-    before = subject.before
-    shape = getattr(before, "shape", None)
-    return (
-        subject.kind == "tensor" and before is not None and before is not subject.held and shape == subject.shape
-        and subject.element_type is not ElementType.STRING
-    )  # fmt: skip
-
-
-def _like(subject: Subject | None) -> tuple[object, ...]:
-    """Equal for subjects that a person wants to look at the same way."""
-    if subject is None:
-        return ()
-    producer = subject.target.value.producer if subject.target.value is not None else None
-    operator = None if producer is None else producer.op_type
-    return (subject.kind, subject.target.value is None, len(subject.shape), operator)
 
 
 def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:

@@ -68,6 +68,22 @@ class Subject:
         return self.target.place is not None and self.kind in ("tensor", "sparse") and not self.problem
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether the run before gave numbers of the same shape, in other memory."""
+        before = self.before
+        return (
+            self.kind == "tensor" and before is not None and before is not self.held
+            and getattr(before, "shape", None) == self.shape and self.element_type is not ElementType.STRING
+        )  # fmt: skip
+
+    @property
+    def likeness(self) -> tuple[object, ...]:
+        """Equal for subjects that a person wants to look at the same way."""
+        producer = self.target.value.producer if self.target.value is not None else None
+        operator = None if producer is None else producer.op_type
+        return (self.kind, self.target.value is None, len(self.shape), operator)
+
+    @property
     def type_line(self) -> str:
         """Type, shape and size in one line."""
         if self.kind == "none":

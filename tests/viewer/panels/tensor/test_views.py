@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
 from model.steps import SetField
 from model.tensors import ArrayTensor
@@ -306,3 +306,21 @@ def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets
     qtbot.waitUntil(lambda: not panel.workspace.jobs.running and not picture._rest.isActive(), timeout=30_000)
     assert picture.cell_text
     assert picture._rect_of(picture._cell).intersects(at)
+
+
+@pytest.mark.parametrize(("width", "height"), [(640, 160), (420, 180), (1100, 120)])
+def test_nothing_is_cut_off_in_a_low_panel_but_scrolled(qtbot, panel, chain, width, height):
+    select(qtbot, panel, put(chain, np.zeros((1, 3, 8, 9, 10), np.float32)))
+    look(qtbot, panel, "Feature maps", panel.pane.picture)
+    panel.resize(width, height)
+    picture = panel.pane.picture
+
+    def fits():
+        end = picture.mapTo(panel.pane, QPoint(0, picture.height())).y()
+        return end <= panel.pane.height() and picture.height() >= picture.minimumHeight()
+
+    qtbot.waitUntil(fits)
+    area = panel.findChild(QScrollArea)
+    assert panel.splitter.height() == panel.pane.height()
+    hidden = panel.pane.height() - area.viewport().height()
+    assert area.verticalScrollBar().maximum() == max(0, hidden)

@@ -1,0 +1,48 @@
+"""The table of names and numbers: how its columns share the room."""
+
+import pytest
+
+from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+
+COLUMNS = (Column("Value", 0, number=False), Column("Operator", 18, number=False), Column("Time", 11), Column("Of", 14))
+
+
+@pytest.fixture
+def table(qtbot):
+    table = NumberTable("Numbers", COLUMNS)
+    qtbot.addWidget(table)
+    table.resize(900, 200)
+    table.show()
+    table.set_rows([Row(n, (Cell(f"v{n}"), Cell("Mul"), Cell(f"{n} ms", n), Cell("1 B", 1))) for n in range(30)])
+    return table
+
+
+def widths(table):
+    return [table.columnWidth(column) for column in range(len(COLUMNS))]
+
+
+def test_columns_fill_a_wide_table(table):
+    assert sum(widths(table)) == table.viewport().width()
+    assert widths(table)[1] > widths(table)[2]
+
+
+def test_in_a_narrow_table_columns_are_as_wide_as_what_is_in_them(qtbot, table):
+    wide = widths(table)
+    table.resize(330, 200)
+    qtbot.waitUntil(lambda: sum(widths(table)) == table.viewport().width())
+    assert all(table.columnWidth(column) >= table.sizeHintForColumn(column) for column in range(len(COLUMNS)))
+    table.resize(900, 200)
+    qtbot.waitUntil(lambda: widths(table) == wide)
+
+
+def test_rows_that_come_later_get_the_room_they_need(qtbot, table):
+    table.resize(400, 200)
+    table.set_rows([Row(0, (Cell("v"), Cell("LayerNormal"), Cell("12.5 ms"), Cell("1 B")))])
+    assert table.columnWidth(1) >= table.sizeHintForColumn(1)
+
+
+def test_a_column_that_a_person_has_moved_stays(qtbot, table):
+    table.horizontalHeader().resizeSection(1, 50)
+    table.resize(330, 200)
+    table.set_rows([Row(0, (Cell("v"), Cell("Mul"), Cell("1 ms"), Cell("1 B")))])
+    assert table.columnWidth(1) == 50
