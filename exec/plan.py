@@ -82,7 +82,7 @@ class Step:
 
     def layout(self) -> StepLayout:
         """What results need to know of it."""
-        return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs)
+        return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs, bool(self.bodies))
 
     def code(self, free: tuple[int, ...] = ()) -> Code:
         """The step as the loop wants it."""
@@ -174,6 +174,7 @@ class StepLayout:
     path: Path
     reads: tuple[int, ...]
     outs: tuple[int, ...]
+    has_bodies: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, Signal
 
 from exec.inspection.statistics import Summary, ValueInfo, describe
 from exec.plan import MISSING, ValueKey
+from exec.plan import Path as CallPath
 from exec.results import Failure, NodeResult, RunResult
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -53,16 +54,18 @@ class Record:
     whole: bool = True  # nothing but the inputs decided what was computed
     unfinished: bool = False  # the run goes on: not every value is there
     run: object = None  # equal for what one run gave at several times
+    was_watched: bool = False  # it was to stop at the first value that is not finite
+    call: CallPath = ()  # of a function, whose values are shown where there were several
     fetching: set[ValueKey] = field(default_factory=set)
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
 
     def key(self, value: Value) -> ValueKey | None:
-        """Where the result has a value: in the first call, if it is inside a function."""
+        """Where the result has a value: in the call that is shown or else the first, if it is inside a function."""
         number = self.result.number(value)
         if ((), number) in self.result.layout.slots:
             return (), number
         paths = self.result.calls_of.get(number) if number else None
-        return (paths[0], number) if paths else None
+        return (self.call if self.call in paths else paths[0], number) if paths else None
 
 
 class Results(QObject):
@@ -375,6 +378,14 @@ class Results(QObject):
         self.current = self.previous = self._nodes = None
         self._resting = None, None
         self.changed.emit(None)
+
+    def show_call(self, call: CallPath) -> None:
+        """Of values that were computed in several calls of a function show those of this one."""
+        shown = [record for record in (self.current, self.previous) if record is not None and record.call != call]
+        for record in shown:
+            record.call = call
+        if shown:
+            self.changed.emit(None)
 
     # -- elements --------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -165,38 +166,54 @@ class Search:
     """What a search for NaN and infinities found, and what it could not look at.
 
     `let_go` counts floats up to the last one found, or to the end, that were not kept; `has_bodies` says that nodes
-    inside bodies have given values.
+    with bodies were among what was passed, of which no turn is kept but the last.
     """
 
     found: tuple[Bad, ...]
     let_go: int
     has_bodies: bool
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was passed that could not be looked at."""
+        return not self.let_go and not self.has_bodies
+
 
 def non_finite_values(result: RunResult, most: int = 1000) -> Search:
-    """Values of the main graph that are kept and not finite everywhere, in the order of the run.
+    """Values that are kept and not finite everywhere: of the main graph in the order of the run, then of bodies.
 
     Reads every element; those of an array that was found finite before, as one that was kept, no more.
     """
+    slots = result.layout.slots
+    bodied = {slot for step in result.layout.steps if step.has_bodies for slot in step.outs if slot}
+    inside = [(path, number) for path, values in result.bodies.items() for number in values]
+    inside = [key for key in inside if key not in slots]  # and no captured value
     found: list[Bad] = []
-    let_go = 0
-    for key in value_keys(result):
+    let_go, has_bodies = 0, False
+    for key in chain(value_keys(result), inside):
         info = result.info(key)
+        has_bodies = has_bodies or (info is not None and slots.get(key) in bodied)
         if info is None or info.element_type is None or not info.element_type.is_float or 0 in info.shape:
             continue
         value = result.find(key)
         let_go += value is MISSING
-        if not isinstance(value, np.ndarray) or _finite.get(id(value)) is value:
-            continue
-        finite = np.isfinite(value if value.dtype.kind == "f" else value.astype(np.float32))
-        if not finite.all():
-            at = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), value.shape))
-            found.append(Bad(key, at, float(value[at]), int(value.size - np.count_nonzero(finite))))
+        bad = _bad(key, value) if isinstance(value, np.ndarray) else None
+        if bad is not None:
+            found.append(bad)
             if len(found) >= most:
                 break
-        else:
-            _finite[id(value)] = value
-    return Search(tuple(found), let_go, any(result.bodies.values()) or any(result.body_summaries.values()))
+    return Search(tuple(found), let_go, has_bodies)
+
+
+def _bad(key: ValueKey, value: Array) -> Bad | None:
+    if _finite.get(id(value)) is value:
+        return None
+    finite = np.isfinite(value if value.dtype.kind == "f" else value.astype(np.float32))
+    if finite.all():
+        _finite[id(value)] = value
+        return None
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), value.shape))
+    return Bad(key, at, float(value[at]), int(value.size - np.count_nonzero(finite)))
 
 
 #: Arrays that are finite, by id.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from exec.inspection.tracing import Search, non_finite_values
-from exec.results import RunResult
 from model.graph import Value
 from viewer.places import name_of
 from viewer.results import Record
@@ -33,9 +33,8 @@ class Alarm(QObject):
         record = self._workspace.results.current
         if record is None:
             return
-        result = record.result
         self._workspace.jobs.start(
-            "", lambda _progress: _first(result), done=lambda search: self._tell(record, search), lane="count",
+            "", lambda _progress: _first(record), done=lambda search: self._tell(record, search), lane="count",
             supersede=_TOPIC,
         )  # fmt: skip
 
@@ -65,9 +64,17 @@ def passed(search: Search) -> str:
     return f"is finite, but {' and '.join(unseen)} were not looked at" if unseen else "is finite"
 
 
-def _first(result: RunResult) -> Search:
-    """Off the GUI thread."""
+def first_non_finite(record: Record) -> Search:
+    """Look for the first value of a run that is not finite. Off the GUI thread. LookupError when the values are gone.
+
+    A run that was to stop at it has looked at everything itself.
+    """
+    search = record.result.apply(non_finite_values, 1)
+    return replace(search, let_go=0, has_bodies=False) if record.was_watched else search
+
+
+def _first(record: Record) -> Search:
     try:
-        return result.apply(non_finite_values, 1)
+        return first_non_finite(record)
     except LookupError:
         return Search((), 0, False)  # the worker that had the values is gone

@@ -53,7 +53,20 @@ _MOST_NEWS = 2000  # nodes that are told of then: what that takes is far below a
 #: What the run of a graph with more nodes gave is too much to be looked through for garbage.
 _MANY = 10_000
 
+#: Why a run ended that cannot go on.
+_CUT_OFF = ("cancelled", "time limit", "crash")
+
 Mode = Literal["run", "step"]
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """What a run is for. `seeking`: it stops at the first value that is not finite, and at its end this is called."""
+
+    mode: Mode = "run"
+    until: Node | None = None
+    fresh: bool = False
+    seeking: Callable[[], object] | None = None
 
 
 class _Relay(Progress):
@@ -91,19 +104,19 @@ class _Run:
     feeds: Mapping[str, Any]
     revision: int
     state: int
-    mode: Mode
-    until: Node | None
-    fresh: bool
+    aim: _Aim
     relay: _Relay | None = None
     stepper: Any = None  # a Stepper or RemoteStepper, once planned
     result: RunResult | None = None
 
     def record(self, result: RunResult, *, unfinished: bool = False) -> Record:
         """What it has given at some time."""
-        whole = self.until is None and not unfinished and result_is_whole(result)
-        return Record(
+        whole = self.aim.until is None and not unfinished and result_is_whole(result)
+        found = Record(
             result, self.state, self.revision, self.recipe.signature, dict(self.feeds), whole, unfinished, self.serial
         )
+        found.was_watched = self.aim.seeking is not None and result.stopped not in _CUT_OFF
+        return found
 
 
 class RunControl(QObject):
@@ -208,19 +221,26 @@ class RunControl(QObject):
 
     def run(self, *, fresh: bool = False) -> None:
         """Run everything; `fresh`: compute also what an earlier run has computed."""
-        self._start("run", fresh=fresh)
+        self._start(_Aim(fresh=fresh))
+
+    def seek_non_finite(self, then: Callable[[], object]) -> None:
+        """Run to the first value that is not finite, be it inside a body, and wait there; else to the end.
+
+        `then` is called when the run waits or has ended.
+        """
+        self._start(_Aim(fresh=True, seeking=then))
 
     def run_to(self, node: Node) -> None:
         """Compute what a node needs, and the node."""
         self._place_of(node)
-        self._start("run", until=node)
+        self._start(_Aim(until=node))
 
     def step(self) -> None:
         """Compute the next node of a run that waits, or start one that waits before its first node."""
         if self.is_paused:
             self._continue(one=True)
         elif not self.is_running:
-            self._start("step", fresh=True)  # what is kept could not be stopped at
+            self._start(_Aim("step", fresh=True))  # what is kept could not be stopped at
 
     def go_on(self) -> None:
         """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
@@ -241,7 +261,7 @@ class RunControl(QObject):
             self._workspace.set_run_state("Stopped")
             self.state_changed.emit()
 
-    def _start(self, mode: Mode, *, until: Node | None = None, fresh: bool = False) -> None:
+    def _start(self, aim: _Aim) -> None:
         self._serial += 1
         serial = self._serial
         recipe = self.inputs.recipe()
@@ -249,8 +269,7 @@ class RunControl(QObject):
         def go(feeds: dict[str, Any]) -> None:
             self._feeds = recipe.signature, feeds
             if serial == self._serial:
-                perform = partial(self._perform, mode, recipe, feeds, until=until, fresh=fresh)
-                self._preparing.start(self.session, perform)
+                self._preparing.start(self.session, partial(self._perform, aim, recipe, feeds))
 
         self._preparing.stop()
         if self._feeds is not None and self._feeds[0] == recipe.signature:
@@ -266,24 +285,25 @@ class RunControl(QObject):
             )
             self.state_changed.emit()
 
-    def _perform(self, mode: Mode, recipe: Recipe, feeds: dict[str, Any], *, until: Node | None, fresh: bool) -> None:
+    def _perform(self, aim: _Aim, recipe: Recipe, feeds: dict[str, Any]) -> None:
         document = self._workspace.document
         given = {**feeds, **self.inputs.given}
         try:
-            request = self._request(given, until, fresh=fresh)
+            request = self._request(given, aim)
         except ModelError as error:
             self._refused(error, self._serial)
             return
-        run = _Run(self._serial, request, recipe, given, document.revision, document.current.id, mode, until, fresh)
+        run = _Run(self._serial, request, recipe, given, document.revision, document.current.id, aim)
         self._run = run
         self._workspace.results.begin()
         self._workspace.set_run_state("Running…")
         self._launch(run, lambda progress: self._plan_and_go(run, progress))
 
-    def _request(self, given: dict[str, Any], until: Node | None, *, fresh: bool) -> Request:
-        inputs = self.inputs
+    def _request(self, given: dict[str, Any], aim: _Aim) -> Request:
+        inputs, until = self.inputs, aim.until
         path, last = ((), None) if until is None else self._place_of(until)
         self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
+        stops = self.breakpoints if aim.seeking is None else (Breakpoint(condition="non-finite"),)
         request = self.session.request(
             given,
             seed=inputs.seed,
@@ -291,8 +311,8 @@ class RunControl(QObject):
             time_limit=inputs.time_limit or None,
             until=last,
             path=path,
-            breakpoints=() if until is not None else self.breakpoints,
-            fresh=fresh,
+            breakpoints=() if until is not None else stops,
+            fresh=aim.fresh,
         )
         return request if last is None or path else self._with_upstream(request, last)
 
@@ -324,14 +344,14 @@ class RunControl(QObject):
         assert session is not None
         run.relay = _Relay(progress)
         if isinstance(session, WorkerSession):
-            stepping = run.mode == "step"
+            stepping = run.aim.mode == "step"
             run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe, stepping=stepping)
             run.result = run.stepper.result().work_out()
             return
         with self._turn:
             progress.check()
             run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe)
-            if run.mode == "run":
+            if run.aim.mode == "run":
                 run.stepper.go_on()
             run.result = run.stepper.result().work_out()
 
@@ -381,7 +401,7 @@ class RunControl(QObject):
         self._feeds = None
         detail = f"{error.title}: {error.detail}. A run that hangs cannot be stopped; the window stays usable."
         self._workspace.message("warning", "This model is run inside the program", detail, topic="worker")
-        self._start(run.mode, until=run.until, fresh=run.fresh)
+        self._start(run.aim)
 
     def _settled(self, serial: int) -> None:
         """The inputs were made, or that was stopped."""
@@ -396,7 +416,7 @@ class RunControl(QObject):
         with self._news_lock:
             self._news.clear()  # the end says more
         result = run.result
-        may_go_on = result is not None and result.stopped not in ("cancelled", "time limit", "crash")
+        may_go_on = result is not None and result.stopped not in _CUT_OFF
         waiting = may_go_on and run.stepper is not None and not run.stepper.done
         self._over()
         self._run = run if waiting else None
@@ -413,8 +433,10 @@ class RunControl(QObject):
         else:
             node = self.paused_at
             self._tell.paused(result, run.stepper.reason, node, live=self.live)
-            if node is not None:
+            if node is not None and run.aim.seeking is None:
                 self._workspace.reveal(node)
+        if run.aim.seeking is not None:
+            run.aim.seeking()
         self._workspace.offer("tensor")
 
     # -- while it goes on ------------------------------------------------------------------------------------
@@ -496,7 +518,7 @@ class RunControl(QObject):
 
     def _run_live(self) -> None:
         if self.live:
-            self._start("run")
+            self._start(_Aim())
 
     # -- breakpoints -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,113 @@
+"""The first value that is not finite, also in earlier turns of bodies, in calls of functions and in what was let go."""
+
+import onnx.parser
+import pytest
+
+from exec.inputs import Constant
+from exec.remote.session import WorkerSession
+from tests.viewer.runs.driving import idle, opened, run
+
+#: In the body of the second turn s is below zero and its logarithm NaN, which nothing outside ever sees.
+LOOP = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2] x) => (float[n, 2] y, float[2] last, float[2] z)
+<int64 n = {4}, float one = {1.0}, float zero = {0.0}, bool go = {1}> {
+  last, ys = Loop (n, go, x) <body = b (int64 i, bool c, float[2] s) => (bool c1, float[2] s1, float[2] clean) {
+    [less] s1 = Sub (s, one)
+    [log] l = Log (s1)
+    bad = IsNaN (l)
+    clean = Where (bad, zero, l)
+    c1 = Identity (c)
+  }>
+  y = Relu (ys)
+  [after] z = Abs (last)
+}"""
+
+#: The second call of the function has what its Log cannot take.
+CALLS = """<ir_version: 9, opset_import: ["" : 17, "own" : 1]>
+g (float[2] x) => (float[2] y) <float[2] two = {2.0, 2.0}>
+{ a = own.Safe (x) b = Sub (x, two) y = own.Safe (b) }
+<opset_import: ["" : 17], domain: "own">
+Safe (s) => (t) { p = Identity (s) l = Log (p) bad = IsNaN (l) t = Where (bad, p, l) }"""
+
+MASKED = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) { n = Neg (x) l = Log (n) bad = IsNaN (l) y = Where (bad, x, l) }"""
+
+
+@pytest.fixture
+def open_text(window, qtbot, tmp_path):
+    def open_text(text, constant):
+        path = tmp_path / "masked.onnx"
+        onnx.save(onnx.parser.parse_model(text), path)
+        workspace = opened(window, qtbot, path)
+        workspace.runs.inputs.set_source("x", Constant(constant))
+        return workspace
+
+    return open_text
+
+
+def hunt(qtbot, workspace):
+    """Name and index of what is found."""
+    with qtbot.waitSignal(workspace.results.element_chosen, timeout=60_000):
+        workspace.trigger("run.first_non_finite")
+    found, index = workspace.results.element
+    return found.name, index
+
+
+def causes(window, qtbot, trace_of):
+    """What the panel shows of the inputs that reach the element: the suspects."""
+    panel = window.docks.open("element")
+    qtbot.waitUntil(
+        lambda: panel.place[0].name == trace_of and panel.trace is not None and bool(panel.trace.origins),
+        timeout=20_000,
+    )
+    return [(panel.workspace.results.value_by_number(o.key[1]).name, o.suspect_value) for o in panel.trace.origins]
+
+
+def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
+    workspace = open_text(LOOP, 1.5)
+    run(qtbot, workspace)
+    assert hunt(qtbot, workspace) == ("l", (0,))
+    assert workspace.selection.current.name == "log"
+    assert causes(window, qtbot, "l") == [("s1", -0.5)]
+    assert workspace.runs.is_paused
+    run(qtbot, workspace)
+    assert not workspace.runs.is_paused
+
+
+def test_the_second_call_of_a_function(window, qtbot, open_text):
+    workspace = open_text(CALLS, 1.0)
+    run(qtbot, workspace)
+    assert hunt(qtbot, workspace) == ("l", (0,))
+    assert causes(window, qtbot, "l") == [("p", -1.0)]
+
+
+def test_a_value_that_was_let_go(window, qtbot, open_text):
+    workspace = open_text(MASKED, 1.0)
+    workspace.runs._session = WorkerSession(workspace.document, budget=8)
+    run(qtbot, workspace)
+    assert hunt(qtbot, workspace) == ("l", (0,))
+    assert causes(window, qtbot, "l") == [("n", -1.0)]
+
+
+def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
+    workspace = open_text(LOOP, 9.0)
+    workspace.runs.toggle_breakpoint(next(n for n in workspace.model.graph.nodes if n.name == "after"))
+    run(qtbot, workspace)
+    messages = []
+    workspace.messaged.connect(messages.append)
+    workspace.trigger("run.first_non_finite")
+    qtbot.waitUntil(lambda: bool(messages), timeout=20_000)
+    idle(qtbot, workspace)
+    assert workspace.runs.is_paused
+    assert "values inside bodies were not looked at" in messages[0].detail
+
+
+def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
+    workspace = open_text(LOOP, 9.0)
+    run(qtbot, workspace)
+    messages = []
+    workspace.messaged.connect(messages.append)
+    workspace.trigger("run.first_non_finite")
+    qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
+    assert [message.title for message in messages] == ["Every value is finite"]
+    assert workspace.results.current.whole
