@@ -204,7 +204,10 @@ class ConvertDialog(QDialog):
             field.setEnabled(self.precision.currentData() is not None)
 
     def _on_change(self, *_: object) -> None:
+        """What is being tried out is not what is wanted any more: its outcome must not come either."""
         if not self._is_done:
+            if self._job is not None:
+                self._job.cancel()
             self.ok.setEnabled(False)
             self._delay.start()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
@@ -10,6 +12,7 @@ from model.edits.nodes import rename_node
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from viewer.dialogs.convert import ConvertDialog
+from viewer.passes.converting import attempt
 from viewer.widgets import busy
 from viewer.workspace import Workspace
 
@@ -52,6 +55,26 @@ def test_preview_then_one_edit_then_undo(dialog, qtbot):
     assert builders.value(document, "w").initializer.element_type.text == "float16"
     document.undo()
     assert snapshot(document.model) == before
+
+
+def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog, qtbot, monkeypatch):
+    """It came in front of the other one in the list, and could be applied."""
+    began, go_on = threading.Event(), threading.Event()
+
+    def held(rehearsal, options, progress):
+        trial = attempt(rehearsal, options, progress)
+        began.set()
+        go_on.wait(30)
+        return trial
+
+    monkeypatch.setattr("viewer.dialogs.convert.attempt", held)
+    dialog.precision.setCurrentText("float16")
+    qtbot.waitUntil(began.is_set, timeout=30_000)
+    dialog.precision.setCurrentText("bfloat16")
+    go_on.set()
+    settled(dialog, qtbot)
+    assert "2 × weights became bfloat16" in lines(dialog)
+    assert "2 × weights became float16" not in lines(dialog)
 
 
 def test_what_cannot_be_done_is_said(dialog, qtbot):
