@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from model.types import ElementType
 
@@ -73,6 +74,16 @@ class Tensor(ABC):
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Elements start to stop in row-major order, flat, reading no more than these where possible."""
         return self.numpy().reshape(-1)[start:stop]
+
+    def with_texts(
+        self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
+    ) -> Self:
+        """The same values under other texts; None leaves one as it is. Reads and copies no values."""
+        made = copy(self)
+        made.name = self.name if name is None else name
+        made.doc_string = self.doc_string if doc_string is None else doc_string
+        made.metadata = self.metadata if metadata is None else metadata
+        return made
 
     def __repr__(self) -> str:
         kind = self.element_type.text if isinstance(self.element_type, ElementType) else self.element_type

@@ -50,22 +50,31 @@ def set_metadata(
     edit: Transaction, target: Model | Graph | Function | Node | Value, key: str, text: str | None
 ) -> None:
     """Set or (None) remove one entry of metadata_props at any level."""
-    if not key:
-        raise ModelError("A metadata entry needs a key", "The key is empty.", target)
-    entries = dict(target.metadata)
-    if text is None:
-        entries.pop(key, None)
-    else:
-        entries[key] = text
-    edit.do(SetField(target, "metadata", entries))
+    edit.do(SetField(target, "metadata", with_entry(target.metadata, key, text, target)))
 
 
 def rename_metadata(edit: Transaction, target: Model | Graph | Function | Node | Value, old: str, new: str) -> None:
     """Change a key, keeping its place among the others."""
-    if new != old and (not new or new in target.metadata):
-        raise ModelError(f"{new or 'An empty key'} cannot be the new key", "It is taken or empty.", target)
-    entries = {new if key == old else key: text for key, text in target.metadata.items()}
-    edit.do(SetField(target, "metadata", entries))
+    edit.do(SetField(target, "metadata", with_key(target.metadata, old, new, target)))
+
+
+def with_entry(metadata: Mapping[str, str], key: str, text: str | None, place: object) -> Mapping[str, str]:
+    """Metadata with one entry set or (None) removed; `place` is whose it is."""
+    if not key:
+        raise ModelError("A metadata entry needs a key", "The key is empty.", place)
+    entries = dict(metadata)
+    if text is None:
+        entries.pop(key, None)
+    else:
+        entries[key] = text
+    return entries
+
+
+def with_key(metadata: Mapping[str, str], old: str, new: str, place: object) -> Mapping[str, str]:
+    """Metadata with another key for one entry, which keeps its place; `place` is whose it is."""
+    if new != old and (not new or new in metadata):
+        raise ModelError(f"{new or 'An empty key'} cannot be the new key", "It is taken or empty.", place)
+    return {new if key == old else key: text for key, text in metadata.items()}
 
 
 def set_configurations(edit: Transaction, configurations: tuple[DeviceConfiguration, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from model.errors import ModelError
 from model.io.external import Refused, check_range, open_external, parse_entries
@@ -15,6 +15,8 @@ from model.tensors import Tensor
 from model.types import ElementType, element_type
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -81,6 +83,20 @@ class ProtoTensor(Tensor):
             source=proto,
         )
         self._files = files
+
+    def with_texts(
+        self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
+    ) -> Self:
+        """The same values under other texts, in a message of its own. Copies no payload that is left in the file."""
+        from model.io.encode import set_entries, set_text
+
+        made = super().with_texts(name=name, doc_string=doc_string, metadata=metadata)
+        made.source = TensorProto()
+        made.source.CopyFrom(self.source)
+        set_text(made.source, "name", made.name)
+        set_text(made.source, "doc_string", made.doc_string)
+        set_entries(made.source, "metadata_props", made.metadata)
+        return made
 
     @property
     def files(self) -> TensorFiles:

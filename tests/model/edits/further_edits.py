@@ -23,6 +23,7 @@ from model.edits import (
     subgraphs,
     takeover,
     tensors,
+    tensortexts,
     values,
 )
 from model.errors import ModelError
@@ -81,6 +82,17 @@ def place(m, a):
     owners += [n for g in m.document.model.graphs() for n in g.nodes]
     found = [place for owner in owners for place in tensors.places(owner)]
     return one(found, a)
+
+
+def part(b):
+    return "indices" if b % 4 == 1 else "values"
+
+
+def rename_tensor_metadata(m, e, a, b, text):
+    where = place(m, a)
+    tensor = tensors.tensor_at(where)
+    of = {"values": getattr(tensor, "values", tensor), "indices": getattr(tensor, "indices", tensor)}[part(b)]
+    tensortexts.rename_tensor_metadata(e, where, one(of.metadata, b), text, part(b))
 
 
 def raw_path(m, a, b, *, scalar):
@@ -240,6 +252,12 @@ EDITS = {
     ),
     "merge": merge,
     "take over": take_over,
+    "name a tensor": lambda m, e, a, b, t: tensortexts.set_tensor_name(e, place(m, a), t, part(b)),
+    "describe a tensor": lambda m, e, a, b, t: tensortexts.describe_tensor(e, place(m, a), t, part(b)),
+    "metadata of a tensor": lambda m, e, a, b, t: tensortexts.set_tensor_metadata(
+        e, place(m, a), t, str(b % 9) if b % 3 else None, part(b)
+    ),
+    "rename metadata of a tensor": rename_tensor_metadata,
     "types": lambda m, e, a, b, t: values.set_types(
         e, {chosen(m.value(n)): TensorType(ElementType.FLOAT, Shape((b % 5,))) for n in (a, b)}
     ),

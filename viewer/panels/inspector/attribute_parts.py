@@ -15,7 +15,7 @@ from model.graph import Function, Graph, Node
 from model.schemas import AttributeSchema
 from model.tensors import SparseTensor, Tensor
 from viewer.panels.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
-from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text
+from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
 from viewer.text import display, plural
 from viewer.widgets.fields.rows import Field, Row, RowAction, Suggestion
 from viewer.workspace import Workspace
@@ -50,8 +50,7 @@ def parts(
     if not attribute.reference:
         if isinstance(value, (Tensor, SparseTensor)):
             found += tensor_rows(value, numbers)
-            if isinstance(value, Tensor) and value.name:  # an initializer's is that of its value
-                found.append(text_row("tensor name", "Tensor name", value.name, middle=True))
+            found += tensor_texts(workspace, value, node, of_node(node, attribute.name), attribute.name)
         elif isinstance(value, tuple) and not has_text(attribute.kind):
             found += [
                 _element_row(workspace, node, attribute, i, numbers) for i in range(min(len(value), _MOST_ELEMENTS))
@@ -179,13 +178,17 @@ def _element_row(workspace: Workspace, node: Node, attribute: Attribute, index: 
     assert isinstance(values, tuple)
     value = values[index]
     row = Row(f"element {index}", str(index))
+    of = f"element {index} of {of_node(node, attribute.name)}"
     if isinstance(value, Graph):
         row.text, row.note, row.target = display(value.name, 60), plural(len(value.nodes), "node"), value
         opening: tuple[RowAction, ...] = (RowAction("Open", lambda: workspace.show(value), "forward", "go"),)
     else:
         assert isinstance(value, (Tensor, SparseTensor))
-        row.text, row.children, opening = tensor_text(value), partial(tensor_rows, value, numbers), ()
-    of = f"element {index} of {of_node(node, attribute.name)}"
+        row.text, opening = tensor_text(value), ()
+        row.children = lambda: [
+            *tensor_rows(value, numbers),
+            *tensor_texts(workspace, value, node, of, attribute.name, index),
+        ]
 
     def change(make: Callable[[tuple[object, ...]], tuple[object, ...]]) -> Callable[[Transaction], object]:
         return _list_change(node, attribute, make)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -82,42 +83,59 @@ def text_row(
     return Row(key, label, shown, field=field, tip=tip or full, common=common, middle=middle, mono=mono)
 
 
-def description_row(target: Carrier) -> Row:
-    """The doc_string of anything."""
-    field = text_field(
-        f"Describe {name_of(target)}",
+# -- descriptions and metadata --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A doc_string and metadata_props, what has them, and the edits that change them: for None, an entry goes."""
+
+    owner: str
+    doc_string: str
+    metadata: Mapping[str, str]
+    describe: Callable[[Transaction, str], object]
+    set_entry: Callable[[Transaction, str, str | None], object]
+    rename_entry: Callable[[Transaction, str, str], object]
+
+
+def texts_of(target: Carrier) -> Texts:
+    """Those of anything but a tensor."""
+    return Texts(
+        name_of(target),
         target.doc_string,
+        target.metadata,
         lambda edit, text: properties.set_text(edit, target, "doc_string", text),
-        lines=True,
+        lambda edit, key, text: properties.set_metadata(edit, target, key, text),
+        lambda edit, old, new: properties.rename_metadata(edit, target, old, new),
     )
-    return text_row("doc_string", "Description", target.doc_string, field)
 
 
-# -- metadata -------------------------------------------------------------------------------------------------
+def description_row(texts: Texts, key: str = "doc_string", label: str = "Description") -> Row:
+    """The doc_string of anything."""
+    field = text_field(f"Describe {texts.owner}", texts.doc_string, texts.describe, lines=True)
+    return text_row(key, label, texts.doc_string, field)
 
 
-def metadata_section(workspace: Workspace, target: Carrier) -> Row:
+def metadata_section(workspace: Workspace, texts: Texts, key: str = "metadata", label: str = "Metadata") -> Row:
     """metadata_props of anything: keys and texts, with a row that adds one."""
-    entries = target.metadata
+    entries = texts.metadata
 
     def rows() -> Sequence[Row]:
-        return [*(_metadata_row(workspace, target, k, v) for k, v in entries.items()), _add_metadata(target)]
+        return [*(_metadata_row(workspace, texts, k, v) for k, v in entries.items()), _add_metadata(texts)]
 
-    return section("metadata", "Metadata", len(entries), rows)
+    return section(key, label, len(entries), rows)
 
 
-def _metadata_row(workspace: Workspace, target: Carrier, key: str, text: str) -> Row:
-    of = f"{one_line(key, 40)} of {name_of(target)}"
-    field = text_field(f"Set metadata {of}", text, lambda edit, new: properties.set_metadata(edit, target, key, new))
+def _metadata_row(workspace: Workspace, texts: Texts, key: str, text: str) -> Row:
+    of = f"{one_line(key, 40)} of {texts.owner}"
+    field = text_field(f"Set metadata {of}", text, lambda edit, new: texts.set_entry(edit, key, new))
     row = text_row(f"metadata {key}", display(key, 120), text, field)
     row.tip = display(f"{key}\n{text}", 1000, keep_lines=True) if len(key) + len(text) > 30 else ""
-    row.label_field = Field(
-        f"Rename metadata {of}", lambda: key, lambda edit, new: properties.rename_metadata(edit, target, key, new)
-    )
+    row.label_field = Field(f"Rename metadata {of}", lambda: key, lambda edit, new: texts.rename_entry(edit, key, new))
     row.actions = (
         RowAction(
             "Remove",
-            act(workspace, f"Remove metadata {of}", lambda edit: properties.set_metadata(edit, target, key, None)),
+            act(workspace, f"Remove metadata {of}", lambda edit: texts.set_entry(edit, key, None)),
             "delete",
             "remove",
         ),
@@ -125,15 +143,15 @@ def _metadata_row(workspace: Workspace, target: Carrier, key: str, text: str) ->
     return row
 
 
-def _add_metadata(target: Carrier) -> Row:
+def _add_metadata(texts: Texts) -> Row:
     def add(edit: Transaction, text: str) -> None:
         key, _, value = text.partition("=")
         key = key.strip()
-        if key in target.metadata:
+        if key in texts.metadata:
             raise ModelError(f"There is an entry {key} already", "Keys of metadata are unique.")
-        properties.set_metadata(edit, target, key, value.strip())
+        texts.set_entry(edit, key, value.strip())
 
-    return add_row("Add entry", Field(f"Add metadata to {name_of(target)}", str, add, hint="key = text"))
+    return add_row("Add entry", Field(f"Add metadata to {texts.owner}", str, add, hint="key = text"))
 
 
 # -- sections and lists ---------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from viewer.panels.inspector.common import (
     section,
     text_field,
     text_row,
+    texts_of,
     type_note,
 )
 from viewer.panels.inspector.constants import initializers_section
@@ -57,8 +58,8 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[Row]:
         ports_section(workspace, graph, "output"),
         initializers_section(workspace, graph),
         *_quantization(workspace, graph),
-        description_row(graph),
-        metadata_section(workspace, graph),
+        description_row(texts_of(graph)),
+        metadata_section(workspace, texts_of(graph)),
     ]
 
 

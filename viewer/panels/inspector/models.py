@@ -23,6 +23,7 @@ from viewer.panels.inspector.common import (
     section,
     text_field,
     text_row,
+    texts_of,
 )
 from viewer.panels.inspector.devices import configurations_section
 from viewer.panels.inspector.formals import function_attributes
@@ -40,12 +41,12 @@ def model_rows(workspace: Workspace, model: Model) -> list[Row]:
         opsets_section(workspace, model),
         *(_text(model, field, label) for field, label in _TEXTS.items()),
         _number("model_version", "Model version", model.model_version, "Set version", properties.set_model_version),
-        description_row(model),
+        description_row(texts_of(model)),
         _graph_row(workspace, model.graph, "Graph"),
         _functions(workspace, model),
         _training(workspace, model),
         configurations_section(workspace, model),
-        metadata_section(workspace, model),
+        metadata_section(workspace, texts_of(model)),
     ]
 
 
@@ -196,8 +197,8 @@ def function_rows(workspace: Workspace, function: Function) -> list[Row]:
         function_attributes(workspace, function),
         opsets_section(workspace, function),
         _graph_row(workspace, function.body, "Body"),
-        description_row(function),
-        metadata_section(workspace, function),
+        description_row(texts_of(function)),
+        metadata_section(workspace, texts_of(function)),
     ]
 
 

@@ -28,6 +28,7 @@ from viewer.panels.inspector.common import (
     name_of,
     section,
     text_row,
+    texts_of,
     type_note,
 )
 from viewer.panels.inspector.devices import devices_section
@@ -52,8 +53,8 @@ def node_rows(workspace: Workspace, node: Node, numbers: Numbers, open_list: Ope
         attributes_section(workspace, node, schema, numbers, open_list),
         _inputs(workspace, node, schema),
         _outputs(workspace, node, schema),
-        description_row(node),
-        metadata_section(workspace, node),
+        description_row(texts_of(node)),
+        metadata_section(workspace, texts_of(node)),
         *devices_section(workspace, node),
     ]
 

@@ -9,13 +9,17 @@ from model.errors import ModelError
 from model.progress import Progress
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
-from viewer.panels.inspector.common import text_row
+from viewer.panels.inspector.common import Texts, description_row, metadata_section, text_field, text_row
 from viewer.text import bytes_text, display, element_text, number_text, shape_text
 from viewer.widgets.fields.rows import Row
 
 if TYPE_CHECKING:
     from exec.inspection.distribution import Distribution
+    from model.edits.tensors import Place
+    from model.edits.tensortexts import Part
+    from model.graph import Node, Value
     from viewer.jobs import Jobs
+    from viewer.workspace import Workspace
 
 _FIRST = 24  # values shown
 _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
@@ -87,7 +91,7 @@ def tensor_text(tensor: Tensor | SparseTensor) -> str:
 
 
 def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statistics: bool = False) -> list[Row]:
-    """Type, shape, size, storage, texts of its own, what is wrong, first values; if asked, statistics and histogram."""
+    """Type, shape, size, storage, what is wrong, first values; if asked, statistics and histogram."""
     rows = [
         Row("dtype", "Element type", element_text(tensor.element_type), mono=True),
         Row("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
@@ -102,7 +106,6 @@ def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statist
     rows[2].note = number_text(tensor.size) + (" element" if tensor.size == 1 else " elements")
     words = {"memory": "in memory", "inline": "in the model", "file": "in the model file", "external": "external file"}
     rows.append(Row("storage", "Stored", words.get(tensor.storage, tensor.storage)))
-    rows += _texts(tensor)
     if problem or not tensor.size:
         return rows
     first = numbers.preview(tensor)
@@ -112,10 +115,50 @@ def tensor_rows(tensor: Tensor | SparseTensor, numbers: Numbers, *, with_statist
     return rows
 
 
-def _texts(tensor: Tensor) -> list[Row]:
-    """What its message says beside the values, where it does: set in the raw messages, as it is of no value."""
-    found = [text_row("tensor doc_string", "Tensor description", tensor.doc_string)] if tensor.doc_string else []
-    return [*found, *(text_row(f"metadata {key}", display(key), text) for key, text in tensor.metadata.items())]
+def tensor_texts(
+    workspace: Workspace,
+    tensor: Tensor | SparseTensor,
+    owner: Value | Node,
+    called: str,
+    attribute: str = "",
+    index: int | None = None,
+) -> list[Row]:
+    """What a tensor says of itself, to be changed; `owner`, `attribute` and `index` are a `Place` of model.edits.
+
+    Of a sparse one, what its values and its indices say: the format has them as two tensors.
+    """
+    from model.edits.tensors import Place
+
+    place = Place(owner, attribute, index)
+    if isinstance(tensor, Tensor):
+        return _texts(workspace, tensor, place, "values", f"tensor {called}", "Tensor")
+    return [
+        *_texts(workspace, tensor.values, place, "values", f"values of {called}", "Values"),
+        *_texts(workspace, tensor.indices, place, "indices", f"indices of {called}", "Indices"),
+    ]
+
+
+def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, called: str, label: str) -> list[Row]:
+    from model.edits import tensortexts as edits
+
+    texts = Texts(
+        called,
+        tensor.doc_string,
+        tensor.metadata,
+        lambda edit, text: edits.describe_tensor(edit, place, text, part),
+        lambda edit, key, text: edits.set_tensor_metadata(edit, place, key, text, part),
+        lambda edit, old, new: edits.rename_tensor_metadata(edit, place, old, new, part),
+    )
+    rows = [
+        description_row(texts, f"{part} doc_string", f"{label} description"),
+        metadata_section(workspace, texts, f"{part} metadata", f"{label} metadata"),
+    ]
+    if place.attribute or part == "indices":  # an initializer's is that of its value
+        field = text_field(
+            f"Rename {called}", tensor.name, lambda edit, text: edits.set_tensor_name(edit, place, text, part)
+        )
+        rows.insert(0, text_row(f"{part} name", f"{label} name", tensor.name, field, middle=True))
+    return rows
 
 
 def _has_numbers(tensor: Tensor) -> bool:

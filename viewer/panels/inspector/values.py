@@ -20,9 +20,10 @@ from viewer.panels.inspector.common import (
     rename_field,
     section,
     text_row,
+    texts_of,
 )
 from viewer.panels.inspector.run_rows import run_rows
-from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text
+from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
 from viewer.panels.inspector.types import denotation_rows, value_type_field
 from viewer.text import display, type_text
 from viewer.widgets.fields.rows import Row, RowAction
@@ -47,7 +48,7 @@ def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row
         rows.append(_initializer(workspace, value, numbers))
     rows.append(_uses(workspace, value))
     rows += _quantization(workspace, value)
-    rows += [description_row(value), metadata_section(workspace, value)]
+    rows += [description_row(texts_of(value)), metadata_section(workspace, texts_of(value))]
     return rows
 
 
@@ -162,7 +163,10 @@ def _initializer(workspace: Workspace, value: Value, numbers: Numbers) -> Row:
         "initializer",
         "Initializer",
         0,
-        lambda: tensor_rows(tensor, numbers, with_statistics=True),
+        lambda: [
+            *tensor_rows(tensor, numbers, with_statistics=True),
+            *tensor_texts(workspace, tensor, value, name_of(value)),
+        ],
         expanded=True,
         actions=actions,
         common=False,

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from model.edits.nodes import add_node
+from model.edits.tensors import to_sparse
 from model.progress import SILENT, Cancelled, Progress
 from model.tensors import ArrayTensor
-from viewer.jobs import Jobs
-from viewer.panels.inspector.tensors import Numbers, first_values, spread, statistics_rows, tensor_rows, tensor_text
+from tests.viewer.panels.inspector.hands import conv_workspace, press, shown, write
+from viewer.panels.inspector.tensors import first_values, spread, statistics_rows, tensor_text, tensor_texts
 from viewer.text import display
 
 
@@ -42,9 +44,38 @@ def test_first_values_of_every_kind():
 
 
 def test_what_a_tensor_says_of_itself_is_shown_as_plain_text(qtbot):
+    workspace, *_ = conv_workspace()
+    weight = workspace.model.graph.initializers[0]
     tensor = ArrayTensor(np.ones(2), doc_string="<b>made</b>\nby hand", metadata={"origin": "layer\u202e3"})
-    rows = {row.key: row for row in tensor_rows(tensor, Numbers(Jobs(), lambda: None))}
-    assert rows["tensor doc_string"].text == display("<b>made</b>\nby hand")
-    assert (rows["metadata origin"].label, rows["metadata origin"].text) == ("origin", display("layer\u202e3"))
-    silent = tensor_rows(ArrayTensor(np.ones(0)), Numbers(Jobs(), lambda: None))
-    assert "tensor doc_string" not in {row.key for row in silent}
+    rows = {row.key: row for row in tensor_texts(workspace, tensor, weight, "w")}
+    assert rows["values doc_string"].text == "<b>made</b> by hand"
+    (origin, _) = rows["values metadata"].rows()
+    assert (origin.label, origin.text) == ("origin", display("layer\u202e3"))
+
+
+def test_what_a_tensor_says_of_itself_is_changed_in_its_rows(qtbot):
+    workspace, *_ = conv_workspace()
+    weight = workspace.model.graph.initializers[0]
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([weight])
+    write(qtbot, panel, "initializer", "values doc_string", text="learnt")
+    write(qtbot, panel, "initializer", "values metadata", "+", text="origin = layer 3")
+    write(qtbot, panel, "initializer", "values metadata", "metadata origin", text="source", column=0)
+    assert (weight.initializer.doc_string, weight.initializer.metadata) == ("learnt", {"source": "layer 3"})
+    press(qtbot, panel, "initializer", "values metadata", "metadata source", title="Remove")
+    assert not weight.initializer.metadata
+    assert workspace.document.undo_title == "Remove metadata source of tensor w"
+    assert not weight.doc_string
+
+
+def test_the_tensors_of_a_sparse_constant_have_texts_of_their_own(qtbot):
+    workspace, *_ = conv_workspace()
+    with workspace.document.edit("Add") as edit:
+        sparse = to_sparse(ArrayTensor(np.array([0, 2, 0], np.float32)))
+        node = add_node(edit, workspace.model.graph, "Constant", attributes={"sparse_value": sparse})
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    write(qtbot, panel, "attributes", "sparse_value", "indices name", text="places")
+    write(qtbot, panel, "attributes", "sparse_value", "values doc_string", text="what is not zero")
+    made = node.attributes["sparse_value"].value
+    assert (made.indices.name, made.values.doc_string) == ("places", "what is not zero")
