@@ -76,6 +76,7 @@ class Total:
     unknown: int = 0
     unsure: int = 0
     _sums: dict[str, dict[tuple[str, ...], int]] = field(default_factory=dict)
+    _left_out: set[str] = field(default_factory=set)
 
     @property
     def macs(self) -> Polynomial:
@@ -97,6 +98,10 @@ class Total:
         """Their size."""
         return self._sum("activation_bytes")
 
+    def leaves_out(self, name: str) -> bool:
+        """Whether the sum of one of the amounts lacks nodes for which it is not known."""
+        return name in self._left_out
+
     def _sum(self, name: str) -> Polynomial:
         return Polynomial(self._sums.get(name, {}))
 
@@ -111,6 +116,8 @@ class Total:
             amount = found.in_all(name)
             if amount is not None:
                 amount.add_to(self._sums.setdefault(name, {}))
+            else:
+                self._left_out.add(name)
 
 
 @dataclass(slots=True)

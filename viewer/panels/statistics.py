@@ -72,7 +72,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
 )
 _FORMULAS = (
     "Named dimensions stay in formulas: 640·batch·seq is 640 times both. Give them numbers above the table. "
-    "? is what follows from no known shape; sums leave it out and tell how many nodes that are. "
+    "? is what follows from no known shape; sums leave it out and say so, the line above the table for how many nodes. "
     "Bodies of loops count as often as they go round, those of functions for each call, both branches of an If."
 )
 #: What is counted, by field; shown over the titles of the columns.
@@ -124,6 +124,15 @@ class Row:
         self.title = title
         self.node = node
         self.amounts: list[Amount] = [_amount(found, name) for _, name, _ in COLUMNS]
+        self.leaves_out = [isinstance(found, Total) and found.leaves_out(name) for _, name, _ in COLUMNS]
+
+    def text(self, column: int) -> str:
+        """An amount; a sum that lacks what is not known says so."""
+        amount = self.amounts[column]
+        said = amount_text(amount, COLUMNS[column][2])
+        if not self.leaves_out[column]:
+            return said
+        return f"{said} + ?" if magnitude(amount) else "?"
 
 
 class StatisticsModel(RowModel[Row]):
@@ -163,7 +172,7 @@ class StatisticsModel(RowModel[Row]):
         """What a cell shows."""
         row, column = self.rows[index.row()], index.column() - 1
         if role == Qt.ItemDataRole.DisplayRole:
-            return display(row.title, 120) if column < 0 else amount_text(row.amounts[column], COLUMNS[column][2])
+            return display(row.title, 120) if column < 0 else row.text(column)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             return for_role(display(row.title if column < 0 else str(row.amounts[column] or 0), 1000), role)
         if role == Qt.ItemDataRole.TextAlignmentRole and column >= 0:

@@ -133,3 +133,18 @@ def test_scopes_begin_where_there_are_several_and_go_as_deep_as_asked(qtbot):
     panel.levels.setValue(1)
     assert set(cells(panel)) == {"model"}
     workspace.close()
+
+
+def test_sums_say_what_they_lack(qtbot):
+    """The size of what an unknown operator gives is not known: its users cost something, not nothing."""
+    text = """<ir_version: 10, opset_import: ["" : 21, "com.example" : 1]> g (float[2, 3] x) => (float[2, 3] y, z)
+        { y = Neg (x) u = com.example.Unknown (x) v = Neg (u) z = Exp (v) }"""
+    workspace = Workspace(builders.document(text), title="partly")
+    panel = StatisticsPanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    workspace.types.start()
+    qtbot.waitUntil(lambda: "Neg" in cells(panel) and cells(panel)["Neg"][4] == "6 + ?", timeout=20_000)
+    assert cells(panel)["Exp"] == ["1", "0", "0 B", "0", "?", "?", "?"]
+    assert "3 nodes not known" in panel.summary.text()
+    workspace.close()
