@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model.devices import DeviceConfiguration
-from model.edits import attributes, initializers, interface, names, nodes, properties, values
+from model.edits import attributes, initializers, interface, nodes, properties, replacing, values
 from model.edits.functions import add_function
 from model.errors import ModelError
 from model.graph import Node, Value
@@ -44,8 +44,8 @@ EDITS = {
     "batch": lambda e, t: interface.set_batch(e, e.model.graph, t),
     "input": lambda e, t: interface.add_input(e, e.model.graph, t),
     "devices": lambda e, t: properties.set_configurations(e, (DeviceConfiguration(t, 1, ("a",)),)),
-    "replacement": lambda e, t: names.replace_all(
-        e, names.find_replacements(e.model.graphs(), "first", t, ["node names"])
+    "replacement": lambda e, t: replacing.replace_all(
+        e, filter(None, replacing.find_replacements(e.model.graphs(), "first", t, ["node names"]))
     ),
     "function": lambda e, t: add_function(e, t),
     "input of a new node": lambda e, t: e.do(InsertNode(e.model.graph, Node("Relu", (Value(t),), (Value("new"),)))),

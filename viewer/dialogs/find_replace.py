@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, cast, get_args
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer
@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from model.edits.names import Replacement, Where, find_replacements, replace_all
+from model.edits.replacing import Replacement, Where, find_replacements, replace_all
 from model.errors import ModelError
 from model.graph import Graph, Node
 from viewer.dialogs.ask_text import ErrorLabel
@@ -30,6 +30,7 @@ from viewer.dialogs.buttons import close_button
 from viewer.places import name_of
 from viewer.text import display, plural
 from viewer.tips import for_role
+from viewer.turns import Turns
 from viewer.widgets.row_table import Index, RowModel, RowTable
 from viewer.workspace import Workspace
 
@@ -50,6 +51,11 @@ class ReplacementModel(RowModel[Replacement]):
         self._left_out = set()
         super().set(rows)
 
+    @property
+    def count(self) -> int:
+        """How many boxes are checked."""
+        return len(self.rows) - len(self._left_out)
+
     def chosen(self) -> list[Replacement]:
         """Those whose box is checked."""
         return [r for row, r in enumerate(self.rows) if row not in self._left_out]
@@ -63,7 +69,7 @@ class ReplacementModel(RowModel[Replacement]):
         """What a cell shows."""
         found = self.rows[index.row()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            where = found.field if found.where == "attributes" else found.where.removesuffix("s")
+            where = found.field if found.where == "attribute values" else found.where.removesuffix("s")
             texts = (name_of(found.target), where, found.before, found.after)
             return for_role(display(texts[index.column()], 200 if role == Qt.ItemDataRole.DisplayRole else 1000), role)
         if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:
@@ -123,6 +129,8 @@ class FindReplaceDialog(QDialog):
         self._lay_out(buttons)
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.search)
+        self._search: Turns[Replacement] = Turns(self._on_found, self)
+        self._found: list[Replacement] = []  # so far
         self._listen()
         self.search()
 
@@ -175,7 +183,7 @@ class FindReplaceDialog(QDialog):
             box.toggled.connect(later)
         self.scope.currentIndexChanged.connect(later)
         self.model.dataChanged.connect(self._count)
-        self._workspace.changes.changed.connect(later)
+        self._workspace.changes.changed.connect(self._on_change)
         self._workspace.selection.changed.connect(self._on_selection)
         self._workspace.graph_shown.connect(later)
         self._workspace.closed.connect(self.close)
@@ -183,32 +191,54 @@ class FindReplaceDialog(QDialog):
     def _later(self, *_: object) -> None:
         self._delay.start()
 
+    def _on_change(self, *_: object) -> None:
+        self._search.stop()  # it is about the model as it was
+        self._later()
+
     def _on_selection(self) -> None:
         if self.scope.currentIndex() == 0 and not self.table.hasFocus():
             self._delay.start()
 
     def search(self) -> None:
-        """List what would change."""
+        """List what would change, in a large model after a few turns of the event loop."""
         self._delay.stop()
         self.error.show_error(None)
+        self._found = []
         try:
-            found = self._find() if self.pattern.text() else []
+            self._search.start(self._find() if self.pattern.text() else iter(()))
         except ModelError as error:
+            self._search.stop()
             self.error.show_error(error)
-            found = []
-        self.model.set(found)
+            self._show_found()
+            return
+        self._search.go_on()
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether more may be listed."""
+        return self._search.running
+
+    def _on_found(self, found: list[Replacement], finished: bool) -> None:
+        self._found += found
+        if finished:
+            self._show_found()
+        else:
+            self.status.setText(f"{plural(len(self._found), 'place')} so far")
+
+    def _show_found(self) -> None:
+        self.model.set(self._found)
         self._count()
 
     def _count(self) -> None:
         """Say how many of the rows are checked."""
-        chosen = len(self.model.chosen())
+        chosen = self.model.count
         self.apply_button.setEnabled(chosen > 0)
         if not self.pattern.text():
             self.status.setText("Write what to find; what would change is listed here.")
         else:
             self.status.setText(f"{plural(chosen, 'place')} would change." if chosen else "Nothing would change.")
 
-    def _find(self) -> list[Replacement]:
+    def _find(self) -> Iterator[Replacement | None]:
         workspace = self._workspace
         nodes: set[Node] | None = None
         graphs: Iterable[Graph]
@@ -246,9 +276,11 @@ class FindReplaceDialog(QDialog):
         self.status.setText(f"{plural(len(chosen), 'place')} changed. Undo takes it back.")
 
     def search_now_if_due(self) -> None:
-        """Never replace by a list that is older than what is typed."""
+        """Never replace by a list that is older than what is typed, or not whole."""
         if self._delay.isActive():
             self.search()
+        while self._search.running:
+            self._search.go_on()
 
     def _reveal(self, index: QModelIndex) -> None:
         if index.isValid() and self.table.hasFocus():

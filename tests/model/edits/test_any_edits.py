@@ -16,9 +16,9 @@ from model.edits import (
     functions,
     initializers,
     interface,
-    names,
     nodes,
     properties,
+    replacing,
     subgraphs,
     values,
 )
@@ -174,8 +174,8 @@ class AnyEdits(RuleBasedStateMachine):
     @rule(text=st.sampled_from(["a", "o"]))
     def replace_names(self, text):
         with contextlib.suppress(ModelError):
-            found = names.find_replacements(self.document.model.graphs(), text, "e", ["value names", "node names"])
-            self.edit(lambda edit: names.replace_all(edit, found))
+            found = replacing.find_replacements(self.document.model.graphs(), text, "e", ["value names", "node names"])
+            self.edit(lambda edit: replacing.replace_all(edit, filter(None, found)))
 
     @rule(version=st.integers(1, 30))
     def change_model(self, version):

@@ -211,28 +211,6 @@ def test_inputs_and_outputs_come_and_go(chain):
     assert snapshot(chain.model) == before
 
 
-def test_find_and_replace_shows_before_it_does(document):
-    found = names.find_replacements(
-        document.model.graphs(), "^(.)", r"new_\1", ["value names", "node names"], regex=True
-    )
-    assert all(r.after == f"new_{r.before}" for r in found)
-    with document.edit("Replace") as edit:
-        names.replace_all(edit, found)
-    assert all(v.name.startswith("new_") for g in document.model.graphs() for v in g.values())
-    assert_linked(document.model)
-    assert [p for p in check_model(document.model) if p.severity == "error"] == []
-
-
-def test_replacing_into_one_name_twice_is_refused_whole(chain):
-    before = snapshot(chain.model)
-    found = names.find_replacements(chain.model.graphs(), "first|second", "same", ["node names"], regex=True)
-    with pytest.raises(ModelError, match="Two would be named same"), chain.edit("Replace") as edit:
-        names.replace_all(edit, found)
-    assert snapshot(chain.model) == before
-    with pytest.raises(ModelError, match="not a regular expression"):
-        names.find_replacements(chain.model.graphs(), "(", "", ["node names"], regex=True)
-
-
 def test_missing_node_names_are_given(branches):
     from model.steps import SetField
 
@@ -253,13 +231,3 @@ def test_unique_names_count_on():
     assert unique_name("a", {"a"}) == "a_1"
     assert unique_name("a_9", {"a_9", "a_10"}) == "a_11"
     assert unique_name("", {"value_1"}) == "value_2"
-
-
-def test_an_attribute_called_name_is_not_the_name(chain):
-    with chain.edit("Set") as edit:
-        for node in ("first", "second"):
-            attributes.set_attribute(edit, builders.node(chain, node), "name", "old")
-    found = names.find_replacements(chain.model.graphs(), "old", "new", ["attributes"])
-    with chain.edit("Replace") as edit:
-        names.replace_all(edit, found)
-    assert [builders.node(chain, node).attributes["name"].value for node in ("first", "second")] == ["new", "new"]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
+from model.edits.attributes import set_attribute
+from model.steps import SetField
 from tests.model import builders
+from viewer import turns
 from viewer.dialogs.find_replace import FindReplaceDialog
 
 
@@ -83,3 +86,29 @@ def test_operators_and_bodies_in_the_whole_model(desk):
     dialog.apply()
     assert desk.node("inner").op_type == "Div"
     assert [n.op_type for n in desk.document.model.functions[0].body.nodes] == ["Constant", "Div"]
+
+
+def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypatch):
+    monkeypatch.setattr(turns, "SLICE_MS", 0)  # one thing a turn
+    fill(dialog, "ir", "IR", "node names")
+    assert dialog.is_searching
+    assert not listed(dialog)
+    qtbot.waitUntil(lambda: not dialog.is_searching, timeout=20_000)
+    assert listed(dialog) == [("first", "fIRst"), ("third", "thIRd")]
+    fill(dialog, "f", "F", "node names")
+    with desk.document.edit("Rename") as edit:
+        edit.do(SetField(desk.node("fourth"), "name", "other"))
+    dialog.apply()
+    assert [n.name for n in desk.workspace.graph.nodes] == ["First", "second", "third", "other"]
+
+
+def test_values_of_attributes_are_listed_with_their_names(desk, dialog):
+    with desk.document.edit("Set") as edit:
+        set_attribute(edit, desk.node("first"), "axes", [1, 2])
+    fill(dialog, "2", "x", "attribute values")
+    assert [dialog.model.index(0, column).data() for column in range(4)] == ["first", "axes", "1, 2", "1, x"]
+    dialog.apply()
+    assert "axes of first cannot be 1, x" in dialog.error.text()
+    fill(dialog, "2", "3", "attribute values")
+    dialog.apply()
+    assert desk.node("first").attributes["axes"].value == (1, 3)

@@ -1,0 +1,158 @@
+"""Find and replace over names, operator types, attributes and texts; what would change is listed before it is done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from model.attributes import Attribute, AttributeKind
+from model.attributetext import attribute_source, has_text, parse_attribute
+from model.document import Transaction
+from model.edits.attributes import rename_attribute
+from model.edits.nodes import change_operator
+from model.errors import ModelError
+from model.graph import Graph, Node, Value
+from model.lookup import Lookup
+from model.steps import SetAttribute, SetField
+
+Where = Literal["node names", "value names", "operator types", "attribute names", "attribute values", "texts"]
+_Substitute = Callable[[str], str]
+
+_LONGEST = 10_000  # elements of a list that is looked through: longer ones are data
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One place find-and-replace would change, for the preview."""
+
+    target: Node | Value
+    where: Where
+    field: str
+    before: str
+    after: str
+
+
+def find_replacements(
+    graphs: Iterable[Graph],
+    pattern: str,
+    replacement: str,
+    where: Collection[Where],
+    *,
+    regex: bool = False,
+    whole: bool = False,
+    case: bool = True,
+    nodes: Collection[Node] | None = None,
+) -> Iterator[Replacement | None]:
+    """What `replace_all` would change, bit by bit: with None for what would stay.
+
+    `nodes` restricts it to a selection. ModelError at once for a wrong expression or replacement. Values of attributes
+    are what `attribute_source` writes, each text of a list alone; lists of more than 10,000 elements are left out.
+    """
+    matcher = _matcher(pattern, regex=regex, whole=whole, case=case)
+    template = replacement if regex else replacement.replace("\\", r"\\")
+    try:
+        matcher.sub(template, "")
+    except (re.error, IndexError) as error:
+        raise ModelError(f"The replacement {replacement!r} does not work", str(error)) from error
+    return _found(graphs, lambda text: matcher.sub(template, text), where, nodes)
+
+
+def _matcher(pattern: str, *, regex: bool, whole: bool, case: bool) -> re.Pattern[str]:
+    if not pattern:
+        raise ModelError("Nothing to find", "Write what to look for.")
+    expression = pattern if regex else re.escape(pattern)
+    if whole:
+        expression = rf"\A(?:{expression})\Z"
+    try:
+        return re.compile(expression, 0 if case else re.IGNORECASE)
+    except re.error as error:
+        raise ModelError(f"{pattern!r} is not a regular expression", str(error)) from error
+
+
+def _found(
+    graphs: Iterable[Graph], substitute: _Substitute, where: Collection[Where], nodes: Collection[Node] | None
+) -> Iterator[Replacement | None]:
+    def look(target: Node | Value, kind: Where, field: str, text: str) -> Replacement | None:
+        after = substitute(text)
+        return None if after == text else Replacement(target, kind, field, text, after)
+
+    for graph in graphs:
+        chosen = graph.nodes if nodes is None else [n for n in graph.nodes if n in nodes]
+        if "value names" in where:
+            for value in graph.values() if nodes is None else _outputs(chosen):
+                yield look(value, "value names", "name", value.name)
+        for node in chosen:
+            yield None
+            if "node names" in where:
+                yield look(node, "node names", "name", node.name)
+            if "operator types" in where:
+                yield look(node, "operator types", "op_type", node.op_type)
+            if "texts" in where:
+                yield look(node, "texts", "doc_string", node.doc_string)
+            if "attribute values" in where:
+                yield from (_in_value(node, attribute, substitute) for attribute in node.attributes.values())
+            if "attribute names" in where:  # last: by then the values are found by the old ones
+                yield from (look(node, "attribute names", name, name) for name in node.attributes)
+
+
+def _outputs(nodes: Iterable[Node]) -> Iterator[Value]:
+    return (value for node in nodes for value in node.outputs if value is not None)
+
+
+def _in_value(node: Node, attribute: Attribute, substitute: _Substitute) -> Replacement | None:
+    value: Any = attribute.value
+    if attribute.reference or not has_text(attribute.kind) or (attribute.kind.is_list and len(value) > _LONGEST):
+        return None
+    before = attribute_source(attribute)
+    if attribute.kind is AttributeKind.STRINGS:
+        after = attribute_source(replace(attribute, value=tuple(map(substitute, value))))
+    else:
+        after = substitute(before)
+    return None if after == before else Replacement(node, "attribute values", attribute.name, before, after)
+
+
+def replace_all(edit: Transaction, replacements: Iterable[Replacement]) -> None:
+    """Carry out replacements; refused as a whole when one does not work.
+
+    Such are two values or nodes that would end with the same name, and values an attribute cannot have.
+    """
+    replacements = list(replacements)
+    _refuse_clashes(replacements)
+    for item in replacements:
+        target = item.target
+        if isinstance(target, Value) or item.where in ("node names", "texts"):
+            edit.do(SetField(target, item.field, item.after))
+        elif item.where == "operator types":
+            change_operator(edit, target, item.after, target.domain)
+        elif item.where == "attribute names":
+            rename_attribute(edit, target, item.before, item.after)
+        else:
+            edit.do(SetAttribute(target, item.field, _changed(target, item)))
+
+
+def _changed(node: Node, item: Replacement) -> Attribute:
+    attribute = node.attributes[item.field]
+    try:
+        return replace(attribute, value=parse_attribute(item.after, attribute.kind))
+    except ModelError as error:
+        raise ModelError(f"{item.field} of {node.title} cannot be {item.after}", error.detail, node) from error
+
+
+def _refuse_clashes(replacements: list[Replacement]) -> None:
+    """Costs the number of replacements."""
+    renamed = {r.target: r.after for r in replacements if r.where in ("node names", "value names")}
+    given: dict[tuple[Graph, type, str], Node | Value] = {}
+    for target, name in renamed.items():
+        if target.graph is None:
+            continue
+        if not name:
+            if isinstance(target, Value):
+                raise ModelError("A value would lose its name", f"{target.name} would become empty.", target)
+            continue
+        lookup = Lookup.of(target.graph)
+        holders: Iterable[Node | Value] = lookup.nodes(name) if isinstance(target, Node) else lookup.values(name)
+        first = given.setdefault((target.graph.root, type(target), name), target)
+        if first is not target or any(holder not in renamed for holder in holders):
+            raise ModelError(f"Two would be named {name}", "Names are unique in a graph and its bodies.", target)
