@@ -230,9 +230,9 @@ def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementT
     generator = np.random.default_rng(seed if source.seed is None else source.seed)
     if kind is ElementType.STRING:
         words = np.array(["alpha", "beta", "gamma", "delta"], object)
-        return strings(words[generator.integers(0, len(words), shape)])
+        return strings(np.asarray(words[generator.integers(0, len(words), shape)], object))
     if kind is ElementType.BOOL:
-        return generator.random(shape) < 0.5
+        return np.asarray(generator.random(shape) < 0.5)
     try:
         if kind.is_integer:
             first, last = _integer_range(value, source, kind)

@@ -161,8 +161,8 @@ class RemoteStepper:
         self._salvaged: dict[int, RuntimeValue] = {}
         self._run = 0
         self._begun = False  # the worker has said something about this run
-        self._process = session.start()
         with session._running:
+            self._process = session.start()  # the run before this one may have ended with its worker
             session._latest = weakref.ref(self)
             self._begin(stepping)
 

@@ -75,6 +75,15 @@ def test_sources(source: Any, expected: list[float]) -> None:
     np.testing.assert_allclose(make_feeds(model, sources={"x": source})["x"], expected)
 
 
+def test_scalars_of_every_element_type() -> None:
+    numeric = [kind.text for kind in ElementType if kind not in (ElementType.UNDEFINED, ElementType.STRING)]
+    for kind in (*numeric, "string"):
+        model = parse(f"g ({kind} x) => ({kind} y) {{ y = Identity(x) }}")
+        made = make_feeds(model)["x"]
+        assert isinstance(made, np.ndarray), kind
+        assert made.shape == (), kind
+
+
 def test_a_constant_that_does_not_fit_is_refused() -> None:
     model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
     with pytest.raises(ModelError, match="'x'"):

@@ -129,6 +129,29 @@ def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytes
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
+def test_a_run_that_waited_for_one_that_was_killed_gets_a_worker_of_its_own(
+    sessions: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exec.remote.session.GRACE", 0.3)
+    session = sessions(parse("g (float[N] x) => (float[N] y) { y = Neg(x) }"))
+    child = session.start()._process
+    os.kill(child.pid, signal.SIGSTOP)
+    x, progress, results = np.arange(100_000, dtype=np.float32), Progress(), []
+    first = threading.Thread(target=lambda: results.append(session.run({"x": x}, progress=progress)))
+    second = threading.Thread(target=lambda: results.append(session.run({"x": x})))
+    first.start()
+    while session.at is None and session._latest() is None:
+        first.join(0.01)
+    second.start()
+    second.join(0.2)
+    progress.cancel()
+    for run in (first, second):
+        run.join()
+    assert [result.stopped for result in results] == ["cancelled", ""]
+    np.testing.assert_array_equal(results[1].values["y"], -x)
+
+
 def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that never looks whether the run was cancelled: a product of integers too large for BLAS."""
     monkeypatch.setattr("exec.remote.session.GRACE", 0.1)
