@@ -26,7 +26,7 @@ from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.text import display, plural, type_text
 from viewer.theme import theme
-from viewer.workspace import Workspace
+from viewer.workspace import Workspace, graph_of
 
 Way = Literal["selection", "between", "split"]
 
@@ -84,6 +84,7 @@ class ExtractDialog(QDialog):
         workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the dialog
         workspace.types.changed.connect(self._delay.start)
         self.finished.connect(self._unmark)
+        self._show_graph()
         self.preview()
 
     def _on_change(self, _change: object) -> None:
@@ -112,6 +113,12 @@ class ExtractDialog(QDialog):
         if self.way.currentData() == "split":
             return list(cut_in_two(graph, chosen))
         return [cut_between(graph, *_first_and_last(chosen))]
+
+    def _show_graph(self) -> None:
+        """Go to the graph that the selection is in: it may have been made in a list, and the boundary is to be seen."""
+        items = self._workspace.selection.items
+        if items and graph_of(items[-1]) is not self._workspace.graph:
+            self._workspace.reveal_all(items)
 
     def preview(self) -> None:
         """Show the boundary of what is chosen."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.model import builders
 from viewer.dialogs.extract import ExtractDialog
 
 
@@ -37,7 +38,7 @@ def test_a_split_shows_both_parts_and_the_cut(desk):
     desk.run("model.split")
     dialog = desk.child(ExtractDialog)
     assert dialog.state.text() == "Part 1: 2 nodes, 1 constant\nPart 2: 2 nodes, 1 constant"
-    assert (marked(desk, "taken"), marked(desk, "given")) == ({"x"}, {"r", "y"})
+    assert (marked(desk, "taken"), marked(desk, "given")) == ({"x", "unused"}, {"r", "y"})
     dialog.ok.click()
     assert [tab.workspace.title for tab in desk.window.tabs()[1:]] == ["test-1", "test-2"]
     assert desk.window.tabs()[2].workspace.graph.inputs[0].type is not None
@@ -55,6 +56,22 @@ def test_what_cannot_be_cut_is_said_until_it_can(desk):
     assert dialog.ok.isEnabled()
     dialog.close()
     assert marked(desk, "given") == set()
+
+
+def test_the_boundary_in_a_body_is_seen_whatever_was_shown(desk):
+    """Nodes of a body can be chosen in the outline while the graph around it is shown."""
+    desk.open(builders.BRANCHES)
+    inner = desk.node("inner")
+    desk.select(inner)
+    assert desk.workspace.graph is not inner.graph
+    desk.run("model.extract")
+    dialog = desk.child(ExtractDialog)
+    assert desk.workspace.graph is inner.graph
+    assert desk.workspace.selection.items == (inner,)
+    desk.qtbot.waitUntil(lambda: not desk.view.is_busy, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: marked(desk, "given") == {"yes_out"}, timeout=20_000)
+    assert lines(dialog) == [["in", "d"], ["out", "yes_out"]]
+    dialog.reject()
 
 
 def test_an_edit_behind_the_dialog_is_followed(desk):
