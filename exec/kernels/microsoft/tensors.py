@@ -16,6 +16,7 @@ from exec.kernels.onnx.tensor.shapes import unsqueeze
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import integers, scalar_int
 from exec.kernels.shared.dtypes import narrow, widen
+from exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
 
 
 @kernel("Pad", since=1, domain=MICROSOFT)
@@ -112,7 +113,9 @@ def rfft_1(x: Array, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
     """The transform of real signals over the last axes, (…, frequencies, 2)."""
     axes = _signal_axes(x.ndim, signal_ndim)
     wide = widen(x)
-    found = np.fft.rfftn(wide, axes=axes) if onesided else np.fft.fftn(wide, axes=axes)
+    found = half_transform(wide, axes[-1]) if onesided else transform(wide, axes[-1])
+    for axis in axes[:-1]:
+        found = transform(found, axis)
     if normalized:
         found = found / np.sqrt(prod(x.shape[a] for a in axes))
     return narrow(np.stack([found.real, found.imag], -1).astype(wide.dtype), x.dtype)
@@ -127,7 +130,12 @@ def irfft_1(x: Array, *, normalized: int = 0, onesided: int = 1, signal_ndim: in
     axes = _signal_axes(x.ndim - 1, signal_ndim)
     wide = widen(x)
     values = wide[..., 0] + 1j * wide[..., 1]
-    found = np.fft.irfftn(values, axes=axes) if onesided else np.fft.ifftn(values, axes=axes).real
+    for axis in axes[:-1]:
+        values = transform(values, axis, inverse=True)
+    if onesided:
+        found = inverse_of_half(values, 2 * (values.shape[axes[-1]] - 1), axes[-1])
+    else:
+        found = transform(values, axes[-1], inverse=True).real
     if normalized:
         found = found * np.sqrt(prod(found.shape[a] for a in axes))
     return narrow(found.astype(wide.dtype), x.dtype)

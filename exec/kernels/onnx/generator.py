@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, isfinite
+from math import ceil, isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from exec.context import Context, checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import integers
+from exec.kernels.shared.blocks import by_pieces
 from exec.kernels.shared.dtypes import FLOAT32, FLOAT64, cast, dtype_of, is_float, widen
 from model.types import ElementType
 
@@ -129,11 +130,15 @@ def _range(start: Array, limit: Array, delta: Array, working: np.dtype[Any]) -> 
     else:
         count = _count(first, last, step, working)
     check_size((count,), FLOAT64)
+
     # i·delta in the working type, as the specification has it, and not a sum of rounded steps.
-    result = np.arange(count, dtype=np.int64).astype(working)
-    result *= working.type(step)
-    result += working.type(first)
-    return cast(result, start.dtype)
+    def piece(begin: int, end: int) -> Array:
+        values = np.arange(begin, end, dtype=np.int64).astype(working)
+        values *= working.type(step)
+        values += working.type(first)
+        return cast(values, start.dtype)
+
+    return by_pieces((count,), start.dtype, piece)
 
 
 def _count(first: float, last: float, step: float, working: np.dtype[Any]) -> int:
@@ -158,8 +163,12 @@ def _normal(
     kind = dtype if isinstance(dtype, np.dtype) else dtype_of(dtype)
     check_size(_dimensions(shape), FLOAT64)
     wide = np.float64 if kind == FLOAT64 else np.float32
-    values: Array = np.asarray(ctx.rng(seed).standard_normal(tuple(shape), wide))
-    return cast(np.asarray(values * scale + mean, wide), kind)
+    rng = ctx.rng(seed)
+
+    def piece(start: int, stop: int) -> Array:
+        return cast(np.asarray(rng.standard_normal(stop - start, wide) * scale + mean, wide), kind)
+
+    return by_pieces((prod(shape),), kind, piece).reshape(tuple(shape))
 
 
 def _uniform(
@@ -168,8 +177,12 @@ def _uniform(
     kind = dtype if isinstance(dtype, np.dtype) else dtype_of(dtype)
     check_size(_dimensions(shape), FLOAT64)
     wide = np.float64 if kind == FLOAT64 else np.float32
-    values: Array = np.asarray(ctx.rng(seed).random(tuple(shape), wide))
-    return cast(np.asarray(values * (high - low) + low, wide), kind)
+    rng = ctx.rng(seed)
+
+    def piece(start: int, stop: int) -> Array:
+        return cast(np.asarray(rng.random(stop - start, wide) * (high - low) + low, wide), kind)
+
+    return by_pieces((prod(shape),), kind, piece).reshape(tuple(shape))
 
 
 @kernel("RandomNormal", since=1)

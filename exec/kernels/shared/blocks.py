@@ -6,9 +6,11 @@ same pieces are what threads share, and where float16 and bfloat16 become float3
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from exec.arrays import Array, empty
 from exec.context import checkpoint
@@ -55,6 +57,17 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
                 target[begin:end] = piece
 
     spread(run, target.size)
+    return result
+
+
+def by_pieces(shape: Sequence[int], dtype: DTypeLike, make: Callable[[int, int], Array]) -> Array:
+    """An array whose rows from one number up to another `make` gives, as many at a time as a piece has room for."""
+    result = empty(shape, dtype)
+    step = max(1, PIECE // max(1, prod(shape[1:])))
+    for begin in range(0, len(result), step):
+        checkpoint()
+        end = min(begin + step, len(result))
+        result[begin:end] = make(begin, end)
     return result
 
 

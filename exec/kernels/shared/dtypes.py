@@ -7,13 +7,14 @@ fast, and most of them are of kind "V", so the questions a kernel has about a dt
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from exec.arrays import Array, check_size, empty
+from exec.context import checkpoint
 from exec.errors import KernelError
 from model.types import ElementType
 
@@ -193,20 +194,26 @@ def _to_e8m0(x: Array, saturate: bool, round_mode: str) -> Array:
 
 
 def _from_text(x: Array, to: np.dtype[Any], saturate: bool, round_mode: str) -> Array:
-    texts = x.reshape(-1).tolist()
-    numbers: list[Any]
+    whole = to.kind in "iu"
+    read = partial(_wrapped, to) if whole else float
+    numbers = empty((x.size,), to if whole else np.float64)
+    flat = x.reshape(-1)
     try:
-        if to.kind in "iu":
-            span = 1 << (8 * to.itemsize)
-            half = span >> 1 if to.kind == "i" else 0
-            numbers = [(_whole(t) + half) % span - half for t in texts]
-            return np.array(numbers, dtype=to).reshape(x.shape)
-        numbers = [float(t) for t in texts]
+        for start in range(0, x.size, _TEXTS):
+            checkpoint()
+            numbers[start : start + _TEXTS] = [read(t) for t in flat[start : start + _TEXTS].tolist()]
     except (ValueError, OverflowError, TypeError) as error:
         msg = f"a text cannot be read as {to.name}: {error}"
         raise KernelError(msg) from None
-    wide = np.array(numbers, dtype=np.float64).reshape(x.shape)
-    return wide if to == FLOAT64 else cast(wide, to, saturate=saturate, round_mode=round_mode)
+    wide = numbers.reshape(x.shape)
+    return wide if whole or to == FLOAT64 else cast(wide, to, saturate=saturate, round_mode=round_mode)
+
+
+def _wrapped(to: np.dtype[Any], text: Any) -> int:
+    """The integer a text means, wrapped around into the range of a type."""
+    span = 1 << (8 * to.itemsize)
+    half = span >> 1 if to.kind == "i" else 0
+    return (_whole(text) + half) % span - half
 
 
 def _whole(text: Any) -> int:
@@ -219,16 +226,22 @@ def _whole(text: Any) -> int:
 
 def _to_text(x: Array) -> Array:
     result = empty(x.shape, object)
-    flat = widen(x).reshape(-1)
-    if flat.dtype.kind == "f":
-        texts = [_SPECIAL.get(t, t) for t in flat.astype("U").tolist()]
-    elif flat.dtype.kind == "b":
-        texts = ["1" if v else "0" for v in flat.tolist()]
-    else:
-        texts = [str(v) for v in flat.tolist()]
-    result.reshape(-1)[:] = texts
+    flat, texts = widen(x).reshape(-1), result.reshape(-1)
+    for start in range(0, x.size, _TEXTS):
+        checkpoint()
+        texts[start : start + _TEXTS] = _texts(flat[start : start + _TEXTS])
     return result
 
 
+def _texts(numbers: Array) -> list[str]:
+    if numbers.dtype.kind == "f":
+        return [_SPECIAL.get(t, t) for t in numbers.astype("U").tolist()]
+    if numbers.dtype.kind == "b":
+        return ["1" if v else "0" for v in numbers.tolist()]
+    return [str(v) for v in numbers.tolist()]
+
+
+# How many texts are read or written at a time.
+_TEXTS = 1 << 16
 # The names Cast reserves for what has no digits.
 _SPECIAL = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}

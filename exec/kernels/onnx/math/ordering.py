@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from exec.arrays import Array, check_size
+from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis, scalar_int
 from exec.kernels.shared.dtypes import is_float, narrow, widen
+from exec.kernels.shared.sorting import PART, argsort, smallest
 
 #: Up to this many elements are found one after the other.
 _FEW = 8
@@ -53,10 +57,8 @@ def _top_k(x: Array, k: int, axis: int, *, largest: bool) -> tuple[Array, Array]
     indices = _few_largest(rows, k) if largest and k <= _FEW else None
     if indices is None:
         keys = _order_keys(rows, largest)
-        if keys.dtype == np.uint32 and length < 1 << 32:
-            indices = _smallest_of_pairs(keys, k)
-        else:
-            indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+        paired = keys.dtype == np.uint32 and length < 1 << 32
+        indices = _by_rows(keys, k, _smallest_of_pairs if paired else _smallest)
     values = np.take_along_axis(rows, indices, axis=-1)
     return np.ascontiguousarray(np.moveaxis(values, -1, axis)), np.ascontiguousarray(np.moveaxis(indices, -1, axis))
 
@@ -79,14 +81,33 @@ def _few_largest(rows: Array, k: int) -> Array | None:
     return indices
 
 
+def _by_rows(keys: Array, k: int, smallest_of: Callable[[Array, int], Array]) -> Array:
+    """Positions (…, k) of the smallest keys, some rows (rows, length) at a time."""
+    rows = keys.reshape(-1, keys.shape[-1])
+    result = np.empty((len(rows), k), np.int64)
+    step = max(1, PART // rows.shape[1])
+    for start in range(0, len(rows), step):
+        checkpoint()
+        result[start : start + step] = smallest_of(rows[start : start + step], k)
+    return result.reshape(*keys.shape[:-1], k)
+
+
+def _smallest(keys: Array, k: int) -> Array:
+    """Positions of the k smallest keys, in order, equal ones as they stand."""
+    if keys.shape[1] > PART:
+        return argsort(keys[0])[None, :k]
+    return np.argsort(keys, axis=-1, kind="stable")[:, :k]
+
+
 def _smallest_of_pairs(keys: Array, k: int) -> Array:
-    """Positions of the k smallest keys, in order: key and position in one number make ties impossible."""
+    """As before: key and position in one number make ties impossible."""
     pairs = keys.astype(np.uint64)
     np.left_shift(pairs, 32, out=pairs)
     np.bitwise_or(pairs, np.arange(keys.shape[-1], dtype=np.uint64), out=pairs)
-    if k < keys.shape[-1]:
-        pairs = np.partition(pairs, k - 1, axis=-1)[..., :k]
-    pairs = np.sort(pairs, axis=-1)
+    if keys.shape[1] > PART:
+        pairs = smallest(pairs[0], k)[None]
+    else:
+        pairs = np.sort(np.partition(pairs, k - 1, axis=-1)[:, :k] if k < keys.shape[1] else pairs, axis=-1)
     return np.bitwise_and(pairs, np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 

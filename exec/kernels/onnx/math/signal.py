@@ -8,7 +8,9 @@ from exec.arrays import Array, check_size
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis, scalar_int
+from exec.kernels.shared.blocks import by_pieces
 from exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
+from exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
 
 
 def _complex_of(x: Array) -> Array:
@@ -54,17 +56,15 @@ def _dft(x: Array, dft_length: Array | None, axis: int, inverse: int, onesided: 
     check_size((*signal.shape[:axis], length, *signal.shape[axis + 1 :]), np.complex64)
     if half_spectrum:
         # The other half is the conjugate of this one; the result is real.
-        real = np.fft.irfft(_resized(signal, length // 2 + 1, axis), n=length, axis=axis)
+        real = inverse_of_half(_resized(signal, length // 2 + 1, axis), length, axis)
         return narrow(real[..., np.newaxis], x.dtype)
     signal = _resized(signal, length, axis)
-    if inverse:
-        return _pair_of(np.fft.ifft(signal, axis=axis), x.dtype)
-    if not onesided:
-        return _pair_of(np.fft.fft(signal, axis=axis), x.dtype)
+    if inverse or not onesided:
+        return _pair_of(transform(signal, axis, inverse=bool(inverse)), x.dtype)
     if np.iscomplexobj(signal):
-        whole = np.fft.fft(signal, axis=axis)
+        whole = transform(signal, axis)
         return _pair_of(whole[(slice(None),) * axis + (slice(0, length // 2 + 1),)], x.dtype)
-    return _pair_of(np.fft.rfft(signal, axis=axis), x.dtype)
+    return _pair_of(half_transform(signal, axis), x.dtype)
 
 
 @kernel("DFT", since=17)
@@ -111,8 +111,8 @@ def stft_17(
     if window is not None:
         frames = frames * widen(window)
     if onesided and not np.iscomplexobj(frames):
-        return _pair_of(np.fft.rfft(frames, axis=-1), signal.dtype)
-    spectrum = np.fft.fft(frames, axis=-1)
+        return _pair_of(half_transform(frames), signal.dtype)
+    spectrum = transform(frames)
     return _pair_of(spectrum[..., : length // 2 + 1] if onesided else spectrum, signal.dtype)
 
 
@@ -125,14 +125,15 @@ def _cosine_window(size: Array, output_datatype: int, periodic: int, weights: tu
     if count < 0:
         msg = f"size is {count}; expected at least 0"
         raise KernelError(msg)
-    angle = np.multiply(_counting(count), 2 * np.pi / max(1, count if periodic else count - 1))
-    result = sum(weight * np.cos(k * angle) for k, weight in enumerate(weights))
-    return cast(np.asarray(result, np.float64), dtype_of(output_datatype))
-
-
-def _counting(count: int) -> Array:
     check_size((count,), np.float64)
-    return np.arange(count, dtype=np.float64)
+    step = 2 * np.pi / max(1, count if periodic else count - 1)
+    kind = dtype_of(output_datatype)
+
+    def piece(start: int, stop: int) -> Array:
+        angle = np.arange(start, stop, dtype=np.float64) * step
+        return cast(np.asarray(sum(weight * np.cos(k * angle) for k, weight in enumerate(weights))), kind)
+
+    return by_pieces((count,), kind, piece)
 
 
 @kernel("HannWindow", since=17)
@@ -175,10 +176,15 @@ def mel_weight_matrix_17(
     hertz = 700 * (np.power(10, mels / 2595) - 1)
     bins = np.floor((length + 1) * hertz / rate).astype(np.int64)
     lower, centre, upper = bins[:-2], bins[1:-1], bins[2:]
-    place = np.arange(length // 2 + 1)[:, np.newaxis]
-    rising = (place - lower) / np.maximum(centre - lower, 1)
-    falling = (upper - place) / np.maximum(upper - centre, 1)
-    weights = np.where((place >= lower) & (place < centre), rising, 0)
-    weights = np.where((place > centre) & (place < upper), falling, weights)
-    weights[place == centre] = 1  # where edges and centre fall on one bin there are no sides
-    return cast(weights, dtype_of(output_datatype))
+    kind = dtype_of(output_datatype)
+
+    def rows(start: int, stop: int) -> Array:
+        place = np.arange(start, stop)[:, np.newaxis]
+        rising = (place - lower) / np.maximum(centre - lower, 1)
+        falling = (upper - place) / np.maximum(upper - centre, 1)
+        weights = np.where((place >= lower) & (place < centre), rising, 0)
+        weights = np.where((place > centre) & (place < upper), falling, weights)
+        weights[place == centre] = 1  # where edges and centre fall on one bin there are no sides
+        return cast(weights, kind)
+
+    return by_pieces((length // 2 + 1, bands), kind, rows)

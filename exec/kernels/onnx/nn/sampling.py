@@ -31,6 +31,8 @@ def grid_sample_20(
     return _grid_sample(x, grid, align_corners, mode, padding_mode)
 
 
+#: Positions that AffineGrid moves at a time.
+_POINTS = 1 << 17
 _MODES = {"bilinear": "linear", "linear": "linear", "bicubic": "cubic", "cubic": "cubic", "nearest": "nearest"}
 
 
@@ -147,7 +149,9 @@ def affine_grid_20(theta: Array, size: Array, *, align_corners: int = 0) -> Arra
         lines = [line if n > 1 else np.full(n, -1.0) for line, n in zip(lines, sizes[2:], strict=True)]
     mesh = np.meshgrid(*lines, indexing="ij")
     points = np.stack([*reversed(mesh), np.ones(sizes[2:])], axis=-1).reshape(-1, rank + 1)
-    check_size((sizes[0], *points.shape), np.float64)
-    moved = np.matmul(points, widen(theta).astype(np.float64).transpose(0, 2, 1))
-    grid: Array = moved.reshape(sizes[0], *sizes[2:], rank).astype(theta.dtype)
-    return grid
+    grid: Array = empty((sizes[0], len(points), rank), theta.dtype)
+    for target, matrix in zip(grid, widen(theta).astype(np.float64), strict=True):
+        for start in range(0, len(points), _POINTS):
+            checkpoint()
+            target[start : start + _POINTS] = np.matmul(points[start : start + _POINTS], matrix.T)
+    return grid.reshape(sizes[0], *sizes[2:], rank)

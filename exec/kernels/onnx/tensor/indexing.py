@@ -5,13 +5,14 @@ All indices become flat offsets first: one bounds check, one `take` or one assig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from exec.arrays import Array, check_size, full
+from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis, scalar_int
@@ -140,9 +141,12 @@ def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array
     if updates.dtype != data.dtype:
         msg = f"updates are {updates.dtype}, data {data.dtype}; expected the same type"
         raise KernelError(msg)
+    flat, given = offsets.reshape(-1), updates.reshape(-1)
     if reduction == "none":
         result = data.copy()
-        result.reshape(-1)[offsets] = updates
+        target = result.reshape(-1)
+        for part in _parts(flat.size):
+            target[flat[part]] = given[part]
         return result
     if reduction not in _REDUCTIONS or data.dtype.kind == "O":
         msg = f"reduction is {reduction!r} on {data.dtype}; expected none, add, mul, max or min, strings only none"
@@ -150,8 +154,17 @@ def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array
     wide = widen(data)
     result = wide.copy() if wide is data else wide
     # `ufunc.at` has its fast path for one-dimensional indices.
-    _REDUCTIONS[reduction].at(result.reshape(-1), offsets.reshape(-1), widen(updates).reshape(-1))
+    target, wide_given = result.reshape(-1), widen(given)
+    for part in _parts(flat.size):
+        _REDUCTIONS[reduction].at(target, flat[part], wide_given[part])
     return narrow(result, data.dtype)
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Parts of a range, looking between them whether the run was cancelled."""
+    for start in range(0, count, 1 << 20):
+        checkpoint()
+        yield slice(start, start + (1 << 20))
 
 
 @kernel("Scatter", since=9)

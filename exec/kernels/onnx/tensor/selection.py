@@ -12,6 +12,7 @@ from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
 from exec.kernels.shared.broadcast import broadcast_shape
 from exec.kernels.shared.dtypes import widen
+from exec.kernels.shared.sorting import distinct
 
 
 @kernel("Where", since=9)
@@ -78,13 +79,11 @@ def unique_11(x: Array, *, axis: int | None = None, sorted_: int = 1) -> tuple[A
     """Distinct elements or slices, where each first stands, which one each element is, and how many there are."""
     if axis is None:
         slices = x.reshape(-1)
-        found = np.unique(widen(slices), return_index=True, return_inverse=True, return_counts=True)
+        first, inverse, counts = distinct(widen(slices))
     else:
         axis = normal_axis(axis, x.ndim)
         slices = x
-        found = _unique_rows(np.moveaxis(widen(x), axis, 0))
-    _, first, inverse, counts = found
-    inverse = inverse.reshape(-1)
+        first, inverse, counts = _distinct_rows(np.moveaxis(widen(x), axis, 0))
     if not sorted_:
         order = np.argsort(first)
         rank = np.empty_like(order)
@@ -94,13 +93,14 @@ def unique_11(x: Array, *, axis: int | None = None, sorted_: int = 1) -> tuple[A
     return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
 
 
-def _unique_rows(rows: Array) -> tuple[Array, Array, Array, Array]:
-    """numpy.unique along axis 0 for any type: values become their ranks first, so NaNs and texts compare too."""
+def _distinct_rows(rows: Array) -> tuple[Array, Array, Array]:
+    """The distinct ones along axis 0: elements become ranks, and then two of them the rank of their pair."""
     count = rows.shape[0]
-    flat = rows.reshape(count, -1) if rows.size else rows.reshape(count, 0)
-    if not flat.shape[1]:
-        one = np.zeros(min(count, 1), np.int64)
-        return one, one, np.zeros(count, np.int64), np.full(len(one), count, np.int64)
-    if flat.dtype.kind not in "iub":
-        flat = np.unique(flat, return_inverse=True)[1].reshape(flat.shape)
-    return np.unique(flat, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    flat = rows.reshape(count, -1) if rows.size else np.zeros((count, 1), np.int64)
+    ranks: Array = distinct(flat.reshape(-1))[1].reshape(flat.shape)
+    while ranks.shape[1] > 1:
+        if ranks.shape[1] % 2:
+            ranks = np.concatenate([ranks, np.zeros((count, 1), np.int64)], 1)
+        pairs = ranks[:, ::2] * (int(ranks.max()) + 1) + ranks[:, 1::2]
+        ranks = distinct(pairs.reshape(-1))[1].reshape(pairs.shape)
+    return distinct(ranks.reshape(-1))

@@ -1,0 +1,83 @@
+"""Sorting in parts, so that a sort of very many elements can be ended in its midst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.context import checkpoint
+
+#: Elements that are sorted at a time. Longer runs come from merging two: numpy's stable sort finds them sorted.
+PART = 1 << 20
+
+
+def _in_parts(values: Array, sort: Callable[[slice], None]) -> None:
+    """Call `sort` for parts of a flat array, then for pairs of what is sorted, up to the whole."""
+    length = len(values)
+    width = PART // 16 if values.dtype.hasobject else PART  # texts take longer to compare
+    for start in range(0, length, width):
+        checkpoint()
+        sort(slice(start, start + width))
+    while width < length:
+        width *= 2
+        for start in range(0, length, width):
+            checkpoint()
+            if start + width // 2 < length:
+                sort(slice(start, start + width))
+
+
+def sort(values: Array) -> None:
+    """Sort a flat array in place."""
+
+    def run(part: slice) -> None:
+        values[part] = np.sort(values[part], kind="stable" if part.stop - part.start > PART else None)
+
+    _in_parts(values, run)
+
+
+def argsort(keys: Array) -> Array:
+    """Positions of the elements of a flat array in order, equal ones as they stand, as np.argsort's stable kind."""
+    order = np.arange(len(keys))
+
+    def run(part: slice) -> None:
+        given = order[part]
+        order[part] = given[np.argsort(keys[given], kind="stable")]
+
+    _in_parts(keys, run)
+    return order
+
+
+def smallest(values: Array, count: int) -> Array:
+    """The `count` smallest of a flat array without equal elements, in order."""
+    while len(values) > max(2 * PART, 4 * count):
+        kept = []
+        for start in range(0, len(values), max(PART, 2 * count)):
+            checkpoint()
+            part = values[start : start + max(PART, 2 * count)]
+            kept.append(np.partition(part, count - 1)[:count] if count < len(part) else part)
+        values = np.concatenate(kept)
+    if count < len(values) <= 2 * PART:
+        values = np.partition(values, count - 1)[:count]
+    values = values.copy()
+    sort(values)
+    return values[:count]
+
+
+def distinct(values: Array) -> tuple[Array, Array, Array]:
+    """Of the distinct elements of a flat array, in order: where each first stands, which each one is, how many.
+
+    NaNs are one element, the last.
+    """
+    order = argsort(values)
+    ordered = values[order]
+    new = np.ones(len(order), bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    if len(order) and values.dtype.kind in "fc" and np.isnan(ordered[-1]):
+        new[1:] &= ~(np.isnan(ordered[1:]) & np.isnan(ordered[:-1]))
+    checkpoint()
+    first = np.flatnonzero(new)
+    which = np.empty(len(order), np.int64)
+    which[order] = np.cumsum(new) - 1
+    return order[first], which, np.diff(first, append=len(order))
