@@ -212,6 +212,16 @@ class Docks(QObject):
         else:
             self.open(panel_id)
 
+    def visit(self, panel_id: str) -> None:
+        """Bring a panel up and give it the focus; close it when it has that, and the graph gets it."""
+        dock, focus = self._docks[panel_id], QApplication.focusWidget()
+        if focus is None or not dock.isAncestorOf(focus):
+            self.open(panel_id)
+            return
+        dock.close_for_good()
+        if self._window.tab is not None:
+            self._window.tab.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
     def open(self, panel_id: str) -> Panel | None:
         """Bring a panel up and give it the focus; None while nothing is open."""
         dock = self._docks[panel_id]

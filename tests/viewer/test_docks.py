@@ -1,7 +1,7 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QDockWidget, QScrollArea
+from PySide6.QtWidgets import QApplication, QDockWidget, QScrollArea
 
 from model.document import Document
 from model.graph import Model
@@ -132,6 +132,22 @@ def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path
         qtbot.keyClick(window.palette_popup.field, Qt.Key.Key_Return)
         assert window.docks.is_open("outline")
         qtbot.waitUntil(lambda: window.docks.panel("outline").tree.hasFocus())
+
+
+def test_the_shortcut_of_a_panel_goes_there_and_closes_it_only_from_there(window, qtbot, tmp_path):
+    open_copies(window, qtbot, tmp_path, "a.onnx")
+    window.activateWindow()
+    window.tab.view.setFocus()
+    qtbot.waitUntil(window.tab.view.hasFocus)
+    panel = window.docks.panel("inspector")
+    assert window.docks.is_open("inspector")
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return, Qt.KeyboardModifier.AltModifier)
+    qtbot.waitUntil(lambda: panel.isAncestorOf(QApplication.focusWidget()))
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return, Qt.KeyboardModifier.AltModifier)
+    qtbot.waitUntil(window.tab.view.hasFocus)
+    assert not window.docks.is_open("inspector")
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return, Qt.KeyboardModifier.AltModifier)
+    qtbot.waitUntil(lambda: panel.isAncestorOf(QApplication.focusWidget()))
 
 
 def opened_sample(make_window, qtbot, width, height):

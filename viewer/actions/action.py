@@ -96,6 +96,7 @@ class Action:
     id         stable: "file.open"; remembered by people's own key bindings
     title      as in the menu, with an & before its mnemonic and … when it asks more
     run        does it; called only while `enabled` is true. Errors of the person are ModelError
+    by_key     what its shortcut does, where that is not what its entry in the menu does
     menu       where it stands; None: only in the palette. `section` groups within the menu, by number
     submenu    the title of a menu within the menu that holds it; those of one submenu stand together. Context menus
                have none
@@ -127,6 +128,7 @@ class Action:
     contexts: frozenset[str] = field(default_factory=frozenset)
     tip: str = ""
     words: str = ""
+    by_key: Callable[[Context], object] | None = None
 
     @property
     def plain_title(self) -> str:

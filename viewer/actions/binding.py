@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
@@ -51,7 +51,17 @@ class ActionBinding(QObject):
         else:
             self._window.addAction(qaction)
         qaction.triggered.connect(partial(self.run, one.id))
+        if one.by_key is not None:
+            qaction.installEventFilter(self)
         return qaction
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The shortcut of an action that has another meaning for it."""
+        one = self._actions.get(watched.objectName()) if event.type() == QEvent.Type.Shortcut else None
+        if one is None or one.by_key is None:
+            return super().eventFilter(watched, event)
+        self._do(one, one.by_key)
+        return True
 
     def qaction(self, action_id: str) -> QAction:
         """The window's QAction of an action."""
@@ -60,10 +70,13 @@ class ActionBinding(QObject):
     def run(self, action_id: str, *_: object) -> None:
         """Do it, if it makes sense now; what the person did wrong becomes a message."""
         one = self._actions[action_id]
+        self._do(one, one.run)
+
+    def _do(self, one: Action, run: Callable[[Context], object]) -> None:
         if not one.enabled(self.context):
             return
         try:
-            one.run(self.context)
+            run(self.context)
         except ModelError as error:
             self._window.report(error)
         self.refresh_soon()

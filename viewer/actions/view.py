@@ -103,6 +103,7 @@ def _panel_action(info: PanelInfo) -> Action:
         id=f"panel.{info.id}",
         title=info.title,
         run=lambda context: context.window.docks.toggle(info.id),
+        by_key=lambda context: context.window.docks.visit(info.id),
         checked=lambda context: context.window.docks.is_open(info.id),
         menu=Menu.VIEW,
         section=4,
