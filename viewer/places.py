@@ -27,6 +27,11 @@ def name_of(item: object) -> str:
             return display(str(item), _LABEL_LIMIT)
 
 
+def first_output(node: Node) -> str:
+    """What tells a node without a name from others: the name of what it gives first."""
+    return next((value.name for value in node.outputs if value is not None and value.name), "")
+
+
 def _graph_name(graph: Graph) -> str:
     owner = graph.owner
     if isinstance(owner, Function):

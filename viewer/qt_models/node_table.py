@@ -19,7 +19,8 @@ from model.graph import Node
 from model.operatortext import operator_for
 from model.schemas import AttributeSchema
 from model.signatures import signature_of
-from viewer.places import name_of
+from viewer.canvas.captions import attribute_text
+from viewer.places import first_output, name_of
 from viewer.text import display, plural
 from viewer.theme import theme
 from viewer.tips import plain_tip
@@ -117,18 +118,27 @@ class NodeTableModel(QAbstractTableModel):
         return not isinstance(attribute.value, tuple) or len(attribute.value) <= _MOST_TEXT
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows; defaults stand muted."""
+        """What a cell shows; what is not written in the node, such as defaults, stands muted."""
         node, column = self.nodes[index.row()], self.columns[index.column()]
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
-                return display(self._text(node, column, _SHOWN), 200, elide="end")
+                return display(self._shown(node, column), 200, elide="end")
             case Qt.ItemDataRole.EditRole:
                 return self.source(index)
-            case Qt.ItemDataRole.ForegroundRole if column.attribute and column.attribute not in node.attributes:
+            case Qt.ItemDataRole.ForegroundRole if self._is_stand_in(node, column):
                 return theme().muted
             case Qt.ItemDataRole.ToolTipRole:
-                return plain_tip(display(self._text(node, column, _SHOWN), 1000)) or None
+                return plain_tip(display(self._shown(node, column), 1000)) or None
         return None
+
+    def _is_stand_in(self, node: Node, column: Column) -> bool:
+        """Whether a cell shows what is not written in the node."""
+        return column.attribute not in node.attributes if column.attribute else column.title == NAME and not node.name
+
+    def _shown(self, node: Node, column: Column) -> str:
+        """The text of a cell; of a node without a name what tells it from others."""
+        text = self._text(node, column, _SHOWN)
+        return text if text or column.title != NAME or column.attribute else first_output(node)
 
     def _text(self, node: Node, column: Column, limit: int | None) -> str:
         if column.attribute:
@@ -233,9 +243,7 @@ def _write(edit: Transaction, node: Node, column: Column, text: str) -> None:
 
 
 def _written(attribute: Attribute, limit: int | None) -> str:
-    if has_text(attribute.kind):
-        return attribute_source(attribute, limit)
-    return f"({attribute.kind.name.lower().replace('_', ' ')})"
+    return attribute_source(attribute, limit) if has_text(attribute.kind) else attribute_text(attribute)
 
 
 def _formal(node: Node, name: str) -> AttributeSchema | None:

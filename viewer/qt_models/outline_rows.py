@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from model.graph import Function, Graph, Model, Node
 from model.queries.scopes import Scope, ScopeTree
+from viewer.places import first_output
 from viewer.text import count_text, display, number_text, plural
 
 T = TypeVar("T")
@@ -137,7 +138,7 @@ class Row:
 
     def lacks_name(self) -> bool:
         """Whether it is called after the first value that its node gives."""
-        return isinstance(self.subject, Node) and not self.subject.name and bool(_first_output(self.subject))
+        return isinstance(self.subject, Node) and not self.subject.name and bool(first_output(self.subject))
 
 
 def graph_title(graph: Graph) -> str:
@@ -165,9 +166,4 @@ def _name_within(node: Node, around: Scope) -> str:
 def _name_of(subject: Scope | Node, limit: int) -> str:
     if isinstance(subject, Scope):
         return display(subject.name, limit)
-    return display(subject.name or _first_output(subject) or "(unnamed)", limit)
-
-
-def _first_output(node: Node) -> str:
-    """What tells a node without a name from others: the name of what it gives first."""
-    return next((value.name for value in node.outputs if value is not None and value.name), "")
+    return display(subject.name or first_output(subject) or "(unnamed)", limit)

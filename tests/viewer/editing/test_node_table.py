@@ -10,6 +10,7 @@ from model.edits import nodes
 from viewer import turns
 from viewer.panels.node_table import NodeTablePanel
 from viewer.qt_models.node_table import NodeTableModel
+from viewer.theme import theme
 
 CONVS = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -283,3 +284,28 @@ def test_selecting_every_cell_asks_only_for_those_in_view(desk, monkeypatch):
     panel.table.grab()
     assert panel.set_button.text() == "Set 1,200 cells"
     assert len(set(asked)) < 100
+
+
+def test_nodes_without_names_and_tensors_are_told_apart(desk):
+    """A table of a few hundred constants was a column of nothing and one of the word tensor."""
+    desk.open("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g () => (float[2] a, float[8, 4] b)
+    {
+        a = Constant <value: tensor = float[2] {0.5, 1}> ()
+        [named] b = ConstantOfShape <value: tensor = float[1] {3}> (s)
+    }
+    """)
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.show()
+    choose(panel, 0)
+    listed(panel, desk.qtbot)
+    assert cells(panel, "Name") == ["a", "named"]
+    assert cells(panel, "value") == ["[0.5, 1]", "[3]"]
+    first = panel.model.index(0, column(panel, "Name"))
+    assert panel.model.data(first, Qt.ItemDataRole.EditRole) == ""
+    muted = [panel.model.index(row, 0).data(Qt.ItemDataRole.ForegroundRole) for row in (0, 1)]
+    assert muted == [theme().muted, None]
+    panel.model.setData(first, "renamed")
+    assert cells(panel, "Name") == ["renamed", "named"]
