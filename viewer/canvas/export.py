@@ -31,7 +31,7 @@ from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import Direction, layout
 from viewer.canvas.notes import NoteOf, no_note
-from viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_legend_at
+from viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_legend_at, paint_legend_frame
 from viewer.canvas.painter import ScenePainter
 from viewer.canvas.png import PngWriter
 from viewer.canvas.scene import Scene, request
@@ -212,7 +212,10 @@ class _Picture:
             painter.setClipRect(QRectF(left, top, right - left, bottom - top))
             self._painter.paint(painter, (*area[:3], min(area[3], bottom)), scale, progress)
             painter.restore()
-        paint_legend_at(painter, *self._legend_place, self._legend, self._fonts, self._theme)
+        (left, top), colors = self._legend_place, self._theme
+        frame = QRectF(left, top, *legend_size(self._legend, self._fonts))
+        paint_legend_frame(painter, frame, colors.panel, colors.border)
+        paint_legend_at(painter, left, top, self._legend, self._fonts, colors)
 
     @property
     def _size(self) -> tuple[float, float]:

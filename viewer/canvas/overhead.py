@@ -1,4 +1,4 @@
-"""What is written over the graph in widget coordinates, at a fixed size: group names from afar, legend, notices."""
+"""What is written over the graph in widget coordinates, at a fixed size: group names from afar, legends, notices."""
 
 from __future__ import annotations
 
@@ -83,26 +83,24 @@ def paint_notice(painter: QPainter, viewport: Viewport, text: str, fonts: Fonts,
 
 
 def legend_size(legend: Legend, fonts: Fonts) -> tuple[float, float]:
-    """Width and height of what `paint_legend` paints."""
+    """Width and height of what `paint_legend_at` paints."""
     line, entries = fonts.height(Style.ROW) + 4.0, legend.entries
     wide = max([fonts.width(legend.title, Style.NAME), 160.0, *(fonts.width(e, Style.ROW) + 24 for e, _ in entries)])
     high = line * (1 + len(entries)) if entries else line * 2 + 14.0
     return wide + 16.0, high + 12.0
 
 
-def paint_legend(painter: QPainter, viewport: Viewport, legend: Legend, fonts: Fonts, theme: Theme) -> None:
-    """What the colours mean, in the lower left corner."""
-    high = legend_size(legend, fonts)[1]
-    paint_legend_at(painter, LEGEND_MARGIN, viewport.height - LEGEND_MARGIN - high, legend, fonts, theme)
+def paint_legend_frame(painter: QPainter, rect: QRectF, panel: QColor, border: QColor) -> None:
+    """What a legend is painted on."""
+    painter.setPen(QPen(border, 1.0))
+    painter.setBrush(panel)
+    painter.drawRoundedRect(rect, 4, 4)
 
 
 def paint_legend_at(painter: QPainter, left: float, top: float, legend: Legend, fonts: Fonts, theme: Theme) -> None:
-    """The same at a place."""
-    wide, high = legend_size(legend, fonts)
+    """What the colours mean, as large as `legend_size` says."""
+    wide = legend_size(legend, fonts)[0]
     line = fonts.height(Style.ROW) + 4.0
-    painter.setPen(QPen(theme.border, 1.0))
-    painter.setBrush(theme.panel)
-    painter.drawRoundedRect(QRectF(left, top, wide, high), 4, 4)
     x, y = left + 8, top + 6
     _write(painter, x, y, legend.title, Style.NAME, fonts, theme.text)
     if legend.entries:

@@ -21,9 +21,10 @@ from viewer.canvas.colouring import Colouring
 from viewer.canvas.fonts import canvas_fonts
 from viewer.canvas.grid import Ids
 from viewer.canvas.labels import MARGIN, Labels
+from viewer.canvas.legend import LegendCard
 from viewer.canvas.marks import SceneMarks
 from viewer.canvas.notes import Note
-from viewer.canvas.overhead import LEGEND_MARGIN, legend_size, paint_group_names, paint_legend, paint_notice
+from viewer.canvas.overhead import LEGEND_MARGIN, paint_group_names, paint_notice
 from viewer.canvas.painter import ROWS_FROM, ScenePainter
 from viewer.canvas.picture import Picture
 from viewer.canvas.scene import Moved, Scene
@@ -56,6 +57,7 @@ class Surface(QWidget):
         self.viewport = Viewport()
         self.scene: Scene | None = None
         self.fonts = canvas_fonts()
+        self.legend = LegendCard(self)
         self.marks: SceneMarks | None = None
         self._painter: ScenePainter | None = None
         self._labels: Labels | None = None
@@ -95,11 +97,13 @@ class Surface(QWidget):
         self.repaint_scene()
         if scene is None:
             self._stale = None
+            self.legend.show_legend(None)
         self.scene_changed.emit()
 
     def set_colouring(self, colouring: Colouring | None) -> None:
         """Colour the headers in another way; None for operator categories."""
         self._colouring = colouring
+        self.legend.show_legend(None if colouring is None else colouring.legend)
         self.repaint_scene()
 
     def repaint_scene(self) -> None:
@@ -226,11 +230,10 @@ class Surface(QWidget):
 
     def _taken_by_legend(self, scene: Scene) -> tuple[float, float] | None:
         """Widths at the left and below to keep free of boxes; None when it covers none, or more than it tells of."""
-        legend = self._colouring.legend if self._colouring is not None else None
-        if legend is None:
+        if self.legend.isHidden():
             return None
-        viewport = self.viewport
-        wide, high = (length + LEGEND_MARGIN for length in legend_size(legend, self.fonts))
+        viewport, size = self.viewport, self.legend.size()
+        wide, high = size.width() + LEGEND_MARGIN, size.height() + LEGEND_MARGIN
         right, top = viewport.to_scene(wide, viewport.height - high)
         if not ((scene.corners[:, 0] < right) & (scene.corners[:, 3] > top)).any():
             return None
@@ -366,7 +369,7 @@ class Surface(QWidget):
             self._refresh.start(0)
 
     def paint_over(self, painter: QPainter) -> None:
-        """Marks, names from afar, legend, focus."""
+        """Marks, names from afar, focus."""
         colors, viewport = theme(), self.viewport
         if self.scene is None:
             return
@@ -379,8 +382,6 @@ class Surface(QWidget):
         paint_group_names(painter, self.scene, viewport, self.fonts, colors)
         if not self.scene.boxes:
             self.paint_notice(painter, self.hint)
-        if self._colouring is not None and self._colouring.legend is not None:
-            paint_legend(painter, viewport, self._colouring.legend, self.fonts, colors)
         if self._focus_by_key and self.hasFocus():
             painter.setPen(QPen(colors.accent, 2.0))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -403,6 +404,7 @@ class Surface(QWidget):
         if old.isValid() and old.width() > 1:
             self.viewport.x -= round((self.width() - old.width()) / 2 * self.viewport.ratio)
             self.viewport.y -= round((grown if self._is_pushed else grown / 2) * self.viewport.ratio)
+        self.legend.place()
         self._fit_to_widget()
         self._moved()
 

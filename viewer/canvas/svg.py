@@ -241,7 +241,7 @@ class SvgWriter:
             yield _text("lm" if note.stale else "lt", x, line, note.text)
 
     def _legend(self, area: Area, left: float, top: float) -> Iterator[str]:
-        """What the colours mean, over the strip that is kept for it; see paint_legend."""
+        """What the colours mean, over the strip that is kept for it; see paint_legend_at."""
         legend, fonts = self._colouring.legend, self._fonts
         if legend is None:
             return

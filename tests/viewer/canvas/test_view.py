@@ -13,7 +13,6 @@ from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
 from viewer.canvas import picture
 from viewer.canvas.drawing import Kind
-from viewer.canvas.overhead import LEGEND_MARGIN, legend_size
 from viewer.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
 from viewer.theme import theme, themes
 
@@ -485,9 +484,11 @@ def test_the_legend_hides_no_node_of_a_graph_that_is_seen_whole(show, qtbot, sma
     view.resize(420, 300)
     view.fit()
     view.set_groups({node: node.op_type for node in view.workspace.graph.nodes}, "Operator")
+    view.legend.click()
+    view.fit()
     settle(view)
-    wide, high = legend_size(view.colouring.legend, view.fonts)
-    right, top = view.viewport.to_scene(LEGEND_MARGIN + wide, view.height() - LEGEND_MARGIN - high)
+    card = view.legend.geometry()
+    right, top = view.viewport.to_scene(card.right(), card.top())
     assert not ((view.scene.corners[:, 0] < right) & (view.scene.corners[:, 3] > top)).any()
     assert view.viewport.area[2] >= view.scene.width
     assert view.viewport.area[1] <= 0
