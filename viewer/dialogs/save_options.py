@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from model.graph import Model
 from model.io.place import Layout
 from model.io.scan import MESSAGE_LIMIT
 from model.io.sniff import Form
+from model.tensors import SparseTensor, Tensor
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.dialogs.files import ask_save_model
@@ -82,8 +83,7 @@ class SaveOptionsDialog(QDialog):
         self.setMinimumWidth(560)
         self._settings = settings
         self._save = save
-        tensors = [v.initializer for graph in model.graphs() for v in graph.initializers if v.initializer is not None]
-        self._sizes = [tensor.nbytes for tensor in tensors]
+        self._sizes = [tensor.nbytes for tensor in _weights(model)]
         self.path = QLineEdit(str(suggestion))
         self.path.setAccessibleName("File")
         browse = QPushButton("Browse…")
@@ -149,7 +149,7 @@ class SaveOptionsDialog(QDialog):
         outside = layout in (Layout.ONE_FILE, Layout.FILE_PER_TENSOR)
         self.threshold.setEnabled(outside)
         total = sum(self._sizes)
-        said = f"{plural(len(self._sizes), 'initializer')}, {bytes_text(total)}."
+        said = f"{plural(len(self._sizes), 'tensor')}, {bytes_text(total)}."
         if outside:
             moved = [size for size in self._sizes if size >= self.threshold.value()]
             said = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
@@ -178,3 +178,13 @@ class SaveOptionsDialog(QDialog):
             self.error.show_error(error)
             return
         self.accept()
+
+
+def _weights(model: Model) -> Iterator[Tensor | SparseTensor]:
+    """Initializers and the values of Constants; of other nodes' attributes too few are tensors to read all for them."""
+    for graph in model.graphs():
+        yield from (value.initializer for value in graph.initializers if value.initializer is not None)
+        for node in graph.nodes:
+            if node.op_type == "Constant":
+                values = (attribute.value for attribute in node.attributes.values())
+                yield from (value for value in values if isinstance(value, (Tensor, SparseTensor)))

@@ -118,6 +118,30 @@ def test_the_form_can_be_chosen(desk, tmp_path):
     assert (tmp_path / "m.txt").read_text().startswith("{")
 
 
+def test_the_weights_of_constants_are_counted(desk, tmp_path):
+    """A model that keeps its weights in Constants was said to have none, while they went to a data file."""
+    desk.open("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[4] x) => (float[4] y)
+    <float[2] unused = {1, 2}>
+    {
+        c = Constant <value: tensor = float[4] {1, 2, 3, 4}> ()
+        y = Add (x, c)
+    }
+    """)
+    desk.run("file.save_options")
+    dialog = desk.child(SaveOptionsDialog)
+    assert dialog.explanation.text().endswith("2 tensors, 24 B.")
+    dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(Layout.ONE_FILE))
+    dialog.threshold.setValue(16)
+    assert dialog.explanation.text().endswith("To data files: 1 tensor, 16 B.")
+    dialog.path.setText(str(tmp_path / "m.onnx"))
+    dialog.try_save()
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    (data,) = tmp_path.glob("m.onnx.*.data")
+    assert data.stat().st_size == 16
+
+
 def test_a_folder_that_is_not_there_is_told(desk, tmp_path):
     desk.run("file.save_options")
     dialog = desk.child(SaveOptionsDialog)
