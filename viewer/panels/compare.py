@@ -179,6 +179,8 @@ class ComparePanel(Panel):
 
     def _take(self, title: str, rows: list[Compared]) -> None:
         self.rows, self._title = rows, title
+        if any(row.difference.problem or row.difference.max_abs for row in rows):
+            self.table.sort_by(3)  # else in the order of the run
 
     def _tolerances(self) -> tuple[float, float]:
         relative, absolute = self.relative.number(), self.absolute.number()
@@ -206,8 +208,6 @@ class ComparePanel(Panel):
         elif self._title:
             self.summary.setText(f"{display(self._title, 60)}: no value could be matched")
         self.table.set_rows([self._row(position, row) for position, row in enumerate(self.rows, 1)])
-        if first is not None:
-            self.table.sort_by(3)
         self._colour()
 
     def _row(self, position: int, row: Compared) -> Row:

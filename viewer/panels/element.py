@@ -80,7 +80,7 @@ class ElementPanel(Panel):
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
         split.addWidget(self.elements)
-        split.setSizes([720, 280])
+        split.setSizes([740, 240])
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)

@@ -25,6 +25,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 _LEAST = 22  # characters of a column that takes the rest
 _PADDING = 18  # px
+_HEADING = 12
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,13 @@ class NumberModel(QAbstractTableModel):
         self.columns = tuple(columns)
         self.rows: list[Row] = []
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+
+    def _heading_width(self, index: int) -> int:
+        """Of a heading with its margins; only the column that rows are sorted by needs room for the arrow."""
+        header = self.horizontalHeader()
+        if header.sortIndicatorSection() == index:
+            return header.sectionSizeHint(index)
+        return header.fontMetrics().horizontalAdvance(self.source.columns[index].title) + _HEADING
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows."""
@@ -180,8 +188,7 @@ class NumberTable(QTableView):
         columns = self.source.columns
         widths = [(column.width or _LEAST) * character + _PADDING for column in columns]
         if sum(widths) > room:
-            header = self.horizontalHeader()
-            needed = [max(self.sizeHintForColumn(i), header.sectionSizeHint(i)) for i in range(len(columns))]
+            needed = [max(self.sizeHintForColumn(i), self._heading_width(i)) for i in range(len(columns))]
             widths = [min(width, need) for width, need in zip(widths, needed, strict=True)]
         if self._rest is not None:
             widths[self._rest] += max(0, room - sum(widths))
@@ -190,6 +197,13 @@ class NumberTable(QTableView):
             for index, width in enumerate(widths):
                 self.setColumnWidth(index, width)
             self._sizing = False
+
+    def _heading_width(self, index: int) -> int:
+        """Of a heading with its margins; only the column that rows are sorted by needs room for the arrow."""
+        header = self.horizontalHeader()
+        if header.sortIndicatorSection() == index:
+            return header.sectionSizeHint(index)
+        return header.fontMetrics().horizontalAdvance(self.source.columns[index].title) + _HEADING
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows; the order a person chose stays."""

@@ -28,7 +28,7 @@ def test_columns_fill_a_wide_table(table):
 
 def test_in_a_narrow_table_columns_are_as_wide_as_what_is_in_them(qtbot, table):
     wide = widths(table)
-    table.resize(330, 200)
+    table.resize(280, 200)
     qtbot.waitUntil(lambda: sum(widths(table)) == table.viewport().width())
     assert all(table.columnWidth(column) >= table.sizeHintForColumn(column) for column in range(len(COLUMNS)))
     table.resize(900, 200)
