@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from model.attributes import Attribute
 from model.graph import Graph, Node, Value
@@ -22,13 +22,22 @@ def node_label(node: Node, operator: Hashable = None) -> Hashable:
     return told, frozenset(map(_attribute_label, node.attributes.values()))
 
 
-def exact_label(node: Node) -> Hashable | None:
+def short_content(tensor: Tensor) -> Hashable | None:
+    """Type, shape and elements of a tensor, None where these are many: reads little."""
+    return _content(tensor) if _is_told(tensor) else None
+
+
+#: What constants are told apart by; None for one that cannot be.
+ContentOf = Callable[[Tensor], Hashable | None]
+
+
+def exact_label(node: Node, content_of: ContentOf = short_content) -> Hashable | None:
     """The label, which inputs and outputs are present, and what is in bodies, whatever the names there.
 
     What bodies take from outside counts by its place among `outer_values`. None where a label alone would not prove
-    nodes alike.
+    nodes alike, as one of their constants cannot be told.
     """
-    own = _own_label(node)
+    own = _own_label(node, content_of)
     if own is None or not node.bodies:
         return own
     outer = outer_values(node)
@@ -39,18 +48,18 @@ def exact_label(node: Node) -> Hashable | None:
         for value in (*graph.inputs, *graph.initializers, *made):
             if value is not None:
                 numbers.setdefault(value, len(numbers))
-    told = [_graph_label(graph, numbers) for graph in graphs]
+    told = [_graph_label(graph, numbers, content_of) for graph in graphs]
     return None if None in told else (own, len(outer), tuple(told))
 
 
-def _graph_label(graph: Graph, numbers: Mapping[Value, int]) -> Hashable | None:
+def _graph_label(graph: Graph, numbers: Mapping[Value, int], content_of: ContentOf) -> Hashable | None:
     """What a graph computes from its inputs, its bodies left out."""
-    constants = [c for value in graph.initializers if isinstance(c := value.initializer, Tensor) and _is_told(c)]
-    if graph.quantization_annotations or len(constants) < len(graph.initializers):
+    constants = _contents((value.initializer for value in graph.initializers), content_of)
+    if graph.quantization_annotations or constants is None:
         return None
     nodes = []
     for node in graph.nodes:
-        label = _own_label(node)
+        label = _own_label(node, content_of)
         inputs = tuple(None if value is None else numbers.get(value, _UNDEFINED) for value in node.inputs)
         if label is None or _UNDEFINED in inputs:
             return None
@@ -58,20 +67,25 @@ def _graph_label(graph: Graph, numbers: Mapping[Value, int]) -> Hashable | None:
     results = tuple(numbers.get(value, _UNDEFINED) for value in graph.outputs)
     if _UNDEFINED in results:
         return None
-    return len(graph.inputs), tuple(map(_content, constants)), tuple(nodes), results
+    return len(graph.inputs), constants, tuple(nodes), results
 
 
-def _own_label(node: Node) -> Hashable | None:
-    for attribute in node.attributes.values():
-        value = attribute.value
-        if isinstance(value, SparseTensor):
-            return None
-        if isinstance(value, Tensor) and not _is_told(value):
-            return None
-        if isinstance(value, tuple) and any(isinstance(v, (Tensor, SparseTensor)) for v in value):
-            return None
+def _own_label(node: Node, content_of: ContentOf) -> Hashable | None:
+    values = (attribute.value for _, attribute in sorted(node.attributes.items()))
+    constants = _contents((c for v in values for c in (v if isinstance(v, tuple) else (v,))), content_of)
     present = tuple(v is not None for v in node.inputs), tuple(v is not None for v in node.outputs)
-    return node_label(node), present
+    return None if constants is None else (node_label(node), constants, present)
+
+
+def _contents(values: Iterable[object], content_of: ContentOf) -> Hashable | None:
+    """What those of the values that are constants hold; None where one of them cannot be told."""
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(content_of(value))
+        elif isinstance(value, SparseTensor):
+            found += [value.shape, content_of(value.indices), content_of(value.values)]
+    return None if None in found else tuple(found)
 
 
 def leaf_label(value: Value) -> Hashable:

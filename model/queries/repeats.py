@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from model.graph import Graph, Node
 from model.progress import SILENT, Progress
-from model.queries.labels import exact_label
+from model.queries.labels import ContentOf, exact_label, short_content
 from model.queries.wiring import OUTSIDE, Index, Wiring, wiring_of
 
 _ROUNDS = 3  # how far around a node its neighbourhood is looked at to tell seeds apart
@@ -53,25 +53,32 @@ def repeated_blocks(
     *,
     among: Collection[Node] | None = None,
     least_nodes: int = 2,
+    content_of: ContentOf = short_content,
 ) -> list[Repeat]:
     """The blocks that occur twice or more in a graph, in graph order; disjoint, and the same on every call.
 
-    Nodes with long tensors in attributes or bodies are in none. `among` looks at some nodes alone. Any thread,
-    while nobody changes the model. Some 10 µs a node, as much for each node of a block, and 0.1 ms for each that one
-    occurrence has.
+    Nodes with constants in attributes or bodies that `content_of` cannot tell are in none: long ones, as it is.
+    `among` looks at some nodes alone. Any thread, while nobody changes the model. Some 10 µs a node, as much for each
+    node of a block, and 0.1 ms for each that one occurrence has.
     """
-    return blocks_of(wiring_of(graph, progress), progress, among=among, least_nodes=least_nodes)
+    wiring = wiring_of(graph, progress)
+    return blocks_of(wiring, progress, among=among, least_nodes=least_nodes, content_of=content_of)
 
 
 def blocks_of(
-    whole: Wiring, progress: Progress = SILENT, *, among: Collection[Node] | None = None, least_nodes: int = 2
+    whole: Wiring,
+    progress: Progress = SILENT,
+    *,
+    among: Collection[Node] | None = None,
+    least_nodes: int = 2,
+    content_of: ContentOf = short_content,
 ) -> list[Repeat]:
     """`repeated_blocks` of a graph whose wiring is known."""
     chosen = whole
     if among is not None:
         wanted = set(among)
         chosen = whole.only(np.array([i for i, node in enumerate(whole.nodes) if node in wanted], np.int64))
-    labels = _labels(chosen.nodes, progress)
+    labels = _labels(chosen.nodes, content_of, progress)
     free = labels >= 0
     found: list[Repeat] = []
     for _ in range(_PASSES):
@@ -88,14 +95,14 @@ def blocks_of(
     return sorted(_without_cycles(whole, place, found), key=lambda b: place[b.occurrences[0][0]])
 
 
-def _labels(nodes: list[Node], progress: Progress) -> Index:
+def _labels(nodes: list[Node], content_of: ContentOf, progress: Progress) -> Index:
     """[N] a small number, the same for nodes that do the same; -1 for nodes that cannot be in a block."""
     numbers: dict[Hashable, int] = {}
     found = np.full(len(nodes), -1)
     for index, node in enumerate(nodes):
         if not index % _SLICE:
             progress.check()
-        label = exact_label(node)
+        label = exact_label(node, content_of)
         if label is not None:
             found[index] = numbers.setdefault(label, len(numbers))
     return found

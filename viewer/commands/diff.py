@@ -16,6 +16,7 @@ from model.attributetext import attribute_source, has_text
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from model.queries.differences import Comparison, Difference, compare
+from model.queries.fingerprints import fingerprint
 from model.tensors import SparseTensor, Tensor
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.text import display, plural, shape_text, type_text
@@ -199,18 +200,8 @@ def _constant(tensor: Tensor | SparseTensor | None) -> str:
 
 def _digest(tensor: Tensor | SparseTensor) -> str:
     """The values themselves where they are few, else a fingerprint of them."""
-    import hashlib
-
     if isinstance(tensor, SparseTensor):
         return f"{_digest(tensor.indices)} {_digest(tensor.values)}"
     if tensor.problem:
         return "(not available)"
-    if tensor.size <= 8:
-        return display(str(tensor.numpy().tolist()), 200)
-    digest = hashlib.sha256()
-    for start in range(0, tensor.size, 1 << 20):
-        part = tensor.read(start, start + (1 << 20))
-        digest.update(
-            "\0".join(part.tolist()).encode("utf-8", "surrogateescape") if part.dtype == object else part.tobytes()
-        )
-    return digest.hexdigest()[:16]
+    return display(str(tensor.numpy().tolist()), 200) if tensor.size <= 8 else fingerprint(tensor)[:16]

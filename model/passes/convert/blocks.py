@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 
 from model.checks.graphs import sort_nodes
 from model.document import Transaction
@@ -10,11 +11,13 @@ from model.edits.functions import call_instead, function_of, is_used_outside
 from model.graph import Function, Graph, Model, Node, Value
 from model.passes.convert.report import Report
 from model.progress import SILENT, Progress
-from model.queries.labels import INLINE, exact_label
+from model.queries.fingerprints import fingerprint
+from model.queries.labels import ContentOf, exact_label
 from model.queries.repeats import Repeat, repeated_blocks
 from model.queries.scope import run_order, unique_name
 from model.queries.topology import outer_values
 from model.steps import SetField
+from model.tensors import Tensor
 
 DOMAIN = "local"
 _FUNCTIONS_SINCE = 8  # IR version
@@ -25,29 +28,47 @@ def extract_blocks(edit: Transaction, progress: Progress = SILENT, *, least_node
     """Replace every block that the main graph or a body in it repeats by calls of a function.
 
     Weights, and all else that the block takes from outside, become inputs of the function; types that are not the
-    same in all occurrences are left out of it. Inlining gives back the nodes. Nodes with long constants in attributes
-    or bodies are in no block, and are warned of. Cost: nodes + edges, a few times.
+    same in all occurrences are left out of it. Inlining gives back the nodes. Nodes with constants in attributes or
+    bodies that cannot be read are in no block, and are warned of. Cost: nodes + edges, a few times, and reading those
+    constants once.
     """
     report = Report()
+    content_of = _Contents(progress)
     for graph in list(edit.model.graph.walk()):
-        blocks = repeated_blocks(graph, progress, least_nodes=least_nodes)
+        blocks = repeated_blocks(graph, progress, least_nodes=least_nodes, content_of=content_of)
         for block in blocks:
             progress.check()
             _extract(edit, graph, block, report)
         if blocks and run_order(graph) != list(graph.nodes):
             sort_nodes(edit, graph)
-        _tell_left_out(graph, report)
+        _tell_left_out(graph, content_of, report)
     if report.changes and edit.model.ir_version < _FUNCTIONS_SINCE:
         edit.do(SetField(edit.model, "ir_version", _FUNCTIONS_SINCE))
         report.changed(f"the IR version became {_FUNCTIONS_SINCE}, the first with functions", edit.model)
     return report
 
 
-def _tell_left_out(graph: Graph, report: Report) -> None:
-    """Name the nodes that were not compared, as all of a long constant would have to be read for that."""
+class _Contents:
+    """What constants are told apart by here: all of their elements. Each is read once."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._known: dict[Tensor, Hashable] = {}
+
+    def __call__(self, tensor: Tensor) -> Hashable | None:
+        if tensor.problem:
+            return None
+        if tensor not in self._known:
+            elements = fingerprint(tensor, self._progress)
+            self._known[tensor] = tensor.element_type, tuple(tensor.shape), elements
+        return self._known[tensor]
+
+
+def _tell_left_out(graph: Graph, content_of: ContentOf, report: Report) -> None:
+    """Name the nodes that could not be compared."""
     for node in graph.nodes:
-        if node.op_type != "Constant" and exact_label(node) is None:
-            held = f"its attributes or bodies hold what is not compared, as constants of more than {INLINE} elements"
+        if node.op_type != "Constant" and exact_label(node, content_of) is None:
+            held = "its attributes or bodies hold what cannot be compared, as constants that are not available"
             report.warn(f"{node.title} is in no block: {held}", node)
 
 

@@ -9,13 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exec.session import Session
+from model.attributes import make_attribute
 from model.document import Document
 from model.edits.functions import inline_all
+from model.errors import ModelError
 from model.io.read import load
 from model.io.save import to_bytes
 from model.passes.convert import extract_blocks
 from model.passes.rehearsal import Rehearsal
 from model.queries.differences import compare
+from model.steps import SetAttribute
+from model.tensors import Tensor
+from model.types import ElementType
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -150,20 +155,57 @@ def test_what_bodies_take_from_outside_becomes_inputs_of_the_function():
     assert snapshot(document.model) == snapshot(builders.model(BRANCHES))
 
 
-def test_nodes_that_hold_long_constants_are_left_out_and_warned_of():
-    long = "value = float[65] {" + ", ".join("1.0" for _ in range(65)) + "}"
-    yes, no = (
-        f"{name}_branch = {name} () => (float[65] {name}_out) {{ {name}_out = Constant <{long}> () }}"
-        for name in ("then", "else")
-    )
-    layers = " ".join(
-        f"c{i} = Cast <to = 9> (v{i}) r{i} = If (c{i}) <{yes}, {no}> v{i + 1} = ReduceSum (r{i})" for i in range(2)
-    )
-    text = f'<ir_version: 10, opset_import: ["" : 21]> g (float v0) => (float[a] v2) {{ {layers} }}'
-    document, report = extracted(text)
-    assert [remark.place.op_type for remark in report.warnings] == ["If", "If"]
-    assert "more than 64 elements" in report.warnings[0].text
+class Missing(Tensor):
+    """Numbers whose file is gone."""
+
+    @property
+    def problem(self):
+        return "weights.bin is gone"
+
+    def numpy(self):
+        raise ModelError("weights.bin is gone", self.problem)
+
+
+def with_long_constants(*last):
+    """Layers whose bodies hold 65 numbers each; the last number of each layer is given."""
+    layers = []
+    for i, number in enumerate(last):
+        long = "value = float[65] {" + "1.0, " * 64 + f"{number}}}"
+        yes, no = (
+            f"{name}_branch = {name} () => (float[65] {name}_out) {{ {name}_out = Constant <{long}> () }}"
+            for name in ("then", "else")
+        )
+        layers.append(
+            f"c{i} = Cast <to = 9> (v{i}) r{i} = If (c{i}) <{yes}, {no}> v{i + 1} = ReduceSum <keepdims = 0> (r{i})"
+        )
+    head = '<ir_version: 10, opset_import: ["" : 21]>'
+    return f"{head} g (float v0) => (float v{len(last)}) {{ {' '.join(layers)} }}"
+
+
+def test_bodies_that_hold_equal_long_constants_are_alike():
+    document, report = extracted(with_long_constants(5.0, 5.0))
+    assert not report.warnings
+    assert [n.op_type for n in document.model.graph.nodes] == ["Block", "Block"]
+    assert run(document.model, {"v0": np.float32(1)})["v2"] == 69
+
+
+def test_bodies_whose_long_constants_differ_in_one_element_are_not():
+    document, report = extracted(with_long_constants(5.0, 6.0))
+    assert not report.changes
+    assert not report.warnings
     assert [n.op_type for n in document.model.graph.nodes].count("If") == 2
+
+
+def test_nodes_whose_constants_are_not_available_are_left_out_and_warned_of():
+    document = builders.document(with_long_constants(5.0, 5.0))
+    for node in document.model.graph.nodes:
+        for body in node.bodies:
+            (constant,) = body.nodes
+            SetAttribute(constant, "value", make_attribute("value", Missing(ElementType.FLOAT, (65,)))).apply()
+    with document.edit("Extract blocks") as edit:
+        report = extract_blocks(edit)
+    assert [remark.place.op_type for remark in report.warnings] == ["If", "If"]
+    assert "not available" in report.warnings[0].text
 
 
 def test_types_inside_bodies_that_differ_are_not_told():
