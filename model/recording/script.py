@@ -8,8 +8,9 @@ from typing import Any
 
 from model.document import Document, Entry
 from model.errors import ModelError
+from model.recording.merging import adapted, noted
 from model.recording.references import Names
-from model.recording.steps import decode, encode
+from model.recording.steps import decode
 
 FORMAT = "onnx-workbench edit script"
 _VERSION = 1
@@ -41,7 +42,7 @@ def _steps(document: Document, entry: Entry, names: Names) -> list[dict[str, Any
     encoded = []
     try:
         for step in entry.steps:
-            encoded.append(encode(step, names))
+            encoded.append(noted(step, names))
             applied.append(step.apply())
     finally:
         names.settled()
@@ -108,7 +109,7 @@ def _replay_one(document: Document, names: Names, number: int, entry: dict[str, 
     with document.edit(str(entry["edit"])) as edit:
         for step in entry["steps"]:
             try:
-                edit.do(decode(step, names))
+                edit.do(decode(adapted(step, names), names))
             except ModelError as error:
                 raise ModelError(f"Line {number} does not apply: {error.title}", error.detail, error.place) from error
             except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:

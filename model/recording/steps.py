@@ -26,10 +26,11 @@ from model.steps import (
     Step,
 )
 
-_KINDS: Mapping[str, type[Any]] = {
+#: What fields belong to, as entries name it.
+KINDS: Mapping[str, type[Any]] = {
     "model": Model, "graph": Graph, "function": Function, "training": TrainingInfo, "node": Node, "value": Value,
 }  # fmt: skip
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+_NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def encode(step: Step, references: References) -> dict[str, Any]:
@@ -142,9 +143,9 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
 
 
 def _decode_field(entry: Mapping[str, Any], read: Decoder, references: References) -> SetField:
-    kind = next((k for k in _KINDS if k in entry), None)
+    kind = next((k for k in KINDS if k in entry), None)
     field = str(entry["do"]).removeprefix("set ")
-    if kind is None or field not in FIELDS[_KINDS[kind]]:
+    if kind is None or field not in FIELDS[KINDS[kind]]:
         msg = f"nothing here does {entry['do']!r}"
         raise ValueError(msg)
     content: Any = entry["to"]
@@ -173,7 +174,7 @@ def _decode_field(entry: Mapping[str, Any], read: Decoder, references: Reference
             content = tuple((a, b) for a, b in content)
         case _:
             content = _plain(field, content)
-    return SetField(references.find(entry[kind], _KINDS[kind]), field, content)
+    return SetField(references.find(entry[kind], KINDS[kind]), field, content)
 
 
 def _plain(field: str, content: Any) -> Any:

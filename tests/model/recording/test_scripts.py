@@ -4,12 +4,16 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.attributes import Attribute, AttributeKind, make_attribute
-from model.edits import attributes, functions, nodes, properties, values
+from model.edits import attributes, functions, interface, nodes, properties, values
 from model.errors import ModelError
 from model.graph import Value
 from model.recording import script
+from model.recording.merging import adapted
+from model.recording.references import Names
 from model.steps import SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import (
@@ -66,6 +70,66 @@ def test_a_script_fits_the_next_export_by_names():
     assert builders.node(newer, "fourth").attributes["axis"].value == 0
 
 
+NEWER = """
+<ir_version: 10, opset_import: ["" : 21, "custom" : 3], metadata_props: ["trained": "today", "old": "2"]>
+main (float[2] more, float[2] x) => (float[2] side, float[2] y, float[2] last)
+{
+    [first] y = Relu (x)
+    [other] side = Abs (more)
+    [third] last = Neg (side)
+}
+"""
+OLDER = """
+<ir_version: 10, opset_import: ["" : 21], metadata_props: ["trained": "once", "old": "2", "gone": "3"]>
+main (float[2] x, float[2] unused) => (float[2] y, float[2] last)
+{
+    [first] y = Relu (x)
+    [third] last = Neg (x)
+}
+"""
+
+
+def test_what_a_newer_export_has_besides_stays():
+    """An output, input or metadata that was added there was lost when a script added another."""
+    document = builders.document(OLDER)
+    graph = document.model.graph
+    with document.edit("Interface") as edit:
+        added = interface.add_input(edit, graph, "extra", TensorType(ElementType.FLOAT, Shape((2,))))
+        interface.add_output(edit, graph, added)
+        interface.remove_output(edit, graph, builders.value(document, "last"))
+        interface.remove_input(edit, graph, builders.value(document, "unused"))
+    with document.edit("Model") as edit:
+        properties.set_metadata(edit, document.model, "old", None)
+        properties.set_metadata(edit, document.model, "by", "hand")
+        properties.set_opset(edit, document.model, "mine", 1)
+    newer = builders.document(NEWER)
+    assert script.replay(newer, script.export(document)) == 2
+    model = newer.model
+    assert [v.name for v in model.graph.inputs] == ["more", "x", "extra"]
+    assert [v.name for v in model.graph.outputs] == ["side", "y", "extra"]
+    assert model.metadata == {"trained": "today", "by": "hand"}
+    assert model.opset_imports == {"": 21, "custom": 3, "mine": 1}
+    assert_linked(model)
+
+
+@given(*[st.lists(st.sampled_from("abcdef"), unique=True)] * 3)
+def test_lists_are_merged_by_what_the_edit_changed(was, to, now):
+    entry = {"do": "set attributes", "function": "f::Gate", "was": was, "to": to}
+    document = builders.document(builders.BRANCHES)
+    function = document.model.functions[0]
+    function.attributes = tuple(now)
+    names = Names(document.model)
+    entry["function"] = names.of(function)
+    merged = adapted(entry, names)["to"]
+    assert set(merged) == (set(now) - (set(was) - set(to))) | (set(to) - set(was))
+    assert len(merged) == len(set(merged))
+    assert [item for item in merged if item in to] == [item for item in to if item in merged]
+    if now == was:
+        assert merged == to
+    if to == was:
+        assert merged == now or set(was) & set(now)
+
+
 def test_a_script_is_readable():
     document = builders.document()
     with document.edit("Set axis of fourth") as edit:
@@ -106,6 +170,9 @@ def test_a_script_that_does_not_fit_changes_nothing():
         HEADER + line("set attribute", node="fourth", name="a", to={"name": "a", "kind": "INTS", "value": [1 << 65]}),
         HEADER + line("set metadata", model="model", to={"key": 1}),
         HEADER + line("set opset_imports", model="model", to={"": "new"}),
+        HEADER + line("set opset_imports", model="model", was=1, to={"": 22}),
+        HEADER + line("set metadata", was={}, to={"key": "value"}),
+        HEADER + line("set graph outputs", graph="nowhere", was=[], to=[]),
         HEADER + line("set type", value="x", to=nested(900)),
         HEADER + "[" * 100000,
     ],
