@@ -60,7 +60,7 @@ def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Pro
     gathered = Gathered()
     sample = _Sample(size)
     for start in range(0, size, _BLOCK):
-        progress.report(start, size, "Statistics")
+        progress.report(start, size, f"{start:,} of {size:,} elements")
         block = read(start, min(start + _BLOCK, size))
         for offset in range(0, block.size, _BLOCK >> 3):
             gathered.add(start + offset, block[offset : offset + (_BLOCK >> 3)])
