@@ -11,20 +11,22 @@ import numpy as np
 from model.attributes import AttributeKind
 from model.attributetext import parse_any, parse_attribute
 from model.document import Transaction
-from model.edits.initializers import add_initializer
+from model.edits.initializers import add_initializer, put_constant, set_tensor
 from model.edits.tensors import fill, paste
 from model.errors import ModelError
-from model.graph import Graph, Value
+from model.graph import Function, Graph, Node, Value
 from model.queries.scope import names_taken
 from model.tensors import ArrayTensor
 from model.types import ElementType, TensorType
-from model.typetext import parse_type
+from model.typetext import parse_type, type_source
 
 _MOST = 1 << 30  # bytes that are made from a few letters
 _MOST_DIMENSIONS = 64  # of a numpy array
 _HOW = "Write name = 1, 2, 3 or name: float[2,3], or both: name: float[2,3] = 0.5."
 
 _WRITTEN = re.compile(r"\s*[^\s=:][^=]*?(=\s*\S|:\s*[a-z])")
+
+_TYPED = re.compile(r"\s*([a-z]\w*\s*(?:\[[^\]=]*\])?)\s*=(.*)", re.DOTALL)
 
 _KINDS = {
     AttributeKind.INT: ElementType.INT64,
@@ -55,6 +57,24 @@ def add_constant(edit: Transaction, graph: Graph, text: str) -> Value:
     return add_initializer(edit, graph, tensor, name)
 
 
+def give_default(edit: Transaction, value: Value, text: str) -> None:
+    """Give a graph input the values that count where none are fed: ``1, 2``, or with a type ``float[1,3] = 0.5``.
+
+    Without values they are zeros. ModelError for inputs of bodies and functions, which are always given, and for what
+    is no tensor or leaves dimensions open.
+    """
+    graph = value.graph
+    if graph is None or value not in graph.inputs or isinstance(graph.owner, (Node, Function)):
+        raise ModelError(f"{value.name} takes no default", "Inputs of the main graph and of training do.", value)
+    typed = _TYPED.fullmatch(text)
+    kind, values = typed.groups() if typed else ("" if value.type is None else type_source(value.type), text)
+    if not kind and not values.strip():
+        raise ModelError(f"{value.name} has no type", "Write its values, or its type too: float[1,3] = 0.5.", value)
+    tensor = _typed(kind, values.strip(), given=bool(values.strip())) if kind else _untyped(values)
+    put_constant(edit, graph, value, tensor)
+    set_tensor(edit, value, tensor)  # the declared type follows
+
+
 def _untyped(text: str) -> ArrayTensor:
     if text.lstrip().startswith("[["):
         raise ModelError("Lists within lists need a type", "Write name: float[2,2] = 1, 2, 3, 4.")
@@ -71,7 +91,7 @@ def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
     listed = _listed(values, is_text=is_text) if given else []
     dims: tuple[Any, ...] = kind.shape.dims if kind.shape is not None else (len(listed),) if len(listed) > 1 else ()
     if not all(isinstance(d, int) for d in dims):
-        raise ModelError(f"{kind} leaves dimensions open", "Those of a constant are numbers.")
+        raise ModelError(f"{kind} leaves dimensions open", "Those of a constant are numbers, as in float[1,3] = 0.5.")
     if len(dims) > _MOST_DIMENSIONS or prod(max(d, 1) for d in dims) * max(1, kind.element_type.bits // 8) > _MOST:
         raise ModelError(f"{kind} is too large to be written here", "Make it smaller and import the values.")
     plain = np.full(dims, "", object) if is_text else np.zeros(dims, kind.element_type.numpy_dtype)

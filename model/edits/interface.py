@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from model.document import Transaction
+from model.edits.functions import set_signature
 from model.edits.values import set_type, set_types
 from model.errors import ModelError
-from model.graph import Graph, Value
+from model.graph import Function, Graph, Value
 from model.queries.scope import is_visible, names_taken, unique_name
 from model.queries.topology import downstream
 from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
@@ -18,7 +19,7 @@ from model.types import UNNAMED, Dimension, Shape, TensorType, Type
 def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type | None = None) -> Value:
     """Add a graph input with a free name."""
     value = Value(unique_name(name, names_taken(graph)), type)
-    edit.do(SetGraphInputs(graph, (*graph.inputs, value)))
+    _set_inputs(edit, graph, (*graph.inputs, value))
     return value
 
 
@@ -30,7 +31,7 @@ def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
         raise ModelError(
             f"Input {value.name} is used", "Disconnect it first, or give it an initializer as its constant.", value
         )
-    edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not value)))
+    _set_inputs(edit, graph, tuple(v for v in graph.inputs if v is not value))
 
 
 def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
@@ -39,14 +40,29 @@ def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
         raise ModelError(f"{value.name} is an output already", "", value)
     if not is_visible(value, graph):
         raise ModelError(f"{value.name} is not visible here", "A graph returns values of its own or around it.", value)
-    edit.do(SetGraphOutputs(graph, (*graph.outputs, value)))
+    _set_outputs(edit, graph, (*graph.outputs, value))
 
 
 def remove_output(edit: Transaction, graph: Graph, value: Value) -> None:
     """Let the graph no longer return a value; the value stays."""
     if value not in graph.outputs:
         raise ModelError(f"{value.name} is not an output of {graph.name or 'the graph'}", "", value)
-    edit.do(SetGraphOutputs(graph, tuple(v for v in graph.outputs if v is not value)))
+    _set_outputs(edit, graph, tuple(v for v in graph.outputs if v is not value))
+
+
+def _set_inputs(edit: Transaction, graph: Graph, inputs: tuple[Value, ...]) -> None:
+    """Of a function they are its signature, which its calls follow."""
+    if isinstance(graph.owner, Function):
+        set_signature(edit, graph.owner, inputs=inputs)
+    else:
+        edit.do(SetGraphInputs(graph, inputs))
+
+
+def _set_outputs(edit: Transaction, graph: Graph, outputs: tuple[Value, ...]) -> None:
+    if isinstance(graph.owner, Function):
+        set_signature(edit, graph.owner, outputs=outputs)
+    else:
+        edit.do(SetGraphOutputs(graph, outputs))
 
 
 def redirect_output(edit: Transaction, graph: Graph, index: int, value: Value) -> None:
@@ -71,14 +87,14 @@ def reorder_inputs(edit: Transaction, graph: Graph, order: Sequence[Value]) -> N
     """Put the inputs in a new order; `order` holds exactly the present ones."""
     if len(order) != len(graph.inputs) or set(order) != set(graph.inputs):
         raise ModelError("The new order must hold every input once", f"There are {len(graph.inputs)} inputs.", graph)
-    edit.do(SetGraphInputs(graph, tuple(order)))
+    _set_inputs(edit, graph, tuple(order))
 
 
 def reorder_outputs(edit: Transaction, graph: Graph, order: Sequence[Value]) -> None:
     """Put the outputs in a new order; `order` holds exactly the present ones."""
     if sorted(map(id, order)) != sorted(map(id, graph.outputs)):
         raise ModelError("The new order must hold every output once", f"There are {len(graph.outputs)}.", graph)
-    edit.do(SetGraphOutputs(graph, tuple(order)))
+    _set_outputs(edit, graph, tuple(order))
 
 
 def set_dimension(edit: Transaction, value: Value, axis: int, dimension: Dimension) -> None:

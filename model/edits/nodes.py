@@ -157,7 +157,7 @@ def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
         return []
     graph = next(iter(nodes)).graph
     assert graph is not None
-    ordered = sorted(nodes, key=graph.nodes.place)
+    ordered = sorted(dict.fromkeys(nodes), key=graph.nodes.place)
     cloner = fresh_names(graph)
     copies = cloner.nodes(ordered)
     after = ordered[-1].next

@@ -36,6 +36,7 @@ def set_opset(edit: Transaction, target: Model | Function, domain: str, version:
 
 def set_text(edit: Transaction, target: Model | Graph | Function | Node | Value, field: str, text: str) -> None:
     """Set a text field: doc_string of anything, and a model's producer_name, producer_version, domain."""
+    _require_place(target)
     edit.do(SetField(target, field, text))
 
 
@@ -50,12 +51,23 @@ def set_metadata(
     edit: Transaction, target: Model | Graph | Function | Node | Value, key: str, text: str | None
 ) -> None:
     """Set or (None) remove one entry of metadata_props at any level."""
+    _require_place(target)
     edit.do(SetField(target, "metadata", with_entry(target.metadata, key, text, target)))
 
 
 def rename_metadata(edit: Transaction, target: Model | Graph | Function | Node | Value, old: str, new: str) -> None:
     """Change a key, keeping its place among the others."""
     edit.do(SetField(target, "metadata", with_key(target.metadata, old, new, target)))
+
+
+def _require_place(target: object) -> None:
+    """Refuse what no file could hold: the body of a function is no GraphProto, but a list of nodes in the function."""
+    if isinstance(target, Graph) and isinstance(target.owner, Function):
+        raise ModelError(
+            "The body of a function says nothing of itself",
+            "Name, description and metadata are those of the function; it has no quantization annotations.",
+            target.owner,
+        )
 
 
 def with_entry(metadata: Mapping[str, str], key: str, text: str | None, place: object) -> Mapping[str, str]:
@@ -97,6 +109,7 @@ def set_quantization_annotations(
 ) -> None:
     """Replace which values hold the quantisation parameters of which; at most one annotation a value."""
     values = [a.value for a in annotations]
+    _require_place(graph)
     if len(set(values)) < len(values):
         raise ModelError("A value is annotated twice", "Join its parameters into one annotation.", graph)
     edit.do(SetField(graph, "quantization_annotations", annotations))

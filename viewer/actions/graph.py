@@ -122,16 +122,42 @@ def _to_input(context: Context) -> None:
             interface.initializer_to_input(edit, value.graph, value)
 
 
-def _is_default(item: object) -> bool:
-    return isinstance(item, Value) and item.initializer is not None and item.is_input
+def _has_input(context: Context) -> bool:
+    return any(isinstance(item, Value) and item.is_input for item in context.selected)
 
 
 def _only_constant(context: Context) -> None:
-    values = [value for value in selected_values(context) if _is_default(value)]
+    values = [value for value in selected_values(context) if value.is_input]
+    if all(value.initializer is not None for value in values):
+        _make_constant(context, values, "")
+    else:
+        _ask_for_values(context, values)
+
+
+def _make_constant(context: Context, values: list[Value], text: str) -> None:
+    """Let inputs be constants: with the default they have, else with the values in a text."""
+    from model.edits.constants import give_default
+
     with context.opened.document.edit(f"Make {_title(values)} constant") as edit:
         for value in values:
+            if value.initializer is None:
+                give_default(edit, value, text)
             assert value.graph is not None
             interface.input_to_initializer_only(edit, value.graph, value)
+
+
+def _ask_for_values(context: Context, values: list[Value]) -> None:
+    from viewer.dialogs.ask_text import AskText, TextField
+
+    dialog = AskText(
+        context.window,
+        f"Make {_title(values)} constant",
+        [TextField("Values", "", "1, 2, 3 or float[1,3] = 0.5; empty: zeros")],
+        lambda texts: _make_constant(context, values, texts[0]),
+        explanation="One value fills the tensor. Where the type leaves dimensions open, write it with numbers.",
+        button="Make constant",
+    )
+    show_for(context.opened, dialog)
 
 
 def _remove_unused_inputs(context: Context) -> None:
@@ -288,14 +314,15 @@ ACTIONS = (
     ),
     Action(
         id="value.only_constant",
-        title="Turn Input with Default into Constant",
+        title="Turn Input into Constant…",
         run=_only_constant,
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.CONSTANTS,
-        enabled=lambda context: any(map(_is_default, context.selected)),
+        enabled=_has_input,
         contexts=_VALUE,
-        words="convert initializer remove input",
+        words="convert initializer remove input default freeze fix values",
+        tip="An input that is never fed: with the default it has, else with values that are asked for.",
     ),
     Action(
         id="node.to_initializer",

@@ -212,6 +212,9 @@ EDITS = {
     "dimension": lambda m, e, a, b, t: interface.set_dimension(e, chosen(m.value(a)), b % 3, t or None),
     "batch": lambda m, e, a, b, t: interface.set_batch(e, m.graph(a), b % 9),
     "substitute": lambda m, e, a, b, t: interface.substitute_dimensions(e, m.graph(a), {"N": b % 9}),
+    "default of an input": lambda m, e, a, b, t: constants.give_default(
+        e, chosen(m.value(a)), t if b % 2 else f"float[2] = {b % 9}"
+    ),
     "constant only": lambda m, e, a, b, t: interface.input_to_initializer_only(e, m.graph(a), initializer(m, b)),
     "constant to input": lambda m, e, a, b, t: interface.initializer_to_input(
         e, initializer(m, a).graph, initializer(m, a), keep_default=bool(b % 2)

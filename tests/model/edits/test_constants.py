@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from model.edits.constants import parse_constant, reads_as_constant
+from model.edits import interface
+from model.edits.constants import give_default, parse_constant, reads_as_constant
 from model.errors import ModelError
+from model.io.read import load
+from model.io.save import to_bytes
 from model.types import ElementType as E
+from tests.model import builders
+from tests.model.snapshots import taken_back
 
 
 @pytest.mark.parametrize(
@@ -63,3 +68,49 @@ def test_what_reads_as_a_constant(text):
 @pytest.mark.parametrize("text", ["", "x", "conv:0", "a/b.weight", "= 3", "name =", ":float"])
 def test_what_reads_as_a_name(text):
     assert not reads_as_constant(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "values"),
+    [
+        ("1, 2, 3, 4", "float[4]", [1, 2, 3, 4]),
+        ("0.5", "float[4]", [0.5] * 4),
+        ("", "float[4]", [0] * 4),
+        ("float[2] = 1", "float[2]", [1, 1]),
+        ("int64 = 7", "int64[]", 7),
+    ],
+)
+def test_an_input_is_given_values(text, type_, values):
+    document = builders.document(builders.BRANCHES)
+    x = builders.value(document, "x")
+    with taken_back(document):
+        with document.edit("Default") as edit:
+            give_default(edit, x, text)
+        assert (str(x.type), x.initializer.numpy().tolist(), x.is_input) == (type_, values, True)
+        with document.edit("Constant") as edit:
+            interface.input_to_initializer_only(edit, document.model.graph, x)
+        assert not x.is_input
+        assert load(to_bytes(document.model)).graph.initializers[-1].name == "x"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("x", "1, 2", "leaves dimensions open"),
+        ("x", "float[1,4] = 1, 2", "2 values for 4 elements"),
+        ("x", "float[1,4] = cat", "cat"),
+        ("a", "1", "takes no default"),
+    ],
+)
+def test_a_default_that_does_not_fit_is_refused(name, text, said):
+    document = builders.document()
+    with pytest.raises(ModelError) as refused, document.edit("Default") as edit:
+        give_default(edit, builders.value(document, name), text)
+    assert said in refused.value.title
+    assert not document.modified
+
+
+def test_inputs_of_bodies_and_functions_have_no_default():
+    document = builders.document(builders.BRANCHES)
+    with pytest.raises(ModelError, match="takes no default"), document.edit("Default") as edit:
+        give_default(edit, document.model.functions[0].body.inputs[0], "1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.edits import functions, nodes
+from model.edits import functions, interface, nodes, properties
 from model.errors import ModelError
 from tests.model import builders
 from tests.model.snapshots import taken_back
@@ -54,3 +54,32 @@ def test_a_function_keeps_its_name_when_the_new_one_is_empty_or_taken(document):
         with pytest.raises(ModelError), document.edit("Rename") as edit:
             functions.rename_function(edit, function, name=name)
     assert function.name == "scale"
+
+
+def test_calls_follow_inputs_and_outputs_whoever_changes_them(document):
+    function, call = document.model.functions[0], builders.node(document, "call")
+    body, passed, result = function.body, call.inputs[0], call.outputs[0]
+    with document.edit("Change") as edit:
+        added = interface.add_input(edit, body, "bias")
+        interface.reorder_inputs(edit, body, body.inputs[::-1])
+        interface.add_output(edit, body, builders.value(document, "f"))
+        interface.reorder_outputs(edit, body, body.outputs[::-1])
+    assert body.inputs == (added, builders.value(document, "v"))
+    assert call.inputs == (None, passed)
+    assert call.outputs[1] is result
+    with document.edit("Back") as edit:
+        interface.remove_output(edit, body, builders.value(document, "f"))
+        interface.remove_input(edit, body, added)
+    assert (call.inputs, call.outputs) == ((passed,), (result,))
+
+
+def test_the_body_of_a_function_has_no_texts_that_would_be_lost(document):
+    body = document.model.functions[0].body
+    with document.edit("Describe") as edit:
+        for act in (
+            lambda: properties.set_text(edit, body, "doc_string", "lost"),
+            lambda: properties.set_metadata(edit, body, "key", "lost"),
+            lambda: properties.set_quantization_annotations(edit, body, ()),
+        ):
+            with pytest.raises(ModelError, match="body of a function says nothing of itself"):
+                act()

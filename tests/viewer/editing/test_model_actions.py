@@ -331,6 +331,23 @@ def test_values_change_their_part(desk):
     assert "unused" not in names(desk.workspace.graph.inputs)
 
 
+def test_an_input_becomes_a_constant_with_values_that_are_asked_for(desk):
+    x = desk.value("x")
+    desk.select(x)
+    desk.run("value.only_constant")
+    dialog = desk.child(AskText)
+    dialog.fields[0].setText("0.5")
+    dialog.try_accept()
+    assert "leaves dimensions open" in dialog.error.text()
+    dialog.fields[0].setText("float[2,4] = 0.5")
+    dialog.try_accept()
+    assert x in desk.workspace.graph.initializers
+    assert not x.is_input
+    desk.run("value.to_input")
+    assert x.is_input
+    assert x.initializer is None
+
+
 def test_the_batch_dimension_everywhere(desk):
     desk.run("graph.batch")
     dialog = desk.child(AskText)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from model.document import Transaction
-from model.edits import functions, interface, properties
+from model.edits import interface, properties
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
 from model.queries.scope import names_taken
@@ -111,33 +111,13 @@ def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Va
 
 def move_port(edit: Transaction, graph: Graph, side: Side, index: int, to: int) -> None:
     """Give an input or output another place in the list; calls of a function follow."""
-    _set_ports(edit, graph, side, moved(_ports(graph, side), index, to))
-
-
-def _set_ports(edit: Transaction, graph: Graph, side: Side, ports: tuple[Value, ...]) -> None:
-    owner = graph.owner
-    if isinstance(owner, Function) and side == "input":
-        functions.set_signature(edit, owner, inputs=ports)
-    elif isinstance(owner, Function):
-        functions.set_signature(edit, owner, outputs=ports)
-    elif side == "input":
-        interface.reorder_inputs(edit, graph, ports)
-    else:
-        interface.reorder_outputs(edit, graph, ports)
+    reorder = interface.reorder_inputs if side == "input" else interface.reorder_outputs
+    reorder(edit, graph, moved(_ports(graph, side), index, to))
 
 
 def _remover(graph: Graph, side: Side, value: Value) -> Callable[[Transaction], object]:
-    def change(edit: Transaction) -> None:
-        if isinstance(graph.owner, Function):
-            if side == "input" and value.uses:
-                raise ModelError(f"Input {value.name} is used", "Disconnect it in the function first.", value)
-            _set_ports(edit, graph, side, tuple(v for v in _ports(graph, side) if v is not value))
-        elif side == "input":
-            interface.remove_input(edit, graph, value)
-        else:
-            interface.remove_output(edit, graph, value)
-
-    return change
+    remove = interface.remove_input if side == "input" else interface.remove_output
+    return lambda edit: remove(edit, graph, value)
 
 
 def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
@@ -151,11 +131,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
                     f"There is a value named {display(name, 60)} already" if name else "An input needs a name",
                     "Write name: type, for example x: float[N,3].",
                 )
-            declared = parse_type(kind) if colon else None
-            if isinstance(graph.owner, Function):
-                functions.set_signature(edit, graph.owner, inputs=(*graph.inputs, Value(name, declared)))
-            else:
-                interface.add_input(edit, graph, name, declared)
+            interface.add_input(edit, graph, name, parse_type(kind) if colon else None)
 
         field = Field(f"Add input to {name_of(graph)}", str, add_input, hint="name: float[N,3]")
         return add_row("Add input", field)
@@ -164,11 +140,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> Row:
         return "is one already" if value in graph.outputs else ""
 
     def add_output(edit: Transaction, text: str) -> None:
-        value = find_value(graph, text)
-        if isinstance(graph.owner, Function):
-            functions.set_signature(edit, graph.owner, outputs=(*graph.outputs, value))
-        else:
-            workspace.types.make_output(edit, graph, value)
+        workspace.types.make_output(edit, graph, find_value(graph, text))
 
     visible = VisibleValues(workspace, graph, judge=judge)
     field = Field(f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value")

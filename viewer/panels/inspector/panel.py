@@ -114,8 +114,11 @@ class InspectorPanel(Panel):
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What is shown: the selection, else the graph."""
-        return self.workspace.selection.items or (self.workspace.graph,)
+        """What is shown: the selection, else the graph; for the body of a function that, which has its texts."""
+        chosen = self.workspace.selection.items or (self.workspace.graph,)
+        return tuple(
+            item.owner if isinstance(item, Graph) and isinstance(item.owner, Function) else item for item in chosen
+        )
 
     def _show_graph(self) -> None:
         self.workspace.selection.set([self.workspace.graph])

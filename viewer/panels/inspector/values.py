@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from model.declaring import declare
+from model.document import Transaction
 from model.edits import initializers, interface, values
 from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.tensors import Tensor
@@ -26,7 +27,7 @@ from viewer.panels.inspector.run_rows import run_rows
 from viewer.panels.inspector.tensors import Numbers, tensor_rows, tensor_text, tensor_texts
 from viewer.panels.inspector.types import denotation_rows, value_type_field
 from viewer.text import display, type_text
-from viewer.widgets.fields.rows import Row, RowAction
+from viewer.widgets.fields.rows import Field, Row, RowAction
 from viewer.workspace import Workspace
 
 
@@ -46,6 +47,8 @@ def value_rows(workspace: Workspace, value: Value, numbers: Numbers) -> list[Row
     rows.append(_role_row(workspace, value))
     if value.initializer is not None:
         rows.append(_initializer(workspace, value, numbers))
+    elif value.is_input and value.graph is not None and not isinstance(value.graph.owner, (Node, Function)):
+        rows.append(_default_row(value))
     rows.append(_uses(workspace, value))
     rows += _quantization(workspace, value)
     rows += [description_row(texts_of(value)), metadata_section(workspace, texts_of(value))]
@@ -137,6 +140,18 @@ def _role_row(workspace: Workspace, value: Value) -> Row:
         actions.append(RowAction("Make it a constant", run))
     row.actions = tuple(actions)
     return row
+
+
+def _default_row(value: Value) -> Row:
+    """What counts where nothing is fed: for an input, nothing yet."""
+
+    def give(edit: Transaction, text: str) -> None:
+        from model.edits.constants import give_default
+
+        give_default(edit, value, text)
+
+    field = Field(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
+    return Row("default", "Default", "none", style="muted", field=field, common=False)
 
 
 def _to_constant(workspace: Workspace, value: Value) -> None:

@@ -117,6 +117,26 @@ def test_a_functions_signature_and_its_calls(qtbot, panel, workspace):
     assert function.opset_imports[""] == 18
 
 
+def test_for_the_body_of_a_function_the_function_is_shown(qtbot, panel, workspace):
+    function = workspace.model.functions[0]
+    workspace.show(function.body)
+    workspace.selection.set([])
+    write(qtbot, panel, "doc_string", text="what it does")
+    assert function.doc_string == "what it does"
+
+
+def test_an_input_is_given_a_default(qtbot, panel, workspace):
+    value = workspace.model.graph.inputs[0]
+    workspace.selection.set([value])
+    write(qtbot, panel, "default", text="1, 2")
+    assert "leaves dimensions open" in panel.tree.fields.error_text
+    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
+    write(qtbot, panel, "default", text="float[1,3] = 0.5")
+    assert value.initializer.numpy().tolist() == [[0.5, 0.5, 0.5]]
+    assert str(value.type) == "float[batch,3]"
+    assert workspace.document.undo_title == "Give x a default"
+
+
 def test_a_models_fields(qtbot, panel, workspace):
     model = workspace.model
     workspace.selection.set([model])
