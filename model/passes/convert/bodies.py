@@ -18,6 +18,9 @@ _SIMPLE = {
     AttributeKind.STRINGS,
 }  # fmt: skip
 
+#: Operators whose bodies depend on the element types of inputs, not on their ranks.
+_BY_ELEMENT_TYPE = frozenset({"CastLike"})
+
 
 def write_out(hands: Hands, version: int) -> list[tuple[Node, int]]:
     """Replace a node of an operator set by what it means; each new node with the operator set it is written in.
@@ -77,8 +80,12 @@ def _type(hands: Hands, index: int) -> TypeProto:
     if not hands.has(index):
         return TypeProto()
     kind = hands.type_of(index)
-    if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType) or kind.shape is None:
+    if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType):
         raise hands.refuse(f"what it is made of depends on the type of its input {index}, which is not known")
+    if kind.shape is None:
+        if hands.node.op_type not in _BY_ELEMENT_TYPE:
+            raise hands.refuse(f"what it is made of depends on the rank of its input {index}, which is not known")
+        return helper.make_tensor_type_proto(int(kind.element_type), None)
     shape = [d if isinstance(d, int) else None for d in kind.shape.dims]
     return helper.make_tensor_type_proto(int(kind.element_type), shape)
 

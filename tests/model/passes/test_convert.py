@@ -290,3 +290,18 @@ def test_a_version_that_changes_no_node_is_reported_all_the_same():
     with document.edit("Convert") as edit:
         report = convert_opset(edit, 21, lambda value: value.type)
     assert report.summary() == [("operator set 20 became 21", 1)]
+
+
+def test_an_operator_is_written_out_without_a_rank_that_its_body_does_not_depend_on():
+    """CastLike needs no more than the element type of its second input."""
+    document = made(
+        21, "g (float[2,3] x, int64[K] axes, double[1] like) => (y) { a = ReduceSum(x, axes) y = CastLike(a, like) }"
+    )
+    feeds = {"x": np.ones((2, 3), np.float32), "axes": np.array([0]), "like": np.ones(1)}
+    before = outputs(document.model, feeds)
+    with document.edit("Convert") as edit:
+        convert_opset(edit, 14, infer(document.model).type_of, infer=lambda: infer(document.model).type_of)
+    assert [node.op_type for node in document.model.graph.nodes] == ["ReduceSum", "Cast"]
+    after = outputs(document.model, feeds)["y"]
+    assert after.dtype == np.float64
+    assert np.array_equal(after, before["y"])
