@@ -1,6 +1,8 @@
-"""A tree of rows paints again what looks different after an edit, and that alone."""
+"""A tree of rows paints again what looks different, and that alone."""
 
 import pytest
+from PySide6.QtCore import QRect
+from PySide6.QtGui import QRegion
 
 from model.document import Document
 from model.graph import Graph, Model
@@ -31,6 +33,11 @@ class Watched(RowTree):
     """Counts the rows that are painted."""
 
     painted = 0
+    region = QRegion()
+
+    def paintEvent(self, event):
+        self.region = self.region.united(event.region())
+        super().paintEvent(event)
 
     def drawRow(self, *arguments):
         self.painted += 1
@@ -85,3 +92,17 @@ def test_of_many_rows_all_in_view_are_painted(qapp, tree):
     tree.set_rows([Row("list", "list", expanded=True, children=LazyRows(5000, lambda i: Row(str(i), "b")))])
     qapp.processEvents()
     assert 5 < tree.painted < 100
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_the_whole_row_that_is_current_and_the_one_that_was_are_painted(qapp, tree, column):
+    tree.set_rows(some())
+    tree.setCurrentIndex(tree.rows.index(0, 1))
+    qapp.processEvents()
+    tree.region = QRegion()
+    tree.setCurrentIndex(tree.rows.index(2, column))
+    qapp.processEvents()
+    for position in (0, 2):
+        cell = tree.visualRect(tree.rows.index(position, 0))
+        row = QRect(0, cell.top(), tree.viewport().width(), cell.height())
+        assert QRegion(row).subtracted(tree.region).isEmpty()

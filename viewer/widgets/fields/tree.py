@@ -92,6 +92,7 @@ class RowTree(QTreeView):
         self.expanded.connect(lambda index: self._remember(index, opened=True))
         self.collapsed.connect(lambda index: self._remember(index, opened=False))
         self.selectionModel().currentRowChanged.connect(lambda *_: self._on_current())
+        self.selectionModel().currentRowChanged.connect(self._paint_rows)
 
     # -- contents --------------------------------------------------------------------------------------------
 
@@ -137,6 +138,12 @@ class RowTree(QTreeView):
     def _on_current(self) -> None:
         if not self._updating:
             self.current_row_changed.emit(self.rows.row(self.currentIndex()))
+
+    def _paint_rows(self, *indices: QModelIndex) -> None:
+        """Paint rows again, all across: the view alone paints the cells that are and were current."""
+        for index in indices:
+            area = self.visualRect(index)
+            self.viewport().update(0, area.top(), self.viewport().width(), area.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the split between labels and values."""
