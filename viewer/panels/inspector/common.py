@@ -110,20 +110,20 @@ def texts_of(target: Carrier) -> Texts:
     )
 
 
-def description_row(texts: Texts, key: str = "doc_string", label: str = "Description") -> Row:
+def description_row(texts: Texts) -> Row:
     """The doc_string of anything."""
     field = text_field(f"Describe {texts.owner}", texts.doc_string, texts.describe, lines=True)
-    return text_row(key, label, texts.doc_string, field)
+    return text_row("doc_string", "Description", texts.doc_string, field)
 
 
-def metadata_section(workspace: Workspace, texts: Texts, key: str = "metadata", label: str = "Metadata") -> Row:
+def metadata_section(workspace: Workspace, texts: Texts) -> Row:
     """metadata_props of anything: keys and texts, with a row that adds one."""
     entries = texts.metadata
 
     def rows() -> Sequence[Row]:
         return [*(_metadata_row(workspace, texts, k, v) for k, v in entries.items()), _add_metadata(texts)]
 
-    return section(key, label, len(entries), rows)
+    return section("metadata", "Metadata", len(entries), rows)
 
 
 def _metadata_row(workspace: Workspace, texts: Texts, key: str, text: str) -> Row:

@@ -9,7 +9,14 @@ from model.errors import ModelError
 from model.progress import Progress
 from model.tensors import SparseTensor, Tensor
 from model.types import ElementType
-from viewer.panels.inspector.common import Texts, description_row, metadata_section, text_field, text_row
+from viewer.panels.inspector.common import (
+    Texts,
+    description_row,
+    metadata_section,
+    one_line,
+    text_field,
+    text_row,
+)
 from viewer.text import bytes_text, display, element_text, number_text, shape_text
 from viewer.widgets.fields.rows import Row
 
@@ -123,22 +130,22 @@ def tensor_texts(
     attribute: str = "",
     index: int | None = None,
 ) -> list[Row]:
-    """What a tensor says of itself, to be changed; `owner`, `attribute` and `index` are a `Place` of model.edits.
+    """A row over what a tensor says of itself, to be changed; `owner`, `attribute` and `index` are its `Place`.
 
-    Of a sparse one, what its values and its indices say: the format has them as two tensors.
+    For a sparse one two: the format has its values and its indices as tensors of their own.
     """
     from model.edits.tensors import Place
 
     place = Place(owner, attribute, index)
     if isinstance(tensor, Tensor):
-        return _texts(workspace, tensor, place, "values", f"tensor {called}", "Tensor")
+        return [_texts(workspace, tensor, place, "values", f"tensor {called}", "Texts")]
     return [
-        *_texts(workspace, tensor.values, place, "values", f"values of {called}", "Values"),
-        *_texts(workspace, tensor.indices, place, "indices", f"indices of {called}", "Indices"),
+        _texts(workspace, tensor.values, place, "values", f"values of {called}", "Texts of values"),
+        _texts(workspace, tensor.indices, place, "indices", f"indices of {called}", "Texts of indices"),
     ]
 
 
-def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, called: str, label: str) -> list[Row]:
+def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, called: str, label: str) -> Row:
     from model.edits import tensortexts as edits
 
     texts = Texts(
@@ -149,16 +156,20 @@ def _texts(workspace: Workspace, tensor: Tensor, place: Place, part: Part, calle
         lambda edit, key, text: edits.set_tensor_metadata(edit, place, key, text, part),
         lambda edit, old, new: edits.rename_tensor_metadata(edit, place, old, new, part),
     )
-    rows = [
-        description_row(texts, f"{part} doc_string", f"{label} description"),
-        metadata_section(workspace, texts, f"{part} metadata", f"{label} metadata"),
-    ]
-    if place.attribute or part == "indices":  # an initializer's is that of its value
+    metadata = metadata_section(workspace, texts)
+    metadata.style = "normal"
+    rows = [description_row(texts), metadata]
+    is_named = bool(place.attribute) or part == "indices"  # an initializer's name is that of its value
+    if is_named:
         field = text_field(
             f"Rename {called}", tensor.name, lambda edit, text: edits.set_tensor_name(edit, place, text, part)
         )
-        rows.insert(0, text_row(f"{part} name", f"{label} name", tensor.name, field, middle=True))
-    return rows
+        rows.insert(0, text_row("name", "Name", tensor.name, field, middle=True))
+    said = [tensor.name if is_named else "", tensor.doc_string, ", ".join(tensor.metadata)]
+    row = text_row(f"{part} texts", label, " · ".join(one_line(text, 80) for text in said if text))
+    row.text, row.style = (row.text, "normal") if row.text else ("none", "muted")
+    row.children = rows
+    return row
 
 
 def _has_numbers(tensor: Tensor) -> bool:
