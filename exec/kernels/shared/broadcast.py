@@ -33,8 +33,19 @@ def binary(ufunc: np.ufunc, a: Array, b: Array, dtype: DTypeLike | None = None) 
             result = np.empty(a.shape, kind)
     else:
         result = empty(broadcast_shape(a, b), kind)
-    ufunc(a, b, out=result)
+    try:
+        ufunc(a, b, result, casting="equiv")
+    except TypeError:
+        check_one_type(a, b)
+        raise
     return result
+
+
+def check_one_type(*inputs: Array) -> None:
+    """KernelError where inputs are not of one type, which numpy would bring to a common one."""
+    if any(x.dtype != inputs[0].dtype for x in inputs):
+        msg = f"inputs are {' and '.join(x.dtype.name for x in inputs)}; expected the same type"
+        raise KernelError(msg)
 
 
 def legacy_operand(a: Array, b: Array, broadcast: int, axis: int | None) -> Array:

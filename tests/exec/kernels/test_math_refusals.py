@@ -9,6 +9,7 @@ import pytest
 
 from exec.context import Limits, set_limits
 from exec.errors import KernelError, LimitError
+from exec.kernels.registry import find
 from tests.exec.kernels.harness import call
 
 F = np.float32
@@ -133,3 +134,33 @@ def test_values_that_are_no_tensors(op_type: str, wrong: Any) -> None:
     count = {"Add": 2, "MatMul": 2, "TopK": 2, "QuantizeLinear": 2}.get(op_type, 1)
     with pytest.raises((TypeError, ValueError, AttributeError)):
         call(op_type, [wrong] * count, opset=18, **attributes)
+
+
+MIXED = {
+    "Add": [np.ones(3, np.float32), np.ones(3, np.int64)],
+    "Mul": [np.ones(3, np.int64), np.ones(3, np.float32)],
+    "Div": [np.ones(3, np.float16), np.ones(3, np.float32)],
+    "Less": [np.ones(3, np.float32), np.ones(3)],
+    "Max": [np.ones(3, np.float32), np.ones(3, np.uint8)],
+    "PRelu": [np.ones(3, np.float32), np.ones(3)],
+    "MatMul": [np.ones((3, 3), np.float16), np.ones((3, 3), np.float32)],
+    "Gemm": [np.ones((3, 3), np.float32), np.ones((3, 3))],
+    "Conv": [np.ones((1, 1, 3), np.float32), np.ones((1, 1, 3), np.int64)],
+}
+
+
+@pytest.mark.parametrize("op_type", MIXED)
+def test_inputs_of_several_types_are_refused_and_not_brought_to_one(op_type: str) -> None:
+    with pytest.raises(KernelError, match="expected the same type"):
+        call(op_type, MIXED[op_type], opset=17)
+
+
+@pytest.mark.parametrize("op_type", ["MatMul", "Gemm", "Conv"])
+def test_weights_of_another_type_are_refused_though_they_were_prepared(op_type: str) -> None:
+    x, w = MIXED[op_type]
+    for first, second in ((x, w), (w, x)):
+        kernel = find(op_type, 17)
+        assert kernel.prepare is not None
+        run = kernel.prepare((None, second)) or kernel.function
+        with pytest.raises(KernelError, match="expected the same type"):
+            run(first, second)

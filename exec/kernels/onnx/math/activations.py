@@ -12,7 +12,7 @@ from exec.errors import KernelError
 from exec.kernels.onnx.math.functions import exact_erf, tanh_erf
 from exec.kernels.registry import kernel
 from exec.kernels.shared.blocks import PARALLEL, apply, elementwise, temporary
-from exec.kernels.shared.broadcast import unidirectional
+from exec.kernels.shared.broadcast import check_one_type, unidirectional
 from exec.kernels.shared.dtypes import FLOAT64, compute_dtype, narrow, widen
 from exec.threads import threads
 
@@ -65,6 +65,7 @@ def thresholded_relu_10(x: Array, *, alpha: float = 1.0) -> Array:
 
 
 def _prelu(x: Array, slope: Array) -> Array:
+    check_one_type(x, slope)
     wide, factor = widen(x), widen(slope)
     negative = np.asarray(np.minimum(wide, 0))
     np.multiply(negative, unidirectional(factor, x.shape), out=negative)

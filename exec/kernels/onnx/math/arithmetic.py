@@ -10,7 +10,7 @@ from exec.arrays import Array, empty
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.blocks import apply
-from exec.kernels.shared.broadcast import binary, broadcast_shape, legacy_operand
+from exec.kernels.shared.broadcast import binary, broadcast_shape, check_one_type, legacy_operand
 from exec.kernels.shared.dtypes import FLOAT64, compute_dtype, is_float, narrow, widen
 
 
@@ -123,6 +123,7 @@ def _fold(ufunc: np.ufunc, inputs: tuple[Array, ...]) -> Array:
     dtype = inputs[0].dtype
     if len(inputs) == 1:
         return inputs[0]
+    check_one_type(*inputs)
     wide = compute_dtype(dtype)
     result = empty(broadcast_shape(*inputs), wide)
     first, second, *others = (widen(x) for x in inputs)

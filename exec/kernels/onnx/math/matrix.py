@@ -11,6 +11,7 @@ import numpy as np
 from exec.arrays import Array, check_size, empty
 from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.broadcast import check_one_type
 from exec.kernels.shared.dtypes import (
     FLOAT32,
     FLOAT64,
@@ -124,6 +125,7 @@ def _largest(x: Array) -> int:
 @kernel("MatMul", since=1)
 def matmul_1(a: Array, b: Array) -> Array:
     """The matrix product with numpy's rules for vectors and stacks."""
+    check_one_type(a, b)
     if a.dtype.kind in "iu":
         return _integer_product(a, b)
     return narrow(product(widen(a), widen(b)), a.dtype)
@@ -166,6 +168,7 @@ def gemm_11(
     if a.ndim != 2 or b.ndim != 2:
         msg = f"A has shape {list(a.shape)} and B {list(b.shape)}; expected two matrices"
         raise KernelError(msg)
+    check_one_type(a, b)
     left = a.T if transA else a
     right = b.T if transB else b
     if a.dtype.kind in "iu":
@@ -245,6 +248,7 @@ def prepare_gemm(constants: tuple[Array | None, ...], **attributes: Any) -> Call
     is_turned, alpha, beta = attributes.get("transA"), attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
 
     def run(a: Array, b: Array, c: Array | None = None) -> Array:
+        check_one_type(a, b)
         left = widen(a)
         result = weight.product(left.T if is_turned else left) if a.ndim == 2 and a.dtype == b.dtype else None
         if result is None:

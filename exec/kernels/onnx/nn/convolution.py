@@ -12,6 +12,7 @@ from exec.arrays import Array, empty
 from exec.errors import KernelError
 from exec.kernels.onnx.nn import depthwise, strategies
 from exec.kernels.registry import kernel, prepares
+from exec.kernels.shared.broadcast import check_one_type
 from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, padded, positions, window, windows_of
@@ -32,6 +33,7 @@ def conv_1(
     strides: tuple[int, ...] | None = None,
 ) -> Array:
     """Sum over each window of (N, C, spatial…) with weights (M, C/group, kernel…) and bias (M,)."""
+    check_one_type(x, w)
     view = conv_window(x, w, group, kernel_shape, b, auto_pad, dilations, pads, strides)
     return convolve(x, w, b, view, group)
 
@@ -55,9 +57,10 @@ def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callab
         return out
 
     def first(x: Array, weights: Array, bias: Array | None) -> Array:
+        check_one_type(x, weights)
         view = _window_of(x, weights, bias, attributes)
         flat_view = _flat_window(view)
-        if view.rank > 2 or x.dtype != w.dtype or not (x.size and w.size and positions(view)):
+        if view.rank > 2 or not (x.size and w.size and positions(view)):
             return convolve(x, weights, bias, view, group)
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         x = np.ascontiguousarray(x)
