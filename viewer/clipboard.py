@@ -43,7 +43,7 @@ def copy(nodes: Collection[Node]) -> int:
     QApplication.clipboard().setMimeData(data)
     _copied.clear()
     _copied[token] = fragment
-    return len(fragment.graph.nodes)
+    return fragment.size
 
 
 def has_nodes() -> bool:

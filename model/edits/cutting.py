@@ -12,7 +12,7 @@ from model.attributes import Attribute
 from model.clone import Cloner
 from model.declaring import declarable, size_names
 from model.edits.functions import boundary, in_graph_order
-from model.edits.subgraphs import functions_used, part_of
+from model.edits.subgraphs import constants_taken, functions_used, part_of
 from model.edits.wholes import remembering
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
@@ -38,8 +38,7 @@ class Cut:
 def cut_selection(nodes: Collection[Node]) -> Cut:
     """Around nodes: what comes in from outside, and what is used outside or by nobody. Constant nodes come along."""
     graph, chosen = in_graph_order(nodes)
-    producers = {v.producer for n in chosen for v in dependencies(n) if v.producer is not None}
-    along = {n for n in producers.difference(chosen) if n.graph is graph and n.op_type == "Constant" and not n.domain}
+    along = set(constants_taken(chosen, graph))
     inside = along.union(chosen)
     ordered = [n for n in graph.nodes if n in inside] if along else chosen
     taken, outputs = boundary(ordered)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import islice, repeat
+from typing import TYPE_CHECKING
 
 from model import schemas
-from model.attributes import Attribute
+from model.attributes import Attribute, is_same
 from model.clone import Cloner
 from model.document import Transaction
 from model.edits.functions import boundary, in_graph_order
@@ -17,7 +18,7 @@ from model.edits.values import ensure_order, rename_value, why_not_connect
 from model.edits.wholes import joint
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
-from model.queries.scope import names_taken, visible_values
+from model.queries.scope import dependencies, names_taken, visible_values
 from model.steps import (
     InsertNode,
     SetField,
@@ -25,28 +26,52 @@ from model.steps import (
     SetGraphOutputs,
     SetInitializer,
 )
-from model.tensors import Tensor
+from model.tensors import ArrayTensor, Tensor
+
+if TYPE_CHECKING:
+    from model.attributes import AttributeValue
 
 
 @dataclass(slots=True)
 class Fragment:
-    """Nodes on the clipboard: a graph of their own whose inputs are what they took from outside."""
+    """Nodes on the clipboard: a graph of their own whose inputs are what they took from outside.
+
+    `along` are Constants among the nodes that came along, as initializers do.
+    """
 
     graph: Graph
     functions: tuple[Function, ...] = ()
     opset_imports: Mapping[str, int] = field(default_factory=dict)
+    along: Collection[Node] = ()
+
+    @property
+    def size(self) -> int:
+        """How many nodes were chosen."""
+        return len(self.graph.nodes) - len(self.along)
 
 
 def copy(nodes: Collection[Node]) -> Fragment:
-    """A self-contained copy of nodes of one graph, with the initializers and functions they use."""
-    graph, ordered = in_graph_order(nodes)
+    """A self-contained copy of nodes of one graph, with the initializers, Constants and functions they use."""
+    graph, chosen = in_graph_order(nodes)
+    given = constants_taken(chosen, graph)
+    ordered = [*given, *chosen]
     inputs, outputs = boundary(ordered)
     model = graph.model
+    part = part_of(ordered, inputs, outputs)
     return Fragment(
-        part_of(ordered, inputs, outputs),
+        part,
         functions_used(model, ordered) if model is not None else (),
         dict(graph.opset_imports),
+        tuple(islice(part.nodes, len(given))),
     )
+
+
+def constants_taken(nodes: Collection[Node], graph: Graph) -> list[Node]:
+    """The Constant nodes of a graph that some of its nodes take values from and that are not among them."""
+    producers = dict.fromkeys(v.producer for n in nodes for v in dependencies(n) if v.producer is not None)
+    constants = (n for n in producers if n.op_type == "Constant" and not n.domain and n.graph is graph)
+    inside = set(nodes)
+    return [node for node in constants if node not in inside]
 
 
 def part_of(
@@ -109,7 +134,8 @@ def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...
 def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node | None = None) -> list[Node]:
     """Insert a fragment. What it took from outside is taken from values of the same name here, or left out.
 
-    Initializers come along under free names, except where the very same tensor is here under its name.
+    Initializers and Constants come along under free names, except where the very same one is here under its name.
+    Returns the nodes but for such Constants.
     """
     _bring_functions(edit, fragment)
     _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
@@ -126,10 +152,25 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
             tensor, constant.initializer = constant.initializer, None
             assert tensor is not None
             put_constant(edit, graph, constant, tensor)
-    copies = cloner.nodes(fragment.graph.nodes)
+    shared = {n for n in fragment.along if _share(n, here, cloner)}
+    copies = cloner.nodes([node for node in fragment.graph.nodes if node not in shared])
     for node in copies:
         edit.do(InsertNode(graph, node, before))
-    return copies
+    return copies[len(fragment.along) - len(shared) :]
+
+
+def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
+    """Let a Constant that is here already stand for a copy of it, if it is."""
+    (output,) = constant.outputs
+    present = None if output is None else here.get(output.name)
+    producer = None if present is None else present.producer
+    if output is None or producer is None or producer.op_type != "Constant" or producer.domain:
+        return False
+    ours, theirs = producer.attributes, constant.attributes
+    if ours.keys() != theirs.keys() or not all(_is_one(ours[name].value, theirs[name].value) for name in ours):
+        return False
+    cloner.values[output] = present
+    return True
 
 
 def _bring_functions(edit: Transaction, fragment: Fragment) -> None:
@@ -253,16 +294,20 @@ def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cl
 
 
 def _holds_the_same(present: Value, value: Value) -> bool:
-    """Whether two values are one constant: the same tensor, or one with equal elements that are quickly compared."""
+    """Whether two values are one constant."""
+    ours, theirs = present.initializer, value.initializer
+    return ours is not None and present.is_input == value.is_input and _is_one(ours, theirs)
+
+
+def _is_one(ours: AttributeValue, theirs: AttributeValue) -> bool:
+    """Whether two constants are one: the same tensor, or one with equal elements that are quickly compared."""
+    if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor) or ours is theirs:
+        return is_same(ours, theirs)
     from model.queries.differences import compare_constants
 
-    ours, theirs = present.initializer, value.initializer
-    if ours is None or theirs is None or present.is_input != value.is_input:
-        return False
-    if ours is theirs:
-        return True
-    small = isinstance(ours, Tensor) and ours.size <= _COMPARED and not ours.problem
-    return small and ours.shape == theirs.shape and compare_constants(ours, theirs) is None
+    is_read_from_one = type(ours) is type(theirs) is not ArrayTensor and ours.source is theirs.source
+    small = ours.size <= _COMPARED and not ours.problem and ours.shape == theirs.shape
+    return is_read_from_one or (small and compare_constants(ours, theirs) is None)
 
 
 _COMPARED = 1 << 20  # elements

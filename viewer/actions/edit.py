@@ -91,7 +91,7 @@ def _paste(context: Context) -> None:
     fragment = clipboard.copied()
     graph = target_graph(workspace)
     before = clipboard.paste_target(graph, context.selected)
-    with workspace.document.edit(f"Paste {plural(len(fragment.graph.nodes), 'node')}") as edit:
+    with workspace.document.edit(f"Paste {plural(fragment.size, 'node')}") as edit:
         pasted = subgraphs.paste(edit, graph, fragment, before=before)
     workspace.reveal_all(pasted)
 

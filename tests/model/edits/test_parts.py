@@ -265,6 +265,47 @@ def test_constants_come_along_under_free_names(chain):
     assert mul.inputs[1].initializer.numpy().tolist() == [9, 9, 3, 4]
 
 
+CONSTANTS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[2] y)
+{
+    [w] w = Constant <value: tensor = float[2] {1, 2}> ()
+    [s] s = Constant <value_float: float = 0.5> ()
+    [mul] m = Mul (x, w)
+    [add] y = Add (m, s)
+}
+"""
+
+
+def test_constant_nodes_come_along_as_initializers_do():
+    """What a node was drawn with, its weights in Constants, was missing where it was pasted."""
+    document = builders.document(CONSTANTS)
+    fragment = subgraphs.copy([builders.node(document, "mul"), builders.node(document, "add")])
+    assert fragment.size == 2
+    other = builders.document(CONSTANTS.replace("{1, 2}", "{3, 4}"))
+    with other.edit("Paste") as edit:
+        mul, add = subgraphs.paste(edit, other.model.graph, fragment)
+    weight = mul.inputs[1].producer
+    assert (mul.inputs[1].name, weight.name) == ("w_1", "w_1")
+    assert weight.attributes["value"].value.numpy().tolist() == [1, 2]
+    assert add.inputs == (mul.outputs[0], builders.value(other, "s"))  # which is the same there
+    assert [p for p in check_model(other.model) if p.severity == "error"] == []
+    assert_linked(other.model)
+
+
+def test_constant_nodes_are_shared_where_they_were_copied():
+    document = builders.document(CONSTANTS)
+    fragment = subgraphs.copy([builders.node(document, "mul")])
+    with document.edit("Paste") as edit:
+        (mul,) = subgraphs.paste(edit, document.model.graph, fragment)
+    assert mul.inputs == (builders.value(document, "x"), builders.value(document, "w"))
+    chosen = subgraphs.copy([builders.node(document, "w"), builders.node(document, "mul")])
+    with document.edit("Paste") as edit:
+        constant, mul = subgraphs.paste(edit, document.model.graph, chosen)
+    assert mul.inputs[1] is constant.outputs[0], "it was copied itself"
+    assert constant is not builders.node(document, "w")
+
+
 def test_an_extracted_part_stands_alone(chain):
     part = cutting.extract(chain.model, [builders.node(chain, "second"), builders.node(chain, "third")])
     assert [v.name for v in part.graph.inputs] == ["a"]
