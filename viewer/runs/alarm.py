@@ -44,8 +44,8 @@ class Alarm(QObject):
             return
         bad = search.found[0] if search.found else None
         value = workspace.results.value_by_number(bad.key[1]) if bad is not None else None
-        if bad is None or value is None:
-            self._told = None
+        if bad is None or value is None or record.was_watched:  # who sought it stands before it
+            self._told = value
             workspace.withdraw(_TOPIC)
         elif value is not self._told:  # who has closed the message knows
             self._told = value

@@ -4,8 +4,8 @@ import onnx.parser
 import pytest
 
 from exec.inputs import Constant
-from exec.remote.session import WorkerSession
 from tests.viewer.runs.driving import idle, opened, run
+from viewer.settings import RUN_IN_PROCESS
 
 #: In the body of the second turn s is below zero and its logarithm NaN, which nothing outside ever sees.
 LOOP = """<ir_version: 9, opset_import: ["" : 17]>
@@ -33,8 +33,10 @@ MASKED = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[2] x) => (float[2] y) { n = Neg (x) l = Log (n) bad = IsNaN (l) y = Where (bad, x, l) }"""
 
 
-@pytest.fixture
-def open_text(window, qtbot, tmp_path):
+@pytest.fixture(params=[True, False], ids=["worker", "thread"])
+def open_text(request, window, qtbot, tmp_path):
+    window.settings.set(RUN_IN_PROCESS, request.param)
+
     def open_text(text, constant):
         path = tmp_path / "masked.onnx"
         onnx.save(onnx.parser.parse_model(text), path)
@@ -70,6 +72,8 @@ def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
     assert workspace.selection.current.name == "log"
     assert causes(window, qtbot, "l") == [("s1", -0.5)]
     assert workspace.runs.is_paused
+    idle(qtbot, workspace)
+    assert window.tabs()[-1].messages.messages == []  # who stands before it need not be told
     run(qtbot, workspace)
     assert not workspace.runs.is_paused
 
@@ -83,7 +87,7 @@ def test_the_second_call_of_a_function(window, qtbot, open_text):
 
 def test_a_value_that_was_let_go(window, qtbot, open_text):
     workspace = open_text(MASKED, 1.0)
-    workspace.runs._session = WorkerSession(workspace.document, budget=8)
+    workspace.runs._session = type(workspace.runs.session)(workspace.document, budget=8)
     run(qtbot, workspace)
     assert hunt(qtbot, workspace) == ("l", (0,))
     assert causes(window, qtbot, "l") == [("n", -1.0)]
