@@ -42,6 +42,9 @@ class References(Protocol):
     def removed(self, node: Node) -> None:
         """A node leaves its graph with this step; later steps of the same edit may still speak of it."""
 
+    def left(self, value: Value) -> None:
+        """A value stops being an input or constant with this step; later steps of the edit may still speak of it."""
+
     def tensor(self, tensor: Tensor) -> Any:
         """How to refer to a tensor of the opened file instead of writing its values; None when it is not one."""
 
@@ -137,6 +140,9 @@ class Numbers:
         return self._enter(made)
 
     def removed(self, node: Node) -> None:
+        """A number stays with its object."""
+
+    def left(self, value: Value) -> None:
         """A number stays with its object."""
 
     def tensor(self, tensor: Tensor) -> Any:
@@ -343,6 +349,12 @@ class Names:
             if value is not None:
                 self._made_names.setdefault(value, f"{reference} output {index}")
                 self._made[f"{reference} output {index}"] = value
+
+    def left(self, value: Value) -> None:
+        """A value is no input or constant of its graph any more: if only bodies use it, it goes by this meanwhile."""
+        reference = f"left {self._value(value)}"
+        self._made_names[value] = reference
+        self._made[reference] = value
 
     def settled(self) -> None:
         """An edit is complete: what it brought is in the model and goes by its own name."""

@@ -68,7 +68,9 @@ def encode(step: Step, references: References) -> dict[str, Any]:
         case SetOutputs():
             return {"do": "set outputs", "node": of(step.node), "to": write.values(step.outputs)}
         case SetGraphInputs():
-            return {"do": "set graph inputs", "graph": of(step.graph), "to": write.values(step.inputs)}
+            entry = {"do": "set graph inputs", "graph": of(step.graph), "to": write.values(step.inputs)}
+            _leave_inputs(step, references)
+            return entry
         case SetGraphOutputs():
             return {"do": "set graph outputs", "graph": of(step.graph), "to": write.values(step.outputs)}
         case SetInitializer():
@@ -76,7 +78,18 @@ def encode(step: Step, references: References) -> dict[str, Any]:
             entry["to"] = write.any_tensor(step.tensor)
             if step.index is not None:
                 entry["at"] = step.index
+            _leave_constant(step, references)
             return entry
+
+
+def _leave_inputs(step: SetGraphInputs, references: References) -> None:
+    for value in set(step.graph.inputs).difference(step.inputs):
+        references.left(value)
+
+
+def _leave_constant(step: SetInitializer, references: References) -> None:
+    if step.tensor is None:
+        references.left(step.value)
 
 
 def _field(step: SetField, write: Encoder) -> Any:
@@ -133,12 +146,17 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
         case "set outputs":
             return SetOutputs(find(entry["node"], Node), read.values(entry["to"]))
         case "set graph inputs":
-            return SetGraphInputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
+            inputs = SetGraphInputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
+            _leave_inputs(inputs, references)
+            return inputs
         case "set graph outputs":
             return SetGraphOutputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
         case "set initializer":
             graph = find(entry["graph"], Graph)
-            return SetInitializer(graph, read.value(entry["value"]), read.any_tensor(entry["to"]), entry.get("at"))
+            value = read.value(entry["value"])
+            constant = SetInitializer(graph, value, read.any_tensor(entry["to"]), entry.get("at"))
+            _leave_constant(constant, references)
+            return constant
     return _decode_field(entry, read, references)
 
 

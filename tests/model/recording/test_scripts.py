@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.attributes import Attribute, AttributeKind, make_attribute
-from model.edits import attributes, functions, interface, nodes, properties, values
+from model.edits import attributes, functions, initializers, interface, nodes, properties, values
 from model.errors import ModelError
 from model.graph import Value
 from model.recording import script
 from model.recording.merging import adapted
 from model.recording.references import Names
-from model.steps import SetAttribute, SetField, SetInitializer
+from model.steps import MoveUses, SetAttribute, SetField, SetGraphInputs, SetInitializer
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import (
     ElementType,
@@ -128,6 +128,40 @@ def test_lists_are_merged_by_what_the_edit_changed(was, to, now):
         assert merged == to
     if to == was:
         assert merged == now or set(was) & set(now)
+
+
+BODY = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (bool f, float[2] x) => (float[2] y)
+<float[2] w = {1, 2}>
+{
+    [choose] y = If (f) <
+        then_branch: graph = t () => (float[2] u) { [inner] u = Add (x, w) },
+        else_branch: graph = e () => (float[2] v) { v = Neg (w) }
+    >
+}
+"""
+
+
+def to_constant_node(edit, document):
+    initializers.initializer_to_constant(edit, builders.value(document, "w"))
+
+
+def to_another_value(edit, document):
+    graph, x = document.model.graph, builders.value(document, "x")
+    edit.do(SetGraphInputs(graph, graph.inputs[:1]))
+    edit.do(MoveUses(x, builders.value(document, "w"), tuple(x.uses)))
+
+
+@pytest.mark.parametrize("change", [to_constant_node, to_another_value])
+def test_what_only_bodies_use_is_known_while_it_changes(change):
+    """A constant that became a Constant node had no name meanwhile, and its script did not apply."""
+    document, again = builders.document(BODY), builders.document(BODY)
+    with document.edit("Change") as edit:
+        change(edit, document)
+    script.replay(again, script.export(document))
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
 
 
 def test_a_script_is_readable():
