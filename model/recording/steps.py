@@ -146,9 +146,9 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
         case "set outputs":
             return SetOutputs(find(entry["node"], Node), read.values(entry["to"]))
         case "set graph inputs":
-            inputs = SetGraphInputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
-            _leave_inputs(inputs, references)
-            return inputs
+            replaced = SetGraphInputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
+            _leave_inputs(replaced, references)
+            return replaced
         case "set graph outputs":
             return SetGraphOutputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
         case "set initializer":
