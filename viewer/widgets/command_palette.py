@@ -28,6 +28,7 @@ _ROWS = 14
 _ENTRY = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
 _IN_TITLE = 30  # a fit in the title counts this much more than one in the other words
+_ALIAS = 8  # what a thing is called too counts this much less than a title that begins with it
 _DISABLED = 10  # and what cannot be done now this much less
 
 
@@ -40,7 +41,7 @@ class Entry:
     where: str = ""
     shortcut: str = ""
     words: str = ""
-    alias: str = ""  # what else it is called: as good as its title
+    alias: str = ""  # what else it is called: nearly as good as its title
     enabled: bool = True
 
 
@@ -151,7 +152,7 @@ def _rate(query: str, entry: Entry) -> tuple[int, tuple[int, ...]] | None:
     if not query.strip():
         return 0, ()
     if query.strip().lower() == entry.alias:
-        return score_of_start(query.strip()) + _IN_TITLE, ()
+        return score_of_start(query.strip()) + _IN_TITLE - _ALIAS, ()
     title = fuzzy_match(query, entry.title)
     if title is not None:
         return title[0] + _IN_TITLE, title[1]

@@ -359,3 +359,21 @@ def test_the_batch_dimension_everywhere(desk):
     told = desk.window.tab.messages.messages[-1].detail
     assert told.startswith("The first dimension of")
     assert told.endswith("values is 8")
+
+
+def test_the_palette_finds_the_tools_by_the_names_of_their_commands(desk):
+    """What the command line calls a tool is what people type first."""
+    desk.select(desk.node("second"))
+    desk.run("help.palette")
+    palette = desk.window.palette_popup
+    for command, title in (
+        ("extract", "Extract Selection"),
+        ("split", "Split the Model"),
+        ("merge", "Merge"),
+        ("simplify", "Simplify"),
+        ("convert", "Convert"),
+        ("infer", "Write Inferred Types"),
+    ):
+        palette.field.setText(command)
+        assert palette.shown()[0].title.startswith(title), (command, [e.title for e in palette.shown()[:3]])
+    palette.close()
