@@ -1,13 +1,16 @@
 """Run a model with the bundled executor and print or save what it computes.
 
-Inputs that no --inputs file gives are random with a seed. Keys of the .npz file that is written are value names.
+Inputs that neither --inputs nor --input gives are random with a seed. Keys of the .npz file that is written are
+value names.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,7 @@ from viewer.text import display
 if TYPE_CHECKING:
     import argparse
 
+    from exec.inputs import InputSource
     from exec.results import RunResult
     from model.graph import Model
 
@@ -29,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``."""
     parser.add_argument("model", metavar="MODEL", help="the model; - reads standard input")
     parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="values of inputs by name")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=VALUE",
+        help="value of one input: a file (.npy .npz .pb .csv .tsv .txt, a picture), numbers as in [[1, 2.5]], "
+        "normal, uniform or range",
+    )  # fmt: skip
     parser.add_argument("--seed", type=natural, default=0, help="of random inputs and random operators (0)")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension")
     parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="what to print and save (outputs)")
@@ -90,7 +99,7 @@ def _write(output: Path, result: RunResult, names: list[str]) -> None:
 
 
 def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
-    from exec.inputs import make_feeds, read_npz, required_inputs
+    from exec.inputs import make_feeds, make_value, read_npz, required_inputs
 
     given = read_npz(arguments.inputs) if arguments.inputs is not None else {}
     known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
@@ -98,10 +107,43 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     if unknown:
         have = ", ".join(v.name for v in required_inputs(model.graph))
         raise ModelError("No such input", f"{arguments.inputs} has {', '.join(unknown)}; the model takes {have}")
-    named = sizes(arguments.size)
-    if all(v.name in given for v in required_inputs(model.graph)):
+    named, sources = sizes(arguments.size), _sources(arguments.input, [v.name for v in model.graph.inputs])
+    optional = {v.name: v for v in model.graph.inputs if v.initializer is not None and v.name in sources}
+    for name, value in optional.items():
+        given[name] = make_value(value, sources[name], named, seed=arguments.seed)
+    if all(v.name in given for v in required_inputs(model.graph)) and not sources:
         return given
-    return make_feeds(model, sizes=named, seed=arguments.seed) | given
+    return make_feeds(model, sources=sources, sizes=named, seed=arguments.seed) | given
+
+
+def _sources(texts: Sequence[str], names: Sequence[str]) -> dict[str, InputSource]:
+    """Where the values of inputs come from, by ``name=value`` texts."""
+    found = {}
+    for text in texts:
+        name = max((n for n in names if text.startswith(f"{n}=")), key=len, default=None)
+        if name is None:
+            raise ModelError("No such input", f"{text!r} is not NAME=VALUE; the model takes {', '.join(names)}")
+        found[name] = _source(text[len(name) + 1 :])
+    return found
+
+
+def _source(text: str) -> InputSource:
+    from exec.inputs import Constant, File, Random, Range
+
+    if Path(text).is_file():
+        return File(Path(text))
+    match text:
+        case "normal":
+            return Random("normal", 0.0, 1.0)
+        case "uniform":
+            return Random("uniform")
+        case "range":
+            return Range()
+    try:
+        return Constant(json.loads(text))
+    except (ValueError, RecursionError):
+        detail = "expected a file that there is, numbers as in [[1, 2.5]], normal, uniform or range"
+        raise ModelError(f"{text!r} is no value", detail) from None
 
 
 def _wanted(text: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from PIL import Image
 
 from exec.inputs import read_npz
 from viewer.cli import main
@@ -38,6 +39,35 @@ def test_values_go_to_a_file_and_come_from_one(model: str, tmp_path: Path) -> No
     found = read_npz(out)
     assert set(found) == {"x", "a", "y"}
     np.testing.assert_allclose(found["y"], -np.exp(X))
+
+
+def test_one_input_comes_from_a_file_or_from_numbers(model: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x=1.npy", X)
+    (tmp_path / "x.csv").write_text("1,2,3\n")
+    out = tmp_path / "out.npz"
+    for value in (tmp_path / "x=1.npy", tmp_path / "x.csv", "[[1, 2, 3]]"):
+        assert main(["run", model, "--input", f"x={value}", "-o", str(out)]) == 0
+        np.testing.assert_allclose(read_npz(out)["y"], -np.exp(X))
+    assert main(["run", model, "--input", "x=range", "--size", "n=2", "--values", "x", "-o", str(out)]) == 0
+    np.testing.assert_array_equal(read_npz(out)["x"], np.arange(6).reshape(2, 3))
+    assert main(["run", model, "--input", "x=normal", "--values", "x", "-o", str(out)]) == 0
+    assert (read_npz(out)["x"] < 0).any() or (read_npz(out)["x"] > 1).any()
+
+
+@pytest.mark.parametrize("value", ["x=", "x=nothing.npy", "x=[1", "z=1", "x"])
+def test_an_input_that_is_none_is_refused(model: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", model, "--input", value]) == 2
+    assert capsys.readouterr().err
+
+
+def test_a_picture_becomes_the_input_of_the_declared_size(tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    Image.fromarray(np.full((8, 8, 3), (255, 0, 51), np.uint8)).save(picture)
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[1,3,4,6] x) => (float[1,3,4,6] y) { y = Identity(x) }'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    out = tmp_path / "out.npz"
+    assert main(["run", str(tmp_path / "model.onnx"), "--input", f"x={picture}", "-o", str(out)]) == 0
+    np.testing.assert_allclose(read_npz(out)["y"][0, :, 2, 3], [1, 0, 0.2], atol=1e-6)
 
 
 def test_a_seed_makes_it_repeatable_and_sizes_are_heeded(model: str, tmp_path: Path) -> None:
