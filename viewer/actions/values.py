@@ -52,10 +52,17 @@ def _correct_types(context: Context) -> None:
 
 
 def _view(view: View) -> Action:
+    def run(context: Context) -> None:
+        pane = _tensor(context).pane
+        pane.choose_view(view)
+        if pane.view != view:
+            detail = "Which views there are goes by the type and the number of axes."
+            context.opened.message("info", f"There is no view {view} of this", detail)
+
     return Action(
         id=f"values.{view.lower().replace(' ', '_')}",
         title=f"Values as {view}",
-        run=lambda context: _tensor(context).pane.choose_view(view),
+        run=run,
         menu=Menu.RUN,
         section=5,
         submenu=Submenu.LOOK,

@@ -83,7 +83,7 @@ def test_parameters_are_counted_before_and_after_a_run(window, qtbot, shared_mod
     panel = window.docks.open("run")
     title = next(text for text in rows(panel) if text.startswith("Parameters"))
     held = [v.initializer for v in workspace.model.graph.initializers]
-    assert f"{len(held)} tensors, {sum(t.size for t in held):,} numbers" in title
+    assert f"({len(held)}): {sum(t.size for t in held):,} numbers" in title
     sizes = [v.initializer.nbytes for v in workspace.model.graph.initializers]
     largest = max(workspace.model.graph.initializers, key=lambda v: v.initializer.nbytes)
     assert rows(panel)[title][0][0][-20:] == largest.name[-20:]

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from PySide6.QtCore import Qt
 
 from exec.inputs import Constant, File, Random, Range, make_feeds
 from exec.saved import load_run
@@ -272,6 +273,8 @@ def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, 
     run(qtbot, workspace)
     panel = window.docks.open("run")
     assert panel.outcome.correct.isVisibleTo(panel)
+    found = panel.outcome.tree.findItems("c", Qt.MatchFlag.MatchRecursive)
+    assert [item.text(1) for item in found] == ["1×4×8×8, declared N×4×7×7"]
     panel.outcome.correct.click()
     declared = value(workspace, "c").type
     assert isinstance(declared, TensorType)

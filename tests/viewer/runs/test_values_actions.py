@@ -49,8 +49,14 @@ def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
 def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "y")
     before = panel.pane.view
+    told = []
+    workspace.messaged.connect(told.append)
     do(qtbot, window, workspace, "Values as Attention")
     assert panel.pane.view == before
+    do(qtbot, window, workspace, "Difference From the Run Before")
+    assert [message.title for message in told] == [
+        "There is no view Attention of this", "There is no value of the run before",
+    ]  # fmt: skip
 
 
 def test_before_and_difference_and_pinning(window, qtbot, workspace):

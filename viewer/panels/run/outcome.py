@@ -23,7 +23,7 @@ from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
 from viewer.results import Record, info_of
 from viewer.runs.edge_notes import glimpses_of, note_text
-from viewer.text import bytes_text, display, element_text, number_text, plural, shape_text, type_text
+from viewer.text import bytes_text, display, element_text, number_text, shape_text, type_text
 from viewer.theme import theme, themes
 from viewer.tips import plain_tip
 from viewer.workspace import Workspace
@@ -138,7 +138,7 @@ class OutcomeSection(Section):
         count = sum(prod(t.shape) for t in held.values() if all(d >= 0 for d in t.shape))
         size = bytes_text(sum(t.nbytes for t in held.values()))
         branch = self._branch(
-            f"Parameters: {plural(len(values), 'tensor')}, {number_text(count)} numbers, {size}", None
+            f"Parameters ({len(values):,}): {number_text(count)} {'number' if count == 1 else 'numbers'}, {size}", None
         )
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
             text = f"{element_text(tensor.element_type)} {shape_text(tensor.shape)}   {bytes_text(tensor.nbytes)}"
@@ -152,7 +152,7 @@ class OutcomeSection(Section):
         if found:
             branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning)
             for one in found[:_MOST_ROWS]:
-                self._add(branch, values[one.number], f"{_type_of(one.found)}, declared {type_text(one.declared)}")
+                self._add(branch, values[one.number], _told(one))
 
     def correct_declarations(self) -> None:
         """Declare what was computed, where something else is declared."""
@@ -201,6 +201,14 @@ def _type_of(info: ValueInfo) -> str:
     if info.kind != "tensor" or info.element_type is None:
         return str(info)
     return f"{element_text(info.element_type)} {shape_text(info.shape)}"
+
+
+def _told(one: Contradiction) -> str:
+    """What was found and what is declared; only the shapes where the element types agree."""
+    found, declared = one.found, one.declared
+    if isinstance(declared, TensorType) and declared.element_type == found.element_type and declared.shape is not None:
+        return f"{shape_text(found.shape)}, declared {shape_text(declared.shape)}"
+    return f"{_type_of(found)}, declared {type_text(declared)}"
 
 
 class _Tree(QTreeWidget):

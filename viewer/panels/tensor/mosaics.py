@@ -101,11 +101,16 @@ class _Mosaic:
 
     def _choose_scales(self, values: NDArray[np.float32]) -> list[Scale]:
         colours = map_of(self._wish)
-        if self._attention:
-            return [Scale(0.0, float(np.nanmax(values, initial=0.0)) or 1.0)] * self._count
-        if self._wish.same_range:
+        if self._attends:
+            return [Scale(0.0, max(scale_of(values).high, 0.0) or 1.0)] * self._count
+        if self._wish.same_range or self._attention:
             return [scale_of(values, colours)] * self._count
         return [scale_of(plane, colours) for plane in values]
+
+    @property
+    def _attends(self) -> bool:
+        """Whether it is attention itself, which is never negative, not what became of it since the run before."""
+        return self._attention and not self._wish.differences
 
     def _note(self) -> str:
         notes = [sampling_note(self._down, self._across)]
@@ -135,7 +140,7 @@ class _Mosaic:
             found = where(row, column)
             if found is None:
                 return ""
-            if self._attention:
+            if self._attends:
                 return f"head {found[0]}: {found[1]} attends to {found[2]} with {text(row, column)}"
             return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {text(row, column)}"
 
@@ -193,8 +198,8 @@ class Tiles:
         self.count, self.height, self.width = count, height, width
         self.gap = max(1, min(height, width) // 16)
         best = sqrt(count * (height + self.gap) / (width + self.gap) * 2.2)
-        self.columns = min(max(1, round(best)), count)
-        self.rows = -(-count // self.columns)
+        self.rows = -(-count // min(max(1, round(best)), count))
+        self.columns = -(-count // self.rows)  # the last row is as full as it can be
 
     @property
     def size(self) -> tuple[int, int]:

@@ -538,6 +538,9 @@ class TensorPane(QWidget):
         if self.mode_box.isVisible():
             self.mode_box.setCurrentIndex(mode)
             self._refresh()
+        elif mode:
+            detail = "Two runs must have given it, as tensors of one shape."
+            self.workspace.message("info", "There is no value of the run before", detail)
 
     def _on_format(self) -> None:
         self.table.cells.set_format(self.format_box.currentText())

@@ -47,7 +47,7 @@ def first_view(subject: Subject) -> View | None:
     channels = channel_axis(shape)
     if channels is not None and len(shape) <= 4:
         sides = [d for a, d in enumerate(shape) if a != channels][-2:]
-        if min(sides) >= _LARGE and shape[channels] in (3, 4):
+        if min(sides) >= _LARGE and (shape[channels] == 3 or subject.element_type is ElementType.UINT8):
             return "Image"
     if len(shape) >= 3 and min(shape[-2:]) > 2 and shape[-3] > 1:
         return "Feature maps"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewer.panels.tensor.mosaics import mosaic
+from viewer.panels.tensor.mosaics import Tiles, mosaic
 from viewer.panels.tensor.pictures import Wish, image
 from viewer.panels.tensor.readers import ArrayReader, Slice
 
@@ -91,3 +91,29 @@ def test_parts_of_a_large_image_show_each_of_its_pixels_in_the_colours_of_the_wh
 def test_a_small_image_needs_no_detail():
     picture = image(ArrayReader(MAPS[0, :3, :20, :30]), Slice((0, 0, 0), 1, 2), Wish())
     assert (picture.detail, picture.step) == (None, 1)
+
+
+def test_what_attention_became_less_is_told_from_what_it_became_more():
+    change = np.zeros((1, 4, 8, 8), np.float32)
+    change[0, 1, 2, 3], change[0, 2, 2, 3] = -0.9, 0.4
+    seen = mosaic(ArrayReader(change), WHICH, Wish(differences=True), attention=True)
+    assert (seen.scale.name, seen.scale.low, seen.scale.high) == ("difference", pytest.approx(-0.9), pytest.approx(0.9))
+    places = {seen.index(r, c): (r, c) for r in range(seen.pixels.shape[0]) for c in range(seen.pixels.shape[1])}
+    colors = [seen.pixels[places[0, head, 2, 3]].tolist() for head in (0, 1, 2)]
+    assert colors[0] != colors[1] != colors[2] != colors[0]
+    assert seen.about(*places[0, 1, 2, 3]) == "[0, 1, 2, 3] = -0.9"
+
+
+def test_attention_with_an_infinite_weight_still_tells_the_others_apart():
+    weights = np.full((1, 4, 8, 8), 0.1, np.float32)
+    weights[0, 0, 0, 0], weights[0, 0, 0, 1] = np.inf, 0.8
+    seen = mosaic(ArrayReader(weights), WHICH, Wish(), attention=True)
+    assert (seen.scale.low, seen.scale.high) == (0, pytest.approx(0.8))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 12, 16, 64, 144])
+def test_rows_of_planes_are_as_full_as_they_can_be(count):
+    tiles = Tiles(count, 24, 24)
+    assert tiles.columns * tiles.rows >= count
+    assert (tiles.columns - 1) * tiles.rows < count
+    assert tiles.columns * (tiles.rows - 1) < count

@@ -6,11 +6,14 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
+from model.graph import Graph, Value
 from model.steps import SetField
 from model.tensors import ArrayTensor
 from model.types import ElementType
 from tests.viewer.panels.tensor.hands import look, put, select
 from tests.viewer.pointer import hover
+from viewer.panels.tensor.subject import Subject, Target
+from viewer.panels.tensor.views import first_view
 
 
 def choose(qtbot, panel, box, text):
@@ -104,6 +107,19 @@ def test_long_text_says_what_it_leaves_out(qtbot, panel, chain):
     select(qtbot, panel, put(chain, np.zeros((300, 2))))
     look(qtbot, panel, "Text", panel.pane.text)
     assert panel.pane.text.toPlainText().splitlines()[-1] == "… the first 200 rows and 2 columns"
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "first"),
+    [
+        ((1, 3, 24, 24), ElementType.FLOAT, "Image"), ((1, 4, 24, 24), ElementType.FLOAT, "Feature maps"),
+        ((24, 24, 4), ElementType.UINT8, "Image"), ((1, 16, 24, 24), ElementType.FLOAT, "Feature maps"),
+        ((24, 24), ElementType.FLOAT, "Heat map"), ((4, 3), ElementType.FLOAT, "Table"),
+    ],
+)  # fmt: skip
+def test_the_first_view_goes_by_the_shape(shape, kind, first):
+    subject = Subject(Target("y", value=Value("y", None, Graph("g"))), "tensor", element_type=kind, shape=shape)
+    assert first_view(subject) == first
 
 
 # -- huge planes -----------------------------------------------------------------------------------------------
