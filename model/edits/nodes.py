@@ -90,20 +90,32 @@ def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> sc
     return schemas.find(op_type, imports.get(domain, 1), domain)
 
 
-def delete(edit: Transaction, nodes: Collection[Node], *, with_initializers: bool = True) -> None:
-    """Remove nodes, and initializers that only they used. Consumers left keep the name, now undefined."""
+def delete(edit: Transaction, nodes: Collection[Node], *, with_constants: bool = True) -> None:
+    """Remove nodes, and initializers and Constants that only they used. Consumers left keep the name, now undefined."""
     used = dict.fromkeys(value for node in nodes for value in node.inputs if value is not None)
     for node in nodes:
         edit.do(RemoveNode(node))
-    if with_initializers:
-        _drop_unused_initializers(edit, used)
+    if with_constants:
+        _drop_unused_constants(edit, used)
 
 
-def _drop_unused_initializers(edit: Transaction, candidates: Collection[Value]) -> None:
+def _drop_unused_constants(edit: Transaction, candidates: Collection[Value]) -> None:
     """In the order given, each once, so that the same edit is always the same steps."""
     for value in candidates:
-        if value.initializer is not None and not value.uses and not value.is_input and value.graph is not None:
+        if value.uses:
+            continue
+        if value.initializer is not None and not value.is_input and value.graph is not None:
             edit.do(SetInitializer(value.graph, value, None))
+        elif value.producer is not None and value.producer.graph is not None and is_constant(value):
+            edit.do(RemoveNode(value.producer))
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a value is an initializer or what a Constant gives."""
+    producer = value.producer
+    return value.initializer is not None or (
+        producer is not None and producer.op_type == "Constant" and not producer.domain
+    )
 
 
 def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
@@ -120,12 +132,12 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
         edit.do(RemoveNode(node))
         if target is not None:
             _replace(edit, target, source)
-        _drop_unused_initializers(edit, dict.fromkeys(v for v in node.inputs if v is not None))
+        _drop_unused_constants(edit, dict.fromkeys(v for v in node.inputs if v is not None))
 
 
 def bridge_source(node: Node) -> Value | None:
     """The input that stands for the output when the node goes: the first of the same type that is no constant."""
-    candidates = [v for v in node.inputs if v is not None and v.initializer is None]
+    candidates = [v for v in node.inputs if v is not None and not is_constant(v)]
     output = node.outputs[0] if node.outputs else None
     wanted = output.type if output is not None else None
     if isinstance(wanted, TensorType):

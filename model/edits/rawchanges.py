@@ -107,7 +107,7 @@ def _removal_of_object(place: Place, path: Path) -> Remove | None:
     target: Any = place.target
     match target, place.field:
         case Node(), "node":
-            return lambda edit: nodes.delete(edit, [target], with_initializers=False)
+            return lambda edit: nodes.delete(edit, [target], with_constants=False)
         case Function(), _:
             return lambda edit: functions.remove_function(edit, target)
         case TrainingInfo(), _:

@@ -13,7 +13,7 @@ from model.clone import Cloner
 from model.document import Transaction
 from model.edits.functions import boundary, in_graph_order
 from model.edits.initializers import put_constant
-from model.edits.nodes import fresh_names, replace_uses
+from model.edits.nodes import fresh_names, is_constant, replace_uses
 from model.edits.values import ensure_order, rename_value, why_not_connect
 from model.edits.wholes import joint
 from model.errors import ModelError
@@ -68,8 +68,8 @@ def copy(nodes: Collection[Node]) -> Fragment:
 
 def constants_taken(nodes: Collection[Node], graph: Graph) -> list[Node]:
     """The Constant nodes of a graph that some of its nodes take values from and that are not among them."""
-    producers = dict.fromkeys(v.producer for n in nodes for v in dependencies(n) if v.producer is not None)
-    constants = (n for n in producers if n.op_type == "Constant" and not n.domain and n.graph is graph)
+    taken = (value.producer for node in nodes for value in dependencies(node) if is_constant(value))
+    constants = dict.fromkeys(node for node in taken if node is not None and node.graph is graph)
     inside = set(nodes)
     return [node for node in constants if node not in inside]
 

@@ -6,7 +6,7 @@ from model.edits import nodes
 from model.errors import ModelError
 from model.steps import SetInitializer
 from tests.model import builders
-from tests.model.snapshots import assert_linked, taken_back
+from tests.model.snapshots import assert_linked, snapshot, taken_back
 
 
 @pytest.fixture
@@ -87,6 +87,38 @@ def test_bridging_the_last_node_keeps_the_name_of_the_output(document):
     (output,) = document.model.graph.outputs
     assert output.name == "y"
     assert output.producer.name == "third"
+
+
+CONSTANTS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[2] y, float[2] z)
+{
+    [two] t = Constant <value_floats: floats = [2.0, 2.0]> ()
+    [one] o = Constant <value_floats: floats = [1.0, 1.0]> ()
+    [div] d = Div (t, x)
+    [add] y = Add (d, o)
+    [sub] z = Sub (d, o)
+}
+"""
+
+
+def test_constants_that_only_a_deleted_node_used_go_with_it():
+    """They stood about on the graph, where they had been drawn in the node."""
+    document = builders.document(CONSTANTS)
+    before = snapshot(document.model)
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [builders.node(document, "div"), builders.node(document, "add")])
+    assert [n.name for n in document.model.graph.nodes] == ["one", "sub"]
+    document.undo()
+    assert snapshot(document.model) == before
+
+
+def test_no_constant_takes_the_place_of_a_bridged_node():
+    document = builders.document(CONSTANTS)
+    with document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [builders.node(document, "div")])
+    assert [n.name for n in document.model.graph.nodes] == ["one", "add", "sub"]
+    assert builders.node(document, "add").inputs[0] is builders.value(document, "x")
 
 
 def test_a_node_without_data_input_cannot_be_bridged(document):
