@@ -18,6 +18,7 @@ UNPACKED = 1_000_000
 _STEP = 64
 _LEAST_ROWS = 16
 _LEAST, _MOST = 128, 448  # columns; measured
+_FEW = 64  # columns that are cheaper to compute without packing, a few rows at a time
 
 
 def columns_unpacked(rows: int, depth: int) -> int:
@@ -26,9 +27,18 @@ def columns_unpacked(rows: int, depth: int) -> int:
     return min(count, _MOST) if count >= _LEAST and blas.multiplies_unpacked() else 0
 
 
+def rows_unpacked(depth: int, columns: int) -> int:
+    """How many rows a product may have to be computed without packing; 0 when that does not pay."""
+    count = UNPACKED // max(1, depth * columns)
+    return count if count >= _LEAST_ROWS else 0
+
+
 def matmul_columns(a: Array, b: Array, out: Array) -> None:
-    """a (M, K) @ b (K, N) into out (M, N), in pieces of columns where that is quicker; float32 gains most."""
+    """a (M, K) @ b (K, N) into out (M, N), in pieces of columns or rows where that is quicker; float32 gains most."""
     count = b.shape[1]
+    if count <= _FEW:
+        _few_columns(a, b, out)
+        return
     step = columns_unpacked(*a.shape) if a.dtype == np.float32 else 0
     pieces = count // step if step else 0
     if pieces < 2:
@@ -40,6 +50,18 @@ def matmul_columns(a: Array, b: Array, out: Array) -> None:
         np.matmul(a, b[:, done:], out=out[:, done:])
 
 
+def _few_columns(a: Array, b: Array, out: Array) -> None:
+    """a @ b with few columns in pieces of rows; of deep matrices several products are added up."""
+    (rows, depth), columns = a.shape, b.shape[1]
+    blocks = -(-depth * columns * _LEAST_ROWS // UNPACKED)
+    if blocks == 1 or depth % blocks or rows < _LEAST_ROWS or a.dtype != np.float32 or not blas.multiplies_unpacked():
+        matmul_stack(a, b, out)
+        return
+    products = scratch("products of blocks", (blocks, rows, columns), out.dtype)
+    matmul_stack(a.reshape(rows, blocks, -1).swapaxes(0, 1), b.reshape(blocks, -1, columns), products)
+    np.add.reduce(products, axis=0, out=out)
+
+
 def matmul_stack(a: Array, b: Array, out: Array) -> None:
     """The products a (…, M, K) @ b (…, K, N) of stacks, with numpy's broadcasting, into out (…, M, N).
 
@@ -49,13 +71,14 @@ def matmul_stack(a: Array, b: Array, out: Array) -> None:
     rows, depth = a.shape[-2:]
     if b.strides[-1] != b.itemsize and rows >= _LEAST_ROWS:
         b = np.ascontiguousarray(b)
-    most = UNPACKED // max(1, depth * b.shape[-1])
-    if rows <= most or most < _LEAST_ROWS or a.dtype != np.float32 or not blas.multiplies_unpacked():
+    most = rows_unpacked(depth, b.shape[-1])
+    if rows <= most or not most or a.dtype != np.float32 or not blas.multiplies_unpacked():
         np.matmul(a, b, out=out)
         return
     step = -(-rows // -(-rows // most))
     done = rows // step * step
-    np.matmul(_row_pieces(a[..., :done, :], step), b[..., None, :, :], out=_row_pieces(out[..., :done, :], step))
+    left, target = _row_pieces(a[..., :done, :], step), _row_pieces(out[..., :done, :], step)
+    np.matmul(left, b[..., None, :, :], out=target, order="C")  # all pieces while their b is in the cache
     if done < rows:
         np.matmul(a[..., done:, :], b, out=out[..., done:, :])
 
@@ -76,7 +99,7 @@ def _pieces(matrix: Array, count: int, step: int) -> Array:
 
 #: Columns and rows of a panel, as many as a product of a few rows may have to be computed in place.
 _WIDE, _DEEP = 64, 768
-#: Rows of the input that are multiplied by a panel at a time, measured; half as many where that leaves fewer to fill.
+#: Rows of the input that are multiplied by a panel at a time, measured.
 _HIGH = 16
 #: Panels that one call multiplies: their products stay in the second-level cache until they are added up.
 _PANELS, _FEW_PANELS = 6, 3
@@ -147,40 +170,51 @@ class Weight:
 
         def part(index: int) -> None:
             first = index * at_once
-            self._multiply(left, self._groups[index], target[:, first : first + at_once])
+            _multiply(left, self._groups[index], target[:, first : first + at_once])
 
         parallel_for(part, len(self._groups), source.size * self.columns)
         return result
 
     def _in_blocks(self, source: Array) -> Array:
-        """The rows (M, K) as (blocks, 1, M / high, high, depth of a block), filled up with zeros."""
-        rows = len(source)
-        high = min(_HIGH if -rows % _HIGH < _HIGH // 2 else _HIGH // 2, rows)
-        blocks, count = self._groups[0].shape[0], -(-rows // high)
-        shape = (blocks, 1, count, high, self._deep)
-        if blocks == 1 and count * high == rows and source.flags.c_contiguous:
-            return source.reshape(shape)
-        left = scratch("rows in blocks", (blocks, count * high, self._deep), source.dtype)
-        left[:, rows:] = 0
+        """The rows (M, K) as (blocks, M, depth of a block), filled up with zeros where the last block is shorter."""
+        blocks, rows = self._groups[0].shape[0], len(source)
+        if blocks * self._deep == self.depth:
+            return np.ascontiguousarray(source).reshape(rows, blocks, -1).swapaxes(0, 1)
+        left = scratch("rows in blocks", (blocks, rows, self._deep), source.dtype)
         for block in range(blocks):
             here = source[:, block * self._deep : (block + 1) * self._deep]
-            left[block, :rows, : here.shape[1]] = here
-            left[block, :rows, here.shape[1] :] = 0
-        return left.reshape(shape)
+            left[block, :, : here.shape[1]] = here
+            left[block, :, here.shape[1] :] = 0
+        return left
 
-    def _multiply(self, left: Array, group: Array, target: Array) -> None:
-        """The products with a group of panels, added up into their columns of the result."""
-        blocks, panels = group.shape[:2]
-        _, _, count, high, _ = left.shape
-        products = scratch("products of panels", (blocks, panels, count, high, _WIDE), target.dtype)
-        np.matmul(left, group[:, :, None], out=products, order="C")  # panel by panel, each for all rows
-        parts = products.reshape(blocks, panels, count * high, _WIDE)[:, :, : len(target)]
-        whole = target.shape[1] // _WIDE
-        columns = target[:, : whole * _WIDE]
-        np.add.reduce(parts[:, :whole], axis=0, out=columns.reshape(len(target), whole, _WIDE).swapaxes(0, 1))
-        if whole < panels:
-            rest = target[:, whole * _WIDE :]
-            np.add.reduce(parts[:, whole, :, : rest.shape[1]], axis=0, out=rest)
+
+def _multiply(left: Array, group: Array, target: Array) -> None:
+    """Rows (blocks, M, deep) times a group of panels (blocks, panels, deep, wide), added up into its columns (M, N)."""
+    blocks, panels = group.shape[:2]
+    rows, columns = target.shape
+    whole = columns // _WIDE
+    places = target[:, : whole * _WIDE].reshape(rows, whole, _WIDE).swapaxes(0, 1)
+    if blocks == 1 and whole == panels:
+        _by_rows(left, group, places[None])
+        return
+    products = scratch("products of panels", (blocks, panels, rows, _WIDE), target.dtype)
+    _by_rows(left, group, products)
+    np.add.reduce(products[:, :whole], axis=0, out=places)
+    if whole < panels:
+        rest = target[:, whole * _WIDE :]
+        np.add.reduce(products[:, whole, :, : rest.shape[1]], axis=0, out=rest)
+
+
+def _by_rows(left: Array, group: Array, out: Array) -> None:
+    """The products of rows with panels into out (blocks, panels, M, wide): panel by panel, some rows at a time."""
+    rows = left.shape[1]
+    high = min(_HIGH, rows)
+    done = rows // high * high
+    np.matmul(
+        _row_pieces(left[:, None, :done], high), group[:, :, None], out=_row_pieces(out[:, :, :done], high), order="C"
+    )
+    if done < rows:
+        np.matmul(left[:, None, done:], group, out=out[:, :, done:], order="C")
 
 
 class LaidOut:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from exec.context import Limits, set_limits
 from exec.errors import KernelError, LimitError
-from exec.kernels.onnx.nn import depthwise, strategies
+from exec.kernels.onnx.nn import depthwise, strategies, strips
 from exec.kernels.onnx.nn.convolution import prepare_conv
 from exec.kernels.shared.windows import Window, window
 from exec.threads import set_threads
@@ -58,6 +58,8 @@ def convolutions(draw: Any, rank: int | None = None, kind: str = "any", way: str
         kernel, pads = [1] * rank, [0] * (2 * rank)
     elif way == "kw_stack":
         strides = [1] * rank
+    elif way == "strips":
+        dilations[0] = 1
     batch = draw(st.integers(1 if way else 0, 2))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     for axis in range(rank):
@@ -103,6 +105,19 @@ def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
     np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
 
 
+@settings(max_examples=60, deadline=None)
+@given(convolutions(2, "dense", "strips"))
+def test_strips_side_by_side(case: Any) -> None:
+    x, w, b, _, view = case
+    out = np.full((x.shape[0], w.shape[0], *view.output), np.nan, np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strips, "_LEAST", 1)
+        patch.setattr(strips, "_MOST", 3)
+        patch.setattr(strips, "_BAND_BYTES", 256)
+        strips.strips(w, b, view)(x, out)
+    np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
+
+
 @pytest.mark.parametrize("name", depthwise.MAKERS)
 @settings(max_examples=60, deadline=None)
 @given(case=convolutions(2, "depthwise", "bands"))
@@ -113,7 +128,7 @@ def test_every_depthwise_way_gives_the_same(name: str, case: Any) -> None:
     np.testing.assert_allclose(out, naive(x, w, b, view, attributes["group"]), atol=2e-5)
 
 
-@pytest.mark.parametrize("shape", [(1, 64, 30, 31), (2, 32, 9, 65), (1, 96, 14, 14), (1, 8, 3, 300)])
+@pytest.mark.parametrize("shape", [(1, 64, 30, 31), (2, 32, 9, 65), (1, 96, 14, 14), (1, 8, 3, 300), (1, 64, 20, 96)])
 def test_bands_of_large_maps_meet(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     x = rng.standard_normal(shape, np.float32)

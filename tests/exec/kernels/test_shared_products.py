@@ -57,6 +57,20 @@ def test_products_in_pieces_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert products.columns_unpacked(16, 300) == 0, "where BLAS packs every piece, pieces only cost"
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 50), st.integers(1, 120), st.integers(1, 64), st.integers(1, 40_000))
+def test_products_of_few_columns(rows: int, depth: int, columns: int, unpacked: int) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((rows, depth), np.float32), rng.standard_normal((depth, columns), np.float32)
+    whole = np.full((rows, 100), np.nan, np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "UNPACKED", unpacked)
+        patch.setattr(products.blas, "multiplies_unpacked", lambda: True)
+        products.matmul_columns(a, b, whole[:, :columns])
+    np.testing.assert_allclose(whole[:, :columns], a.astype(np.float64) @ b, atol=1e-4)
+    assert np.isnan(whole[:, columns:]).all()
+
+
 def test_a_broadcast_stack_is_not_made_whole() -> None:
     a = np.ones((2, 3, 200, 8), np.float32)
     b = np.broadcast_to(np.ones((1, 1, 8, 700), np.float32), (2, 3, 8, 700))

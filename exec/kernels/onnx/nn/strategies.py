@@ -1,7 +1,7 @@
 """Ways to compute a float convolution over two spatial axes, and the choice among them by measuring.
 
-No single way is fastest: im2col moves every input once per tap, the kw-stack once per column of the kernel, shifted
-products not at all but with shorter sums, Winograd multiplies 2.25 times less. Which of them wins depends on
+No single way is fastest: im2col moves every input once per tap, the kw-stack and strips once per column of the kernel,
+shifted products not at all but with shorter sums, Winograd multiplies 2.25 times less. Which of them wins depends on
 channels, map size and caches, so `choose` times the candidates once per shape. All give the same result up to
 rounding (below 1e-6 of the largest value).
 
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from exec.arrays import Array
+from exec.kernels.onnx.nn import strips
 from exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from exec.kernels.shared import blas
 from exec.kernels.shared.products import matmul_columns
@@ -259,9 +260,11 @@ def candidates(w: Array, window: Window) -> list[str]:
     outputs, channels, kh, kw = w.shape
     if (kh, kw) == (1, 1) and not any(window.begin) and not any(window.end):
         return ["pointwise"]
-    if channels < 8 or channels * kh * kw <= 64 or not has_work(window):
-        return ["im2col"]
     names = ["im2col"]
+    if strips.fits(w, window):
+        names.append("strips")
+    if channels < 8 or channels * kh * kw <= 64 or not has_work(window):
+        return names
     if window.strides == (1, 1) and kw > 1:
         names.insert(0, "kw_stack")
     if blas.has_gemm_add() and channels >= 24 and kh * kw <= 25:
@@ -284,6 +287,7 @@ MAKERS: dict[str, Maker] = {
     "im2col": im2col,
     "kw_stack": kw_stack,
     "shifted": shifted,
+    "strips": strips.strips,
     "winograd": winograd,
     "winograd_rows": winograd_rows,
 }

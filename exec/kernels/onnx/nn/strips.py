@@ -1,0 +1,101 @@
+"""Convolution of few channels over large maps: strips of the input, in which every window is one contiguous matrix.
+
+A strip is some tens of columns wide. It holds each row of the input once per column of the kernel, moved by it, and
+the rows one below the other; so the rows that one row of outputs needs follow each other, those of the next begin one
+row further on, and each is the right factor of a product small enough for BLAS to compute without packing. Nothing
+is copied more than once per column of the kernel, where im2col copies once per tap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from exec.arrays import Array
+from exec.kernels.shared import blas
+from exec.kernels.shared.products import matmul_stack, rows_unpacked
+from exec.kernels.shared.scratch import scratch
+from exec.kernels.shared.windows import Window
+from exec.threads import parallel_for, threads
+
+_Runner = Callable[[Array, Array], None]
+
+#: Strips of one band of rows stay in the L2 cache.
+_BAND_BYTES = 1 << 20
+#: Columns of a strip: BLAS computes 16 at a time, and has no use for more than 64.
+_LEAST, _MOST, _AT_ONCE = 24, 64, 16
+#: On narrower maps copies and calls cost as much as they save.
+_LEAST_WIDTH = 48
+
+
+def strips(w: Array, bias: Array | None, window: Window) -> _Runner:
+    """A runner for weights (M, C, kh, kw) whose rows are not dilated; see `strategies`."""
+    outputs, channels, kh, kw = w.shape
+    rows, width = window.output
+    columns = _columns(width) or width
+    matrix = np.ascontiguousarray(w.transpose(0, 2, 3, 1)).reshape(outputs, -1)
+    stride, work = window.strides[0], w.size * rows * width
+    most = max(1, _BAND_BYTES // (kw * channels * width * stride * w.itemsize))
+    bands = max(-(-rows // most), min(rows, threads(work)))
+    band = -(-rows // bands)
+    bands = -(-rows // band)
+
+    def run(x: Array, out: Array) -> None:
+        def one(index: int) -> None:
+            image, at = divmod(index, bands)
+            first, last = at * band, min(rows, (at + 1) * band)
+            height = (last - first - 1) * stride + kh
+            lines = scratch("strips", (width // columns, height, kw, channels, columns), x.dtype)
+            _fill(x[image], window, first * stride, lines)
+            target = out[image, :, first:last]
+            places = target.reshape(outputs, last - first, -1, columns).transpose(2, 1, 0, 3)
+            matmul_stack(matrix, _windows(lines, last - first, kh, stride), places)
+            if bias is not None:
+                np.add(target, bias[:, None, None], out=target)
+
+        parallel_for(one, x.shape[0] * bands, work * x.shape[0])
+
+    return run
+
+
+def fits(w: Array, window: Window) -> bool:
+    """Whether this way is worth measuring for float32 weights: it is for few channels on wide maps."""
+    columns = _columns(window.output[1])
+    if window.dilations[0] > 1 or window.output[1] < _LEAST_WIDTH or not columns or w.dtype != np.float32:
+        return False
+    return rows_unpacked(w[0].size, columns) > 0 and blas.multiplies_unpacked()
+
+
+def _columns(width: int) -> int:
+    """How many columns each strip of so wide a map has: the part of it that BLAS computes best; 0 if there is none."""
+    parts = [width // count for count in range(1, width // _LEAST + 1) if width % count == 0]
+    return max((n for n in parts if n <= _MOST), key=lambda n: (n / -(-n // _AT_ONCE), n), default=0)
+
+
+def _windows(lines: Array, rows: int, kh: int, stride: int) -> Array:
+    """What each of the rows of outputs sees, as matrices (strips, rows, kh · kw · C, columns); a view."""
+    count, _, kw, channels, columns = lines.shape
+    strip, line, *_, row, value = lines.strides
+    shape = (count, rows, kh * kw * channels, columns)
+    return np.lib.stride_tricks.as_strided(lines, shape, (strip, line * stride, row, value), writeable=False)
+
+
+def _fill(image: Array, window: Window, top: int, lines: Array) -> None:
+    """Copy the rows from `top` on, in padded coordinates, to lines (strips, rows, kw, C, columns); zeros outside."""
+    count, height, kw, _, columns = lines.shape
+    (size_y, size_x), stride = window.sizes, window.strides[1]
+    top -= window.begin[0]
+    low = min(height, max(0, -top))
+    high = max(low, min(height, size_y - top))
+    lines[:, :low] = 0
+    lines[:, high:] = 0
+    rows = image[:, top + low : top + high].swapaxes(0, 1)
+    for strip, tap in np.ndindex(count, kw):
+        begin = strip * columns * stride + tap * window.dilations[1] - window.begin[1]
+        left = min(columns, max(0, -(begin // stride)))
+        right = max(left, min(columns, (size_x - 1 - begin) // stride + 1))
+        target, first = lines[strip, low:high, tap], begin + left * stride
+        target[..., :left] = 0
+        target[..., right:] = 0
+        target[..., left:right] = rows[..., first : first + (right - left) * stride : stride]
