@@ -1,6 +1,7 @@
 """Copying and serialising messages of very many parts, with a check of progress between some hundreds of them.
 
 The protobuf runtime does either in one call, which takes longer for a hundred thousand nodes than a window may stand.
+Where nobody waits for a check, one call is what is made.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from model.io.encode import merge_texts
 from model.io.protobuf import GraphProto, Message, ModelProto
 from model.io.wire import LENGTH, encode_tag, encode_varint
-from model.progress import Progress
+from model.progress import SILENT, Progress
 
 _MOST = 500  # parts that one call may copy
 _HOLDERS = (ModelProto, GraphProto)  # what has very many parts
@@ -22,7 +23,7 @@ _HOLDERS = (ModelProto, GraphProto)  # what has very many parts
 def copy_into(out: Message, source: Message, progress: Progress) -> None:
     """Make a message a copy of another of its kind."""
     progress.check()
-    if not _is_large(source):
+    if progress is SILENT or not _is_large(source):
         out.CopyFrom(source)
         return
     out.Clear()
@@ -39,7 +40,7 @@ def copy_into(out: Message, source: Message, progress: Progress) -> None:
 def serialized(message: Message, progress: Progress) -> bytes:
     """The bytes of a message, the same as those that its own method gives."""
     progress.check()
-    if not _is_large(message):
+    if progress is SILENT or not _is_large(message):
         return message.SerializeToString()
     return b"".join(_parts(message, progress))
 

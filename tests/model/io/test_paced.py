@@ -7,7 +7,7 @@ import pytest
 from model.io.paced import copy_into, serialized
 from model.io.protobuf import GraphProto, ModelProto, NodeProto
 from model.io.wire import LENGTH, encode_tag, encode_varint
-from model.progress import SILENT, Cancelled, Progress
+from model.progress import Cancelled, Progress
 
 _MANY = 2_000
 
@@ -50,8 +50,8 @@ class _Counting(Progress):
 @pytest.mark.parametrize("nodes", [0, 3, _MANY])
 def test_bytes_are_those_of_one_call(nodes: int) -> None:
     model = _large(nodes)
-    assert serialized(model, SILENT) == model.SerializeToString()
-    assert serialized(model.graph, SILENT) == model.graph.SerializeToString()
+    assert serialized(model, Progress()) == model.SerializeToString()
+    assert serialized(model.graph, Progress()) == model.graph.SerializeToString()
 
 
 @pytest.mark.parametrize("nodes", [0, 3, _MANY])
@@ -60,7 +60,7 @@ def test_a_copy_is_equal_and_its_own(nodes: int) -> None:
     before = model.SerializeToString()
     out = ModelProto(producer_name="other")
     out.graph.node.add(op_type="Abs")
-    copy_into(out, model, SILENT)
+    copy_into(out, model, Progress())
     assert out.SerializeToString() == before
     out.graph.node.add(op_type="Abs")
     out.graph.value_info.add()
@@ -73,8 +73,8 @@ def test_fields_nobody_knows_come_along() -> None:
     model.graph.node[700].MergeFromString(_field(3001, b"still later"))
     model.MergeFromString(_field(3002, b"last"))
     out = ModelProto()
-    copy_into(out, model, SILENT)
-    assert out.SerializeToString() == serialized(model, SILENT) == model.SerializeToString()
+    copy_into(out, model, Progress())
+    assert out.SerializeToString() == serialized(model, Progress()) == model.SerializeToString()
 
 
 def test_large_graphs_are_looked_up_from_between_their_parts() -> None:
@@ -102,6 +102,6 @@ def test_work_stops_where_it_is_cancelled() -> None:
 def test_other_messages_are_copied_whole() -> None:
     for message in (NodeProto(op_type="Relu"), GraphProto(name="small")):
         out = type(message)()
-        copy_into(out, message, SILENT)
+        copy_into(out, message, Progress())
         assert out == message
-        assert serialized(message, SILENT) == message.SerializeToString()
+        assert serialized(message, Progress()) == message.SerializeToString()
