@@ -14,6 +14,8 @@ import numpy as np
 
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
+from exec.errors import KernelError
+from exec.expectations import type_misfit
 from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
 from model.errors import ModelError
@@ -384,9 +386,11 @@ def _protected(value: RuntimeValue) -> RuntimeValue:
 def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:
     """What to tell about a step that raised."""
     inner = error.failure if isinstance(error, StepError) else None
-    reason = str(error) or type(error).__name__
+    reason, kind = str(error) or type(error).__name__, type(error).__name__
     if isinstance(error, (TypeError, AttributeError, IndexError, KeyError, AssertionError)):
-        reason = f"{type(error).__name__}: {error}"
+        given = [slots[s] for s in step.ins]
+        misfit = type_misfit(step.node.op_type, step.operation.opset, step.node.domain, given)
+        reason, kind = (misfit, KernelError.__name__) if misfit else (f"{kind}: {error}", kind)
     return Failure(
         step.node.node,
         step.path,
@@ -395,7 +399,7 @@ def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseExc
         step.operation.opset,
         tuple(f"{plan.name(v)}: {describe(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
         reason,
-        inner.kind if inner is not None else type(error).__name__,
+        inner.kind if inner is not None else kind,
         inner,
     )
 

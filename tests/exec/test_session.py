@@ -21,6 +21,7 @@ from model.attributes import make_attribute
 from model.graph import Value
 from model.progress import Progress
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from model.types import ElementType
 from tests.exec.texts import CHAIN, node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -268,6 +269,26 @@ def test_a_failing_node_stops_only_what_needs_it_and_explains_itself() -> None:
     assert all(n.because is failure for n in skipped)
     with pytest.raises(ModelError, match="MatMul"):
         result.raise_for_failure()
+
+
+@pytest.mark.parametrize(
+    ("operator", "feeds", "reason"),
+    [
+        ("Exp", [np.ones(3, np.int64)], "input 0 (input) is int64; expected float, double, "),
+        ("Relu", [np.array(["a", "b"], object)], "input 0 (X) is string; expected "),
+        ("BitwiseAnd", [np.ones(3, np.float32)] * 2, "input 0 (A) is float; expected int8"),
+        ("Add", [np.ones(3, np.float32), np.ones(3, np.int64)], "inputs are float32 and int64; expected the same"),
+    ],
+)
+def test_types_that_an_operator_does_not_take_are_told_with_those_it_does(
+    operator: str, feeds: list[Any], reason: str
+) -> None:
+    names = {f"x{index}": feed for index, feed in enumerate(feeds)}
+    inputs = ", ".join(f"{ElementType.from_numpy(feed.dtype).text}[N] {name}" for name, feed in names.items())
+    model = parse(f"g ({inputs}) => (float[N] y) {{ y = {operator} ({', '.join(names)}) }}")
+    failure = Session(model).run(names).failures[0]
+    assert reason in failure.reason
+    assert failure.kind == "KernelError"
 
 
 def test_nodes_that_were_only_skipped_are_no_success() -> None:
