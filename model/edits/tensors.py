@@ -41,6 +41,7 @@ Region = tuple[int | slice, ...]
 
 _BLOCK = 1 << 18
 _GROUPED = re.compile(r"\s*[-+−]?\d{1,3}(,\d{3})+\.\d+\s*")  # as spreadsheets show numbers, thousands apart
+_DECIMAL_COMMA = re.compile(r"[-+−]?\d+,(\d+)(?:[eE][-+]?\d+)?")
 _MOST_DENSE = 1 << 31  # bytes that are made of a sparse tensor
 
 
@@ -157,12 +158,23 @@ def paste(
 def read_block(text: str) -> list[list[str]]:
     """A block of numbers as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks.
 
-    1,500.25 stays one cell, which is then refused as no number, rather than becoming 1 and 500.25.
+    1,500.25 stays one cell, which is then refused as no number, rather than becoming 1 and 500.25. Between tabs or
+    semicolons 0,5 is a half, where all is written like that; 1,500 alone may be a thousand and a half, and is refused.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
     marks = "\t;" if all(map(_GROUPED.fullmatch, lines)) else "\t;,"
     mark = next((m for m in marks if any(m in line for line in lines)), None)
-    return [[cell.strip().strip('"') for cell in line.split(mark)] for line in lines]
+    rows = [[cell.strip().strip('"') for cell in line.split(mark)] for line in lines]
+    return _with_points(rows) if mark is not None and mark in "\t;" else rows
+
+
+def _with_points(rows: list[list[str]]) -> list[list[str]]:
+    """Numbers with decimal points instead of commas, where the commas cannot be anything else."""
+    commas = [match for row in rows for cell in row if "," in cell for match in [_DECIMAL_COMMA.fullmatch(cell)]]
+    points = any("." in cell for row in rows for cell in row)
+    if points or not all(commas) or all(match is not None and len(match[1]) == 3 for match in commas):
+        return rows
+    return [[cell.replace(",", ".") for cell in row] for row in rows]
 
 
 def read_texts(text: str) -> list[list[str]]:

@@ -144,6 +144,13 @@ def test_commas_within_a_number_do_not_cut_it_in_two():
         tensors.paste(tensor(np.zeros((1, 2))), [["1,500.25"]], lambda r, c: (r, c))
 
 
+def test_decimal_commas_of_a_spreadsheet_are_points():
+    assert tensors.read_block("0,5\t-1,25\n3\t1,500") == [["0.5", "-1.25"], ["3", "1.500"]]
+    assert tensors.read_block("1,5e-3;2") == [["1.5e-3", "2"]]
+    for unclear in ("1,500\t2", "1,500\t2,250", "0,5\t1.5", "1,2,3\t0,5", "0,5\ta,b"):
+        assert tensors.read_block(unclear) == [unclear.split("\t")]
+
+
 @pytest.mark.parametrize("text", ["1\t2\n3\t4", "1,2\n3,4\n", "1;2\r\n3;4", "1 2\n3 4"])
 def test_blocks_of_spreadsheets_and_csv(text):
     assert tensors.read_block(text) == [["1", "2"], ["3", "4"]]
