@@ -42,7 +42,7 @@ def _schema(op_type: str, opset: int, domain: str) -> Any:
 
     try:
         return onnx.defs.get_schema(op_type, opset, domain)
-    except onnx.defs.SchemaError:
+    except (onnx.defs.SchemaError, TypeError):  # TypeError: a name that is no UTF-8, a version beyond 32 bits
         return None
 
 

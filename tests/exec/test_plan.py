@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from exec import Session
 from exec.compiler import assumed_opset
 from model import Model, load
+from model.steps import SetField
 from tests.exec.texts import parse, states
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
@@ -242,3 +243,14 @@ def test_an_initializer_that_is_an_input_can_be_fed() -> None:
 def test_what_cannot_run_says_why(text: str, expected: str) -> None:
     result = Session(parse(f"g (float[3] x) => (float[3] y) {{ {text} }}")).run({"x": X})
     assert expected in str(result.failures[0])
+
+
+@pytest.mark.parametrize(("name", "opset"), [("Bit\udce1", 21), ("Nonsense", 1 << 40)])
+def test_names_and_versions_that_no_specification_can_have_are_said(name: str, opset: int) -> None:
+    """A name that was no UTF-8 in the file, a version that is no 32-bit number."""
+    model = parse("g (float[3] x) => (float[3] y) { y = Relu(x) }")
+    (node,) = model.graph.nodes
+    SetField(node, "op_type", name).apply()
+    model.opset_imports = {"": opset}
+    result = Session(model).run({"x": X})
+    assert f"at opset {opset}" in str(result.failures[0])

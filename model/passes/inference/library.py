@@ -45,7 +45,7 @@ def infer_node(
     newest = defs.schema_version_map()[""][1]
     try:
         schema = defs.get_schema(node.op_type, imports.get(domain, newest), domain)
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # TypeError: a name that is no UTF-8, a version beyond 32 bits
         return []
     with suppress(Exception):
         found = schema._infer_node_outputs(
