@@ -65,13 +65,6 @@ class NumberModel(QAbstractTableModel):
         self.rows: list[Row] = []
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
 
-    def _heading_width(self, index: int) -> int:
-        """Of a heading with its margins; only the column that rows are sorted by needs room for the arrow."""
-        header = self.horizontalHeader()
-        if header.sortIndicatorSection() == index:
-            return header.sectionSizeHint(index)
-        return header.fontMetrics().horizontalAdvance(self.source.columns[index].title) + _HEADING
-
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows."""
         self.beginResetModel()
