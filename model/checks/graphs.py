@@ -216,7 +216,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             "unused-initializer",
             f"Initializer {value.name} is not used",
             value,
-            f"{tensor.nbytes:,} bytes.",
+            f"{tensor.nbytes:,} bytes." if tensor.nbytes else "",  # what strings take is not known
             Fix(f"Remove {value.name}", partial(_do, step=SetInitializer(graph, value, None))),
         )
 

@@ -508,3 +508,14 @@ def test_a_lone_function_must_import_what_its_nodes_need(tmp_path):
     assert [(p.rule, p.place) for p in check_model(model) if p.severity == "error"] == [
         ("opset-import", model.functions[0].body.nodes.first)
     ]
+
+
+def test_an_unused_constant_says_what_it_takes_where_that_is_known():
+    document = builders.document("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[2] y)
+    <float[2] numbers = {1, 2}, string[2] texts = {"a", "b"}>
+    { y = Relu (x) }
+    """)
+    found = [(p.message, p.detail) for p in check_model(document.model)]
+    assert found == [("Initializer numbers is not used", "8 bytes."), ("Initializer texts is not used", "")]
