@@ -40,6 +40,7 @@ class DocumentTab(QWidget):
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
+        self.view.viewport_changed.connect(workspace.moved)
         self.keeper = Keeper(workspace)
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()

@@ -6,11 +6,14 @@ import atexit
 import contextlib
 import itertools
 import multiprocessing
+import os
 import queue
+import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from exec.remote.messages import Sender
@@ -41,6 +44,7 @@ class Process:
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
         self._sending = threading.Lock()
+        self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs of which the worker has not heard that
         self._listener = Listener()
         self.alive = True
         self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self.exchange)
@@ -53,6 +57,20 @@ class Process:
                 self._connection.send((number, kind, content))
         except (OSError, ValueError) as error:
             raise Died from error
+        self._tell_dropped()
+
+    def drop(self, run: int) -> None:
+        """Have the worker forget a run: now, or when who is sending something long is done. Any thread, never waits."""
+        self._dropped.put(run)
+        self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        while not self._dropped.empty() and self._sending.acquire(blocking=False):
+            try:
+                with contextlib.suppress(queue.Empty, OSError, ValueError):
+                    self._connection.send((0, "drop", self._dropped.get_nowait()))
+            finally:
+                self._sending.release()
 
     @contextlib.contextmanager
     def conversation(self, kind: str, content: Any) -> Iterator[tuple[int, queue.SimpleQueue[tuple[str, Any]]]]:
@@ -104,6 +122,15 @@ class Process:
         """End the process now; its memory goes with it."""
         self.alive = False
         self._finalizer()
+
+    def run_on(self, cores: Collection[int]) -> None:
+        """Have all threads of the worker run on some cores only, where the system lets one choose; takes no time."""
+        if sys.platform != "linux" or self._process.pid is None:
+            return
+        with contextlib.suppress(OSError):  # it has just ended
+            for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread.name), cores)
 
     @property
     def exit_code(self) -> int | None:

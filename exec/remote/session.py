@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
+import sys
 import threading
 import time
 import weakref
@@ -134,6 +136,13 @@ class WorkerSession(Runs):
         """
         stepper = self._latest()
         return None if stepper is None else stepper.so_far()
+
+    def stand_back(self, *, back: bool) -> None:
+        """Leave one core to this process until told otherwise, if there are several. Any thread, never waits."""
+        process = self._process
+        if sys.platform == "linux" and process is not None and process.alive:
+            cores = os.sched_getaffinity(0)
+            process.run_on(cores - {max(cores)} if back and len(cores) > 1 else cores)
 
     def forget(self) -> None:
         """Let go of all computed values."""
@@ -453,8 +462,7 @@ class _Fetcher:
 
 def _drop(process: Process, run: int) -> None:
     if process.alive:
-        with contextlib.suppress(Died):
-            process.send("drop", run)
+        process.drop(run)
 
 
 def _blamed(node: NodeSnapshot, why: str) -> NodeResult:

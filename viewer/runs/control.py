@@ -31,6 +31,8 @@ from viewer.changes import is_in_model
 from viewer.jobs import Job
 from viewer.results import Record
 from viewer.runs.alarm import Alarm
+from viewer.runs.calls import calls_of
+from viewer.runs.courtesy import Courtesy
 from viewer.runs.edge_notes import EdgeNotes
 from viewer.runs.inputs import Recipe, RunInputs
 from viewer.runs.marks import RunMarks
@@ -157,6 +159,7 @@ class RunControl(QObject):
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
         self.alarm = Alarm(workspace)
+        Courtesy(workspace, lambda: self._session if self.is_running else None)
         self.overlays = Overlays(workspace)
         self.edge_notes = EdgeNotes(workspace)
         self.testing = Testing(workspace)
@@ -556,7 +559,7 @@ class RunControl(QObject):
             return (), node
         if graph is None or not isinstance(graph.owner, Function):
             return None
-        for call in _calls_of(graph.owner):
+        for call in calls_of(graph.owner):
             around = self._call_of(call)
             if around is not None and around[1] is call:
                 return (*around[0], self.session.snapshots.nodes[call]), node
@@ -590,10 +593,3 @@ def result_is_whole(result: RunResult) -> bool:
 def _alive(breakpoint_: Breakpoint) -> bool:
     thing = breakpoint_.node or breakpoint_.value
     return thing is None or is_in_model(thing)
-
-
-def _calls_of(function: Function) -> list[Node]:
-    if function.model is None:
-        return []
-    nodes = (node for graph in function.model.graphs() for node in graph.nodes)
-    return [n for n in nodes if (n.domain, n.op_type, n.overload) == function.key]

@@ -45,6 +45,19 @@ def sessions() -> Iterator[Any]:
         session.close()
 
 
+def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
+    session = sessions(parse(CHAIN))
+    result, other = session.run({"x": X}), session.run({"x": X})
+    process = session.start()
+    with process._sending:  # as while a large model is sent
+        run = result.fetch.__self__._stepper._run
+        del result
+        gc.collect()
+    assert other.values["y"].shape == X.shape  # what is sent next takes the word with it
+    with pytest.raises(LookupError, match="no longer known"):
+        process.ask("measure", (run, ((), 1)))
+
+
 def test_results_are_those_of_a_session(sessions: Any) -> None:
     document = Document(parse(CHAIN.replace("[3]", "[N]")))
     here, there = Session(document), sessions(document)

@@ -1,0 +1,75 @@
+"""Who moves the graph or types while a model runs has a core for the window; who waits has all for the run."""
+
+import os
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from exec.inputs import Constant
+from exec.remote.session import WorkerSession
+from tests.viewer.runs.driving import edit, idle, opened
+from viewer.settings import RUN_IN_PROCESS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the cores of a process cannot be chosen")
+
+ENDLESS = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[4] x, int64 n) => (float[4] y) {
+    [leaky] q = LeakyRelu <alpha: float = 0.5> (x)
+    yes = Constant <value = bool {1}> ()
+    y = Loop (n, yes, q) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w)
+        { d = Identity (c)  w = Identity (v) }>
+}"""
+
+
+@pytest.fixture
+def workspace(window, qtbot, tmp_path):
+    path = tmp_path / "endless.onnx"
+    onnx.save(onnx.parser.parse_model(ENDLESS), path)
+    window.settings.set(RUN_IN_PROCESS, True)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    workspace.runs.inputs.set_source("n", Constant(1 << 50))
+    yield workspace
+    workspace.runs.stop()
+    idle(qtbot, workspace)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What the worker was told: whether to stand back."""
+    told = []
+    monkeypatch.setattr(WorkerSession, "stand_back", lambda _session, back: told.append(back))
+    return told
+
+
+def test_a_run_stands_back_while_the_graph_moves_and_comes_forward_again(window, qtbot, workspace, told):
+    view = window.tabs()[-1].view
+    view.pan_by(0.0, 5.0)
+    workspace.runs.run()
+    qtbot.waitUntil(lambda: workspace.runs.session.at is not None, timeout=30_000)
+    assert told == []
+    view.pan_by(0.0, 5.0)
+    view.pan_by(0.0, 5.0)
+    assert told == [True]
+    qtbot.waitUntil(lambda: told == [True, False], timeout=20_000)
+
+
+def test_it_stands_back_for_typing(window, qtbot, workspace, told):
+    workspace.runs.run()
+    qtbot.waitUntil(lambda: workspace.runs.session.at is not None, timeout=30_000)
+    edit(workspace, "leaky", "alpha", 0.25)
+    assert told == [True]
+    qtbot.waitUntil(lambda: told == [True, False], timeout=20_000)
+
+
+def test_a_worker_that_stands_back_leaves_one_core(qtbot, workspace):
+    whole = os.sched_getaffinity(0)
+    workspace.runs.run()
+    session = workspace.runs.session
+    qtbot.waitUntil(lambda: session.at is not None, timeout=30_000)
+    threads = Path(f"/proc/{session.start()._process.pid}/task")
+    for back, left in ((True, max(len(whole) - 1, 1)), (False, len(whole))):
+        session.stand_back(back=back)
+        assert {len(os.sched_getaffinity(int(thread.name))) for thread in threads.iterdir()} == {left}

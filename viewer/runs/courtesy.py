@@ -1,0 +1,46 @@
+"""While a person moves the graph or changes the model, a run leaves one of the processor's cores to the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from exec.remote.session import WorkerSession
+
+if TYPE_CHECKING:
+    from viewer.workspace import Workspace
+
+#: Milliseconds after which a person who has done nothing more waits for the run rather than for the window.
+_PATIENCE = 300
+
+
+class Courtesy(QObject):
+    """Lets the worker that runs a model stand back and come forward again. GUI thread only.
+
+    Priorities do not suffice: a thread that wakes up waits until the one that has its core has used up its slice, a
+    good part of a frame, however much less it matters.
+    """
+
+    def __init__(self, workspace: Workspace, running: Callable[[], object]) -> None:
+        super().__init__(workspace)
+        self._running = running
+        self._standing: WorkerSession | None = None
+        self._rest = QTimer(self, singleShot=True, interval=_PATIENCE)
+        self._rest.timeout.connect(self._come_forward)
+        workspace.changes.changed.connect(self._give_way)
+        workspace.moved.connect(self._give_way)
+
+    def _give_way(self, _change: object = None) -> None:
+        session = self._running()
+        if isinstance(session, WorkerSession):
+            if session is not self._standing:
+                self._standing = session
+                session.stand_back(back=True)
+            self._rest.start()
+
+    def _come_forward(self) -> None:
+        if self._standing is not None:
+            self._standing.stand_back(back=False)
+            self._standing = None
