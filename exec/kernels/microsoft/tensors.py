@@ -45,6 +45,13 @@ def gather_nd_1(data: Array, indices: Array) -> Array:
     return gather_nd(data, indices, 0)
 
 
+@kernel("MemcpyFromHost", since=1)
+@kernel("MemcpyToHost", since=1)
+def memcpy_1(x: Array) -> Array:
+    """The value itself: ONNX Runtime writes these into models saved for a GPU, to copy between memories."""
+    return x
+
+
 @kernel("ExpandDims", since=1, domain=MICROSOFT)
 def expand_dims_1(x: Array, axis: Array) -> Array:
     """A new axis of length 1."""

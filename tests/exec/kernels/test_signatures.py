@@ -24,7 +24,7 @@ EXTENSIONS = {
     ("", op_type, 1)
     for op_type in (
         "LayerNormalization", "SimplifiedLayerNormalization", "Affine", "Crop", "DynamicSlice", "ImageScaler",
-        "ParametricSoftplus", "Scale", "ScaledTanh", "ThresholdedRelu",
+        "MemcpyFromHost", "MemcpyToHost", "ParametricSoftplus", "Scale", "ScaledTanh", "ThresholdedRelu",
     )
 }  # fmt: skip
 
