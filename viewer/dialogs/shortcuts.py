@@ -42,6 +42,15 @@ INSPECTOR = (
     ("Take a text of several lines", "Ctrl+Return"),
 )
 
+#: Keys in the views of values, which are no actions of the window either.
+VALUES = (
+    ("Go from cell to cell of a picture", "Shift+arrows"),
+    ("Choose the cell, to trace its element", "Return"),
+    ("Zoom a picture, or see all of it", "+, −, 0"),
+    ("Move a picture", "Arrows"),
+    ("Read lines, bars or the memory of a run", "Left, Right"),
+)
+
 _FIRST_RECENT = "file.recent.1"
 _SAME_AGAIN = frozenset(f"file.recent.{number}" for number in range(2, 10))
 
@@ -84,8 +93,9 @@ class ShortcutsDialog(QDialog):
             self._add(groups, name, one.plain_title, f"{keys} …" if one.id == _FIRST_RECENT else keys)
         for title, keys in INSPECTOR:
             self._add(groups, "Inspector", title, _native(keys))
-        for title, gesture in MOUSE:
-            self._add(groups, "Mouse", title, gesture)
+        for group, gestures in (("Values", VALUES), ("Mouse", MOUSE)):
+            for title, gesture in gestures:
+                self._add(groups, group, title, gesture)
         self.tree.expandAll()
 
     def _add(self, groups: dict[str, QTreeWidgetItem], group: str, title: str, keys: str) -> None:
