@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from exec.arrays import Array, full
+from exec.arrays import Array, check_size, full
 from exec.context import Body, RuntimeValue, checkpoint
 from exec.errors import KernelError
 from exec.kernels.shared.dtypes import dtype_of
@@ -42,6 +42,11 @@ class Room:
         own = np.arange(self.beams, dtype=np.int32)[:, None]
         indirection = np.broadcast_to(own, (self.batch, self.beams, self.longest))
         return [np.array([length], np.int32), np.array([self.beams], np.int32), indirection][:count]
+
+    def for_beams(self, values: Array) -> Array:
+        """Values of each entry of the batch for each of its beams; held against the memory limit first."""
+        check_size((len(values), self.beams, *values.shape[1:]), values.dtype)
+        return np.repeat(values, self.beams, 0)
 
     def buffer(self, layer: Array) -> Array:
         """Keys or values (…, length, size) at the start of a buffer for the greatest length."""
@@ -146,12 +151,12 @@ class EncodedDecoder:
     ) -> None:
         self._body, self._room, self._words = body, room, words
         self._count = room.batch * room.beams
-        self._sequences = np.repeat(prompt, room.beams, 0)
-        self._logits = None if encoded.logits is None else np.repeat(encoded.logits, room.beams, 0)
+        self._sequences = room.for_beams(prompt)
+        self._logits = None if encoded.logits is None else room.for_beams(encoded.logits)
         self._pairs = crossing  # (layer, head) of each product that is wanted
         self.crossed: Array | None = None  # (sequences, pairs, length, frames)
         self._fixed = self._of_encoder(encoded)
-        self._cross = [np.repeat(layer, room.beams, 0) for layer in encoded.cross]
+        self._cross = [room.for_beams(layer) for layer in encoded.cross]
         held = 1 + len(self._fixed)
         self._extra = len(body.input_names) - held - 2 * len(self._cross)
         expected = 1 + len(self._cross) + (len(self._cross) // 2 if crossing is not None else 0)
@@ -161,7 +166,7 @@ class EncodedDecoder:
                 f"expected keys and values of {len(self._cross) // 2} layers and of the encoder, as it gives them"
             )
             raise KernelError(msg)
-        self._layers = [np.repeat(layer, room.beams, 0) for layer in encoded.own] or self._no_layers(held)
+        self._layers = [room.for_beams(layer) for layer in encoded.own] or self._no_layers(held)
         if self._extra:
             self._layers = [room.buffer(layer) for layer in self._layers]
         self._whole = _takes_sequences(body.input_types[0])
@@ -177,7 +182,7 @@ class EncodedDecoder:
             if value is None:
                 msg = f"the decoder takes {name!r}, which the encoder does not give"
                 raise KernelError(msg)
-            found.append(np.repeat(value, self._room.beams, 0))
+            found.append(self._room.for_beams(value))
         return found
 
     def _no_layers(self, start: int) -> list[Array]:

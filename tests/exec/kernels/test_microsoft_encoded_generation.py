@@ -246,3 +246,8 @@ def test_what_was_attended_to_follows_each_sequence_from_beam_to_beam() -> None:
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(kind: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
     assert [f.kind for f in ours(kind, inputs, **attributes).failures] == ["KernelError"]
+
+
+def test_beams_past_the_memory_limit_are_refused() -> None:
+    model, feeds = built("cross", [np.tile(IDS, (1, 50)), i32(3), i32(0), i32(2000), i32(1)])
+    assert [f.kind for f in Session(load(model)).run(feeds, memory_limit=1 << 18).failures] == ["LimitError"]
