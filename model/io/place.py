@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from model.errors import ModelError
 from model.io.external import Refused
+from model.io.packed import PackedSource
 from model.io.payloads import Payload, PayloadTable, Pieces, total_length
 from model.io.protobuf import TensorProto, utf8
 from model.io.source import BytesSource, Identity, identity_of
@@ -256,12 +257,11 @@ def _raw_pieces(tensor: Tensor) -> Pieces:
         pieces = tensor.raw_pieces()
         if pieces is not None:
             return pieces
-    from model.io.packing import pack
-
     kind = tensor.element_type
     if not isinstance(kind, ElementType):
         raise ModelError("The tensor cannot be written", f"Its element type {kind} is not known.", tensor.name)
-    return [pack(tensor.numpy(), kind)]
+    source = PackedSource(tensor, kind)
+    return [Payload(source, 0, source.size) if source.size >= _LARGE else source.read(0, source.size)]
 
 
 def _clear_data(out: TensorProto) -> None:

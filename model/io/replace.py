@@ -88,11 +88,13 @@ class NewFile:
 
     def copy(self, payload: Payload, progress: Progress, done: int, total: int) -> None:
         """Append a part of another source, in the kernel where that is possible."""
-        if not isinstance(payload.source, FileSource):
-            self.write(payload.read())
+        source, offset, end = payload.source, payload.offset, payload.offset + payload.length
+        if not isinstance(source, FileSource):
+            for start in range(offset, end, _SMALL_STEP):
+                progress.report(done + start - offset, total, "Saving")
+                self.write(source.read(start, min(end - start, _SMALL_STEP)))
             return
         self.flush()
-        source, offset, end = payload.source, payload.offset, payload.offset + payload.length
         source.check_unchanged()
         copiers = list(_COPIERS)
         while offset < end:

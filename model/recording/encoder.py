@@ -13,10 +13,12 @@ from model.devices import NodeDeviceConfiguration
 from model.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.io.decode import Origin
 from model.io.messages import message_pieces
+from model.io.packed import PackedSource
 from model.io.payloads import Payload
 from model.io.protobuf import (
     AttributeProto,
 )
+from model.io.source import BytesSource
 from model.io.tensors import ProtoTensor
 from model.io.unknown import has_unknown, own_unknown
 from model.recording.references import References
@@ -83,7 +85,8 @@ class Encoder:
         if tensor.metadata:
             entry["metadata"] = dict(tensor.metadata)
         assert isinstance(kind, ElementType)
-        if tensor.nbytes > _LARGE and (put := self._references.put((tensor.nbytes, lambda: _packed(tensor, kind)))):
+        source = PackedSource(tensor, kind)
+        if source.size > _LARGE and (put := self._references.put(Payload(source, 0, source.size))):
             entry["at"] = put
             return entry
         values = tensor.numpy()
@@ -92,13 +95,13 @@ class Encoder:
         elif tensor.size <= _SMALL and kind in _READABLE:
             entry["values"] = [self.number(v) if isinstance(v, float) else v for v in values.reshape(-1).tolist()]
         else:
-            entry["bytes"] = _base64(b"".join(_packed(tensor, kind)))
+            entry["bytes"] = _base64(source.read(0, source.size))
         return entry
 
     def _piece(self, piece: bytes | Payload) -> Any:
         if isinstance(piece, Payload):
             return self._references.put(piece) or _base64(piece.read())
-        put = self._references.put((len(piece), lambda: [piece])) if len(piece) > _LARGE else None
+        put = self._references.put(Payload(BytesSource(piece), 0, len(piece))) if len(piece) > _LARGE else None
         return put or _base64(piece)
 
     def sparse_tensor(self, tensor: SparseTensor) -> dict[str, Any]:
@@ -315,12 +318,6 @@ def _rest_of(proto: AttributeProto) -> bytes:
 
 
 _VALUES = ("f", "i", "s", "t", "g", "sparse_tensor", "floats", "ints", "strings", "tensors", "graphs", "sparse_tensors")
-
-
-def _packed(tensor: Tensor, kind: ElementType) -> list[bytes]:
-    from model.io.packing import pack
-
-    return [pack(tensor.numpy(), kind)]
 
 
 def _base64(data: bytes) -> str:

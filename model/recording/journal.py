@@ -2,8 +2,9 @@
 
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
 left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
-file it belongs to, a line that tells what the model holds, then edits (numbered steps), undo and redo. What cannot be
-written at once is announced by its title, so that it is known to be missing if the program dies before.
+file it belongs to, then edits (numbered steps, and where in the model what they speak of was met), undo and redo. An
+edit is written within the turn it is made in. Only one whose weights must be written first is announced by its title,
+so that it is known to be missing if the program dies before.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from model.document import Change, Document
-from model.errors import ModelError, errors_to
+from model.document import Change, Document, Entry
+from model.errors import errors_to
+from model.io.payloads import Payload
 from model.progress import SILENT, Cancelled, Progress
-from model.recording.references import Numbers
+from model.recording.numbers import Numbers
 from model.recording.steps import encode
-from model.recording.store import Parts, Store
+from model.recording.store import Store, base_path
 from model.steps import (
     InsertNode,
     MoveUses,
-    SetAttribute,
     SetField,
     SetGraphInputs,
     SetGraphOutputs,
@@ -35,10 +36,8 @@ from model.steps import (
 )
 
 FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 3
+VERSION: Final = 4
 SUFFIX: Final = ".journal"
-_LARGEST_BASE = 64 << 20
-_STEP = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +79,21 @@ class _State:
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A change that is not written yet, and its line but for the steps of an edit."""
+class _Line:
+    """A change that is to be written, and its line but for the steps of an edit."""
 
     line: dict[str, Any]
     steps: Sequence[Step]
     inverses: Sequence[Step]
-    is_announced: bool = False
 
 
 class Journal:
     """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
 
-    Before the first edit can be written the model must have been looked at as it was, which costs a walk over it. Who
-    can do so bit by bit gives `later`, called when an edit waits for that: then `prepare` within `as_it_began`, as
-    often as it takes. `failed` is called, on any thread, when something could not be written in the background: then
-    `look`. A disk that cannot be written to stops the journal, not the work: `problem` says so.
+    The model of a document that is in no file must be written down too, as it began, which costs a walk over it. Who
+    can do so bit by bit gives `later`, called with each edit until that is done: then `prepare` within `as_it_began`,
+    as often as it takes. `failed` is called, on any thread, when something could not be written in the background:
+    then `look`. A disk that cannot be written to stops the journal, not the work: `problem` says so.
 
     Replaying begins with what the base file holds, so what was done before the last save is no undo there: such an
     undo is written as an edit.
@@ -115,17 +113,21 @@ class Journal:
         self._base = BaseFile.of(document.path) if base is None else base
         self._later = later
         self._failed = failed
+        self._source = document.model.source.data if self._base.path and document.model.source is not None else None
         self._numbers: Numbers | None = None
-        self._beginning: bytes | None = None  # of a document that is in no file
         self._store: Store | None = None
-        self._is_begun = False  # the journal's file says what the model holds
-        self._waiting: list[_Waiting] = []
-        self._source = document.model.source.data if document.model.source is not None else None
-        self._entry = document.current
-        self._at = _State()
-        self._states = {document.current: self._at}
+        self._has_beginning = bool(self._base.path)
         self.problem = ""
+        self._begin_at(document.current)
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
+
+    def _begin_at(self, beginning: Entry) -> None:
+        """What is written from now on applies to the model in this state of its history."""
+        self._began = beginning
+        self._numbers = None
+        self._entry = self._document.current
+        self._at = _State()
+        self._states = {beginning: self._at}
 
     @property
     def path(self) -> Path | None:
@@ -133,41 +135,52 @@ class Journal:
         return None if self._store is None else self._store.path
 
     @property
-    def is_prepared(self) -> bool:
-        """Whether the next edit will cost no more than itself."""
-        return self._numbers is not None or bool(self.problem)
+    def needs_beginning(self) -> bool:
+        """Whether `prepare` must look at the model as it began, or nothing could be done again on it."""
+        return not self._has_beginning and not self.problem
 
     @property
-    def is_waited_for(self) -> bool:
-        """Whether edits wait for `prepare` to be written."""
-        return bool(self._waiting)
-
-    @property
-    def waiting_steps(self) -> int:
+    def steps_since(self) -> int:
         """How many steps `as_it_began` takes back and does again."""
-        return sum(len(change.steps) for change in self._waiting)
+        return sum(len(steps) for _, steps, _ in self._document.way(self._began))
 
     def prepare(self, progress: Progress = SILENT) -> None:
-        """Look at the model as it began, so that edits can be written. Costs a walk over it.
+        """Take down the model of a document in no file as it began; costs a walk over it. Written in the background.
 
         `progress` is checked all the time; in between the model may be edited, outside `as_it_began`. Before the
-        journal hears that the document was saved, `progress` must be cancelled: it begins with another state then.
+        journal hears that the document was saved, and before `begin_anew`, `progress` must be cancelled.
         """
-        if not self.is_prepared:
+        from model.io.save import prepare
+
+        if self.needs_beginning:
             with errors_to(self._run_into):
-                self._begin(progress)
+                store = self._opened()
+                store.begin_with(prepare(self._document.model, base_path(store.path), progress=progress))
+                self._has_beginning = True
+
+    def meet_nodes(self) -> None:
+        """Walk along the nodes of the main graph, if nothing was edited yet, so that the first edit need not."""
+        first = self._document.model.graph.nodes.first
+        if self._numbers is None and first is not None:
+            self._known().of(first)
+
+    def begin_anew(self) -> None:
+        """Begin with the model as it is now: where taking back what was done since takes longer than looking at it."""
+        self._document.end_gesture()  # what is typed next is no part of the beginning
+        self._remove()
+        self._begin_at(self._document.current)
 
     @contextlib.contextmanager
     def as_it_began(self) -> Iterator[None]:
-        """Within it the model is as the journal began; then what waits is done again, and written if it can be now."""
-        waiting = self._waiting
-        for change in reversed(waiting):
-            for inverse in reversed(change.inverses):
-                inverse.apply()
+        """Within it the model is as the journal began."""
+        since = self._document.way(self._began)
+        for _, _, inverses in reversed(since):
+            _apply(reversed(inverses))
         try:
             yield
         finally:
-            self._do_again(waiting)
+            for _, steps, _ in since:
+                _apply(steps)
 
     def look(self) -> None:
         """Take notice of what writing in the background ran into."""
@@ -177,17 +190,7 @@ class Journal:
     def give_up(self, reason: str) -> None:
         """Write no more; `problem` says why."""
         self.problem = f"Edits are not being kept for recovery: {reason}."
-        self._waiting = []
         self._remove()
-
-    def _begin(self, progress: Progress = SILENT) -> None:
-        """Take down what the edits will be made on, while the model is in that state."""
-        if not self._base.path and self._beginning is None:
-            self._source = None  # the beginning may be written anew, with values in other places
-            self._beginning = _content(self._document, progress)
-            if self._beginning is None:
-                raise ModelError("the model is large and in no file yet", "")
-        self._numbers = Numbers(self._document.model, progress, self._source, self._keep)
 
     def close(self) -> None:
         """The document is closed: saved or given up. Nothing is left to recover."""
@@ -207,47 +210,46 @@ class Journal:
 
     def _on_change(self, change: Change) -> None:
         if not self.problem:
-            self._take_up(_Waiting(self._line(change), change.steps, change.inverses))
+            line = _Line(self._line(change), change.steps, change.inverses)
+            began = self._began
+            if self.needs_beginning:
+                self._take_down_beginning()
+            if self._began is began:  # else it begins with what this change made
+                self._write_down([line])
         self._entry = self._document.current
 
-    def _take_up(self, *changes: _Waiting) -> None:
-        """Write changes, now or when what comes before them is written."""
-        self._waiting += changes
+    def _take_down_beginning(self) -> None:
+        if self._later is not None:
+            self._later()
+            return
+        with self.as_it_began():
+            self.prepare()
+
+    def _write_down(self, changes: Sequence[_Line]) -> None:
+        """Write changes that were just made: each step as it is in the state of the model that it applies to."""
+        edits = [change for change in changes if "edit" in change.line]
+        moves = any(_moves_something(step) for change in edits for step in change.steps)
+        for change in reversed(edits if moves else []):
+            _apply(reversed(change.inverses))
         with errors_to(self._run_into):
-            if self._numbers is not None and not _brings_something(changes):
-                self._write_waiting()
-            elif self.is_prepared or self._later is None:
-                with self.as_it_began():
-                    self.prepare()
-            else:
-                for change in changes:
-                    self._opened().announce(change.line)
-                    change.is_announced = True
-                self._later()
-
-    def _write_waiting(self) -> None:
-        """Write what waits, whose steps bring nothing that later steps of the same edit could have changed."""
-        numbers = self._numbers
-        assert numbers is not None
-        while self._waiting:
-            change = self._waiting.pop(0)
-            steps = change.steps if "edit" in change.line else ()
-            self._write(change, [line for step in steps for line in _encoded(step, numbers)])
-
-    def _do_again(self, waiting: Sequence[_Waiting]) -> None:
-        """Apply what waits. Each step is written, if it can be, while the model is in the state it applies to."""
-        if self.is_prepared:
-            self._waiting = []
-        for change in waiting:
-            written: list[dict[str, Any]] = []
-            for step in change.steps:
-                if self._numbers is not None and not self.problem and "edit" in change.line:
-                    with errors_to(self._run_into):
-                        written += _encoded(step, self._numbers)
-                step.apply()
-            if self._numbers is not None and not self.problem:
+            self._opened()
+        for change in changes:
+            steps = self._encoded(change, again=moves) if change in edits else []
+            if not self.problem:
                 with errors_to(self._run_into):
-                    self._write(change, written)
+                    self._opened().line({**change.line, "steps": steps} if change in edits else change.line)
+
+    def _encoded(self, change: _Line, *, again: bool) -> list[dict[str, Any]]:
+        """The steps of a change as they are written; makes the change again where it was taken back for that."""
+        numbers, written = self._known(), list[dict[str, Any]]()
+        numbers.begin_edit(change.steps)
+        for step in change.steps:
+            if not self.problem:
+                with errors_to(self._run_into):
+                    written += _encoded(step, numbers)
+            if again:
+                step.apply()
+        return written
 
     def _run_into(self, error: Exception) -> None:
         """Trouble with the journal, of whatever kind, is no trouble for the edit."""
@@ -280,27 +282,26 @@ class Journal:
             self._at = outer
         return line
 
-    def _write(self, change: _Waiting, steps: list[dict[str, Any]]) -> None:
-        store = self._opened()
-        if not self._is_begun and self._numbers is not None:
-            self._is_begun = True
-            if self._beginning is not None:
-                store.begin_with(self._beginning)
-            store.line({"objects": self._numbers.fingerprint}, announced=True)
-        line = {**change.line, "steps": steps} if "edit" in change.line else change.line
-        store.line(line, announced=change.is_announced)
+    def _known(self) -> Numbers:
+        """What was met since the journal began; nothing before anything is written."""
+        if self._numbers is None:
+            self._numbers = Numbers(self._document.model, self._source, self._keep)
+        return self._numbers
 
-    def _keep(self, length: int, parts: Parts) -> tuple[int, int]:
+    def _keep(self, payload: Payload) -> tuple[int, int]:
         """Take up the bytes of a large tensor; they are written in the background."""
-        return self._opened().keep(length, parts)
+        return self._opened().keep(payload)
 
     def _opened(self) -> Store:
-        """The files, made with the first edit. Raises what writing to them in the background ran into."""
+        """The files, made with the first edit, while the model is as it began.
+
+        Raises what writing to them in the background ran into.
+        """
         if self._store is None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}{SUFFIX}"
+            path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex[:16]}{SUFFIX}"
             self._store = Store(path, self._failed)
-            self._store.line(self._header(), announced=True)
+            self._store.line(self._header())
         elif self._store.problem is not None:
             raise self._store.problem
         return self._store
@@ -313,6 +314,8 @@ class Journal:
             "path": self._base.path,
             "size": self._base.size,
             "mtime_ns": self._base.mtime_ns,
+            "unsaved": self._document.saved_entry is None,
+            "nodes": len(self._document.model.graph.nodes),
             "time": time.time(),
         }
 
@@ -324,11 +327,9 @@ class Journal:
         if saved is None:
             return
         self._remove()
-        self._numbers = self._beginning = self._source = None
-        self._waiting = []
-        self._at = _State()
-        self._states = {saved: self._at}
-        self._entry = self._document.current
+        self._begin_at(saved)
+        self._has_beginning = True
+        self._source = None  # the new file may have the values in other places
         self.problem = ""
         with errors_to(self._run_into):
             self._base = BaseFile.of(self._document.path)
@@ -336,41 +337,29 @@ class Journal:
             for entry, _, _ in since:
                 self._at = self._states[entry] = self._at.next()
             if since:
-                self._take_up(*(_Waiting({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since))
+                self._write_down([_Line({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since])
 
     def _remove(self) -> None:
         if self._store is not None:
             self._store.close(remove=True)
             self._store = None
-        self._is_begun = False
 
 
-def _content(document: Document, progress: Progress) -> bytes | None:
-    """The model as it began: the bytes it was read from, else written anew. None when that is too much to keep.
-
-    A document in no file was never saved, so it began with what was read.
-    """
-    from model.io.read import ModelSource
-    from model.io.save import to_bytes
-
-    source = document.model.source
-    if isinstance(source, ModelSource) and source.proto is document.model._source and not source.truncation:
-        if source.data.size > _LARGEST_BASE:
-            return None
-        parts = []
-        for offset in range(0, source.data.size, _STEP):
-            progress.check()
-            parts.append(source.data.read(offset, min(_STEP, source.data.size - offset)))
-        return b"".join(parts)
-    constants = (v.initializer for v in document.model.graph.initializers)
-    if sum(tensor.nbytes for tensor in constants if tensor is not None) > _LARGEST_BASE:
-        return None
-    return to_bytes(document.model, progress=progress)
+def _apply(steps: Iterable[Step]) -> None:
+    for step in steps:
+        step.apply()
 
 
 def _encoded(step: Step, numbers: Numbers) -> list[dict[str, Any]]:
-    """What is written of a step: nothing when what it changes is not known."""
-    return [encode(step, numbers)] if _is_known(step, numbers) else []
+    """What is written of a step, after what is met with it: nothing when what it changes is not known."""
+    written = [encode(step, numbers)] if _is_known(step, numbers) else []
+    met = numbers.take_met()
+    return [{"met": met}, *written] if met else written
+
+
+def _moves_something(step: Step) -> bool:
+    """Whether objects are at other places after a step, or have another name."""
+    return not (isinstance(step, SetField) and step.field in ("type", "doc_string", "metadata"))
 
 
 def _is_known(step: Step, numbers: Numbers) -> bool:
@@ -388,17 +377,3 @@ def _is_known(step: Step, numbers: Numbers) -> bool:
             return numbers.of(step.source) is not None
         case _:
             return numbers.of(step.node) is not None
-
-
-def _brings_something(changes: Sequence[_Waiting]) -> bool:
-    """Whether objects come in with steps that others follow: these are written as they were then, not as they are."""
-    steps = [step for change in changes for step in change.steps]
-    return len(steps) > 1 and any(map(_brings_objects, steps))
-
-
-def _brings_objects(step: Step) -> bool:
-    if isinstance(step, SetAttribute):
-        return step.attribute is not None and bool(step.attribute.graphs)
-    return isinstance(step, InsertNode) or (
-        isinstance(step, SetField) and step.field in ("functions", "training_info", "initialization", "algorithm")
-    )

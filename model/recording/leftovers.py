@@ -16,7 +16,7 @@ from model.errors import ModelError
 from model.io.source import open_file
 from model.isolation import is_running
 from model.recording.journal import FORMAT, SUFFIX, VERSION, BaseFile
-from model.recording.references import Numbers
+from model.recording.numbers import Numbers
 from model.recording.steps import decode
 from model.recording.store import base_path, data_path, lone_files, remove_files
 
@@ -33,6 +33,7 @@ class Leftover:
     time: float
     titles: tuple[str, ...]  # of the edits in force at the end, undone ones left out
     missing: tuple[str, ...] = ()  # what was done after these but is not in the journal: it was announced only
+    is_unsaved: bool = False  # whether the model was in no file even before the first edit
 
     @property
     def fits(self) -> bool:
@@ -41,9 +42,14 @@ class Leftover:
 
     @property
     def beginning(self) -> Path | None:
-        """The model as it began, for a document that was in no file; None when nothing was kept."""
+        """The model as it began, for a document that was in no file; None when there was no time to keep it."""
         path = base_path(self.path)
         return path if not self.base.path and path.exists() else None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be done again, since there is nothing to do it on."""
+        return not self.base.path and self.beginning is None
 
 
 def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[Leftover]:
@@ -75,7 +81,7 @@ def leftovers(folder: Path, tell: Callable[[Path, str], object] | None = None) -
 
 def _is_in_use(path: Path) -> bool:
     """Whether the program that names itself in a file's name is running: it may not have written the header yet."""
-    number = path.name.partition("-")[0]
+    number = path.name.removeprefix(".").partition("-")[0]
     return number.isascii() and number.isdigit() and is_running(int(number))
 
 
@@ -95,8 +101,6 @@ def _read_header(path: Path) -> Leftover | None:
         if "waiting" in line:
             announced.append(_title(line["waiting"]))
             continue
-        if "objects" in line:
-            continue
         del announced[:1]
         if "edit" in line:
             if not line.get("joined"):
@@ -107,7 +111,8 @@ def _read_header(path: Path) -> Leftover | None:
         elif "redo" in line and undone:
             titles.append(undone.pop())
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
-    return Leftover(path, base, float(header["time"]), tuple(titles), tuple(announced))
+    unsaved = header["unsaved"] is True and not base.path
+    return Leftover(path, base, float(header["time"]), tuple(titles), tuple(announced), unsaved)
 
 
 def _title(line: dict[str, Any]) -> str:
@@ -149,7 +154,7 @@ def recover(document: Document, leftover: Leftover) -> int:
     finally:
         if kept is not None:
             kept.close()
-    if count:
+    if count or leftover.is_unsaved:
         document.mark_unsaved()
     remove_files(tried)
     return count
@@ -158,12 +163,12 @@ def recover(document: Document, leftover: Leftover) -> int:
 def _redo(document: Document, numbers: Numbers, tried: Path) -> int:
     count = 0
     for number, line in enumerate(_lines(tried), 1):
-        if "format" in line or "waiting" in line:
-            continue
-        if "objects" in line:
-            if line["objects"] != numbers.fingerprint:
+        if "format" in line:
+            if line["nodes"] != len(document.model.graph.nodes):
                 said = f"It was begun on other contents; kept as {tried}."
                 raise ModelError("The journal does not fit the model", said)
+            continue
+        if "waiting" in line:
             continue
         try:
             _redo_line(document, numbers, line)
@@ -187,7 +192,10 @@ def _redo_line(document: Document, numbers: Numbers, line: dict[str, Any]) -> No
             document.end_gesture()
         with document.edit(str(line["edit"]), merge=str(line.get("merge", ""))) as edit:
             for step in line["steps"]:
-                edit.do(decode(step, numbers))
+                if "met" in step:
+                    numbers.meet_again(step["met"])
+                else:
+                    edit.do(decode(step, numbers))
 
 
 def discard(leftover: Leftover) -> None:

@@ -1,27 +1,14 @@
-"""Two ways to refer to the objects of a model: by the order they were met in, or by their names."""
+"""How recordings refer to the objects of a model: by numbers, see `numbers`, or here by their names."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any, Protocol
 
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.payloads import Payload
-from model.io.source import Source
 from model.io.tensors import TensorFiles
-from model.io.write import kept_declarations
-from model.progress import SILENT, Progress
-from model.queries.scope import enclosing
-from model.recording.store import Parts
 from model.tensors import SparseTensor, Tensor
-
-_STEP = 1 << 20
-
-#: A part of a file, or the length of bytes and what gives them when they are written.
-Piece = Payload | tuple[int, Parts]
 
 
 class References(Protocol):
@@ -51,7 +38,7 @@ class References(Protocol):
     def find_tensor(self, reference: Any) -> Tensor:
         """The tensor of the opened file."""
 
-    def put(self, piece: Piece) -> Any:
+    def put(self, piece: Payload) -> Any:
         """A reference to bytes that are too many for a line; None when they must be in it all the same."""
 
     def get(self, reference: Any) -> bytes:
@@ -60,197 +47,6 @@ class References(Protocol):
     @property
     def files(self) -> TensorFiles:
         """Where tensors look for values in other files."""
-
-
-class Numbers:
-    """Numbers objects in the order in which reading the model's file meets them; new ones count on.
-
-    The same file gives the same numbers, so a journal of numbers fits the file it was begun on and no other.
-    Making one costs a walk over the model.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        progress: Progress = SILENT,
-        base: Source | None = None,
-        keep: Callable[[int, Parts], tuple[int, int]] | None = None,
-        kept: Source | None = None,
-    ) -> None:
-        self._model, self._base, self._keep, self._data = model, base, keep, kept
-        self._objects: list[Any] = []  # by number; a list grows without the pause that a large table makes
-        self._added: dict[int, Any] = {}  # what came in while a journal is replayed, in any order
-        self._numbers: dict[Any, int] = {}
-        self._tensors: dict[int, int] = {}  # by id, the number of the value that held each
-        self._held: dict[int, Tensor | SparseTensor] = {}  # by that number
-        #: Tells one order of objects from another, so that a journal is not replayed on the wrong ones.
-        self.fingerprint = 0
-        read = _AsRead(model, progress)
-        for target, graph in progress.paced(_everything(model)):
-            if target in self._numbers:
-                continue
-            held = read.value(target, graph) if graph is not None and isinstance(target, Value) else target
-            number = self._numbers.get(held)
-            if number is None:
-                number = self._enter(held)
-                self._take_down(held, number)
-            self._numbers[target] = number
-
-    def _take_down(self, target: Any, number: int) -> None:
-        """Note what an object is called, and the constant it holds: so that its tensor can be spoken of by its number.
-
-        Tensors are compared by identity, so they are kept alive, or a new one could get the same.
-        """
-        name = getattr(target, "name", "").encode("utf-8", "surrogatepass")
-        self.fingerprint = zlib.crc32(name + b"\0", self.fingerprint)
-        if isinstance(target, Value) and target.initializer is not None:
-            self._held[number] = target.initializer
-            if isinstance(target.initializer, Tensor):
-                self._tensors.setdefault(id(target.initializer), number)
-
-    def _enter(self, target: Any) -> int:
-        number = len(self._objects)
-        self._numbers[target] = number
-        self._objects.append(target)
-        return number
-
-    def of(self, target: Any) -> Any:
-        """Its number, or None for one that was never met."""
-        return self._numbers.get(target)
-
-    def find(self, reference: Any, kind: type[Any]) -> Any:
-        """The object of a number."""
-        found = None
-        if isinstance(reference, int):
-            known = 0 <= reference < len(self._objects)
-            found = self._objects[reference] if known else self._added.get(reference)
-        if isinstance(found, kind):
-            return found
-        raise ModelError("The journal does not fit this model", f"Nothing has the number {reference}.")
-
-    def add(self, made: Any, reference: Any) -> None:
-        """A new object under the number it was written with."""
-        if not isinstance(reference, int) or reference < len(self._objects) or reference in self._added:
-            raise ModelError("The journal does not fit this model", f"The number {reference} was not expected here.")
-        self._added[reference] = made
-        self._numbers[made] = reference
-
-    def new(self, made: Any) -> int:
-        """The next number."""
-        return self._enter(made)
-
-    def removed(self, node: Node) -> None:
-        """A number stays with its object."""
-
-    def left(self, value: Value) -> None:
-        """A number stays with its object."""
-
-    def tensor(self, tensor: Tensor) -> Any:
-        """The initializer that held the tensor when the file was opened."""
-        number = self._tensors.get(id(tensor))
-        return None if number is None else [number]
-
-    def put(self, piece: Piece) -> Any:
-        """Where bytes are: in the file the journal is begun on, else taken up beside the journal."""
-        if isinstance(piece, Payload) and piece.source is self._base:
-            return ["base", piece.offset, piece.length]
-        return None if self._keep is None else ["kept", *self._keep(*_parts(piece))]
-
-    def get(self, reference: Any) -> bytes:
-        """The bytes that `put` took up."""
-        where, offset, length = reference
-        source = self._base if where == "base" else self._data
-        if source is None or not (0 <= offset <= offset + length <= source.size):
-            raise ModelError("The journal is damaged", f"{length:,} bytes of a tensor are missing.")
-        return source.read(offset, length)
-
-    @property
-    def files(self) -> TensorFiles:
-        """Where tensors of the model look for values in other files."""
-        source = self._model.source
-        return TensorFiles(None, None) if source is None else source.files
-
-    def find_tensor(self, reference: Any) -> Tensor:
-        """That initializer's tensor as it was when the file was opened."""
-        (number,) = reference
-        tensor = self._held.get(number)
-        if isinstance(tensor, Tensor):
-            return tensor
-        raise ModelError("The journal does not fit this model", f"No initializer has the number {reference}.")
-
-
-def _parts(piece: Piece) -> tuple[int, Parts]:
-    """Length and content of what is written later."""
-    if isinstance(piece, Payload):
-        return piece.length, lambda: (
-            piece.source.read(at, min(_STEP, piece.offset + piece.length - at))
-            for at in range(piece.offset, piece.offset + piece.length, _STEP)
-        )
-    return piece
-
-
-def _everything(model: Model) -> Iterator[tuple[Any, Graph | None]]:
-    """Every object and the graph that mentions it, some several times, in an order that saving and reading keeps.
-
-    So a name that nothing defines comes where it is used: which graph it belongs to is not in the file.
-    """
-    for target in (model, *model.functions, *model.training_info):
-        yield target, None
-    pending = list(model.root_graphs())[::-1]
-    while pending:  # as `Model.graphs` goes, but never long at one graph
-        graph = pending.pop()
-        yield graph, None
-        bodies: list[Graph] = []
-        for node in graph.nodes:
-            yield node, graph
-            bodies += node.bodies
-        pending += reversed(bodies)
-        for mentioned in (graph.inputs, graph.initializers):
-            for target in mentioned:
-                yield target, graph
-        for node in graph.nodes:
-            for value in node.outputs:
-                if value is not None:
-                    yield value, graph
-        for node in graph.nodes:
-            for value in node.inputs:
-                if value is not None:
-                    yield value, graph
-        for value in (*graph.outputs, *kept_declarations(graph)):
-            yield value, graph
-
-
-class _AsRead:
-    """Which value a name will mean when the file is read: of undefined ones there is one for each name."""
-
-    def __init__(self, model: Model, progress: Progress) -> None:
-        self._progress = progress
-        initializers = progress.paced(model.graph.initializers)
-        self._state = {value.name: value for value in initializers}  # which training graphs see
-        self._defined: dict[Graph, dict[str, Value]] = {}
-        self._undefined: dict[tuple[object, str], Value] = {}
-
-    def value(self, value: Value, graph: Graph) -> Value:
-        """The value itself where it is defined, else the one that its name means in a graph."""
-        if value.is_defined:
-            return value
-        for level in enclosing(graph):
-            if (found := self._names(level).get(value.name)) is not None:
-                return found
-        owner = graph.root.owner
-        if isinstance(owner, TrainingInfo) and value.name in self._state:
-            return self._state[value.name]
-        return self._undefined.setdefault((owner, value.name), value)
-
-    def _names(self, graph: Graph) -> dict[str, Value]:
-        """What a graph defines; of two values with one name the first."""
-        found = self._defined.get(graph)
-        if found is None:
-            found = self._defined[graph] = {}
-            made = (value for node in graph.nodes for value in node.outputs if value is not None)
-            for value in self._progress.paced(chain(graph.inputs, graph.initializers, made)):
-                found.setdefault(value.name, value)
-        return found
 
 
 class Names:
@@ -366,7 +162,7 @@ class Names:
         """The initializer of the main graph that held it when the script begins."""
         return self._initial.get(id(tensor))
 
-    def put(self, _piece: Piece) -> Any:
+    def put(self, _piece: Payload) -> Any:
         """A script stands alone: the values are in it."""
         return None
 

@@ -12,45 +12,54 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from queue import SimpleQueue
-from typing import IO, Any, Final
+from queue import Queue
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from model.errors import ModelError
+from model.progress import Cancelled, Progress
+
+if TYPE_CHECKING:
+    from model.io.payloads import Payload
+    from model.io.save import Saving
 
 _SYNC_SECONDS: Final = 2.0
-_AT_ONCE: Final = 1 << 20  # bytes that the thread which owns the model writes itself
+_STEP: Final = 1 << 20  # bytes that are in memory at a time
 _DATA = ".data"
 _BASE = ".onnx"
-_BESIDE = re.compile(r"[0-9]+-[0-9a-f]+\.(onnx|data)")
-
-#: The bytes of a tensor in parts, read or packed when they are written.
-Parts = Callable[[], Iterable[bytes]]
+_BESIDE = re.compile(r"\.?[0-9]+-[0-9a-f]+\.(onnx|data)(\..*)?")  # some being written, or beside the beginning
 
 
 def data_path(journal: Path) -> Path:
     """Where the bytes of large tensors are kept, for a journal."""
-    return journal.with_name(journal.name.partition(".")[0] + _DATA)
+    return journal.with_name(_stem(journal) + _DATA)
 
 
 def base_path(journal: Path) -> Path:
     """Where the model as it began is kept, for the journal of a document that is in no file."""
-    return journal.with_name(journal.name.partition(".")[0] + _BASE)
+    return journal.with_name(_stem(journal) + _BASE)
 
 
 def remove_files(journal: Path) -> None:
     """Remove a journal and what lies beside it. What the disk does not let go of stays."""
-    for path in (journal, base_path(journal), data_path(journal)):
-        with contextlib.suppress(OSError):
-            path.unlink()
+    stem = _stem(journal)
+    with contextlib.suppress(OSError):
+        for path in [path for path in journal.parent.iterdir() if _stem(path) == stem]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _stem(path: Path) -> str:
+    """What the names of a journal and of all that lies beside it begin with."""
+    return path.name.removeprefix(".").partition(".")[0]
 
 
 def lone_files(folder: Path) -> Iterator[Path]:
     """What lies in a folder of journals beside a journal that is not there."""
     beside: dict[str, list[Path]] = {}
     for path in folder.iterdir():
-        beside.setdefault(path.name.partition(".")[0], []).append(path)
+        beside.setdefault(_stem(path), []).append(path)
     for paths in beside.values():
         if all(_BESIDE.fullmatch(path.name) for path in paths):
             yield from paths
@@ -69,40 +78,31 @@ class Store:
         self._lines: IO[str] = open(path, "x", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 # for long
         self._data: IO[bytes] | None = None
         self._size = 0
-        self._waiting: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._waiting: Queue[Callable[[], object] | None] = Queue()
         self._thread: threading.Thread | None = None
-        self._idle = threading.Event()
-        self._idle.set()
-        self._unwritten = 0
+        self._progress = Progress()
+        self._unwritten = 0  # bytes and lines that lines wait for
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._synced = 0.0
 
-    def begin_with(self, data: bytes) -> None:
-        """Write the model as it began: at once, or when there is time for one that is large."""
-        if len(data) <= _AT_ONCE:
-            base_path(self.path).write_bytes(data)
-        else:
-            self._put(lambda: base_path(self.path).write_bytes(data))
+    def begin_with(self, saving: Saving) -> None:
+        """Write the model as it began when there is time; lines do not wait for that. It is there whole or not."""
+        self._put(lambda: saving.run(self._progress))
 
-    def keep(self, length: int, parts: Parts) -> tuple[int, int]:
-        """Write so many bytes when there is time; returns their offset and length in the data file."""
-        offset, self._size = self._size, self._size + length
-        self._put(lambda: self._append(parts))
-        return offset, length
+    def keep(self, payload: Payload) -> tuple[int, int]:
+        """Write the bytes of a tensor when there is time; returns their offset and length in the data file."""
+        offset, self._size = self._size, self._size + payload.length
+        self._put_in_order(lambda: self._append(payload))
+        return offset, payload.length
 
-    def announce(self, line: dict[str, Any]) -> None:
-        """Say now which line comes later, in the order in which they will come."""
-        self._write_line({"waiting": line})
-
-    def line(self, line: dict[str, Any], *, announced: bool) -> None:
-        """Write a line, after the bytes it speaks of; announce it when it has to wait for them."""
+    def line(self, line: dict[str, Any]) -> None:
+        """Write a line: now, or after the bytes that were kept before. Then it is announced now, without its steps."""
         with self._lock:
             free = not self._unwritten
         if not free:
-            if not announced:
-                self.announce({key: line[key] for key in line if key != "steps"})
-            self._put(lambda: self._write_line(line))
+            self._write_line({"waiting": {key: line[key] for key in line if key != "steps"}})
+            self._put_in_order(lambda: self._write_line(line))
             return
         self._write_line(line)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
@@ -112,12 +112,13 @@ class Store:
 
     def flush(self) -> None:
         """Wait until all is written."""
-        self._idle.wait()
+        self._waiting.join()
 
     def close(self, *, remove: bool) -> None:
         """Let go of the files: with what is still to be written, or with everything."""
         if remove:
             self.problem = self.problem or OSError(0, "closed")  # what waits is not wanted any more
+            self._progress.cancel()
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join()
@@ -130,10 +131,21 @@ class Store:
 
     # -- writing, on either thread -----------------------------------------------------------------------------
 
-    def _put(self, job: Callable[[], object]) -> None:
+    def _put_in_order(self, job: Callable[[], object]) -> None:
+        """Lines that come after this one wait until it is done."""
         with self._lock:
             self._unwritten += 1
-            self._idle.clear()
+
+        def do() -> None:
+            try:
+                job()
+            finally:
+                with self._lock:
+                    self._unwritten -= 1
+
+        self._put(do)
+
+    def _put(self, job: Callable[[], object]) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="journal data", daemon=True)
             self._thread.start()
@@ -142,23 +154,26 @@ class Store:
     def _work(self) -> None:
         while (job := self._waiting.get()) is not None:
             if self.problem is None:
-                try:
-                    job()
-                except (OSError, ModelError, ValueError, MemoryError) as error:
-                    self.problem = error if isinstance(error, (OSError, ModelError)) else OSError(0, str(error))
-                    self._failed()
-            with self._lock:
-                self._unwritten -= 1
-                if not self._unwritten:
-                    self._idle.set()
+                self._do(job)
+            self._waiting.task_done()
+        self._waiting.task_done()
 
-    def _append(self, parts: Parts) -> None:
+    def _do(self, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except Cancelled:
+            return  # the journal is not wanted any more
+        except (OSError, ModelError, ValueError, MemoryError) as error:
+            self.problem = error if isinstance(error, (OSError, ModelError)) else OSError(0, str(error))
+            self._failed()
+
+    def _append(self, payload: Payload) -> None:
         if self._data is None:
             self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
-        for part in parts():
-            if self.problem is not None:
-                return
-            self._data.write(part)
+        end = payload.offset + payload.length
+        for start in range(payload.offset, end, _STEP):
+            self._progress.check()
+            self._data.write(payload.source.read(start, min(end - start, _STEP)))
         self._data.flush()
 
     def _write_line(self, line: dict[str, Any]) -> None:

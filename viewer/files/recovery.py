@@ -33,7 +33,11 @@ def journal_folder() -> Path:
 
 
 class Keeper(QObject):
-    """Writes the journal of one document for as long as its workspace lives; `close` forgets it."""
+    """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
+
+    Of a document that is in no file its beginning is written too: at once when it is of the person's making, else
+    with the first edit.
+    """
 
     _failed = Signal()  # from the thread that writes
 
@@ -45,31 +49,39 @@ class Keeper(QObject):
         self._told = ""
         self.journal: Journal | None = None
         self._preparing: Slices[None] | None = None
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon.timeout.connect(self._take_down_beginning)
         self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
-        self._idle.timeout.connect(self._prepare)
+        self._idle.timeout.connect(self._meet_nodes)
         self._failed.connect(self._look)
         document = workspace.document
         self._endings = [document.on_saved(self._stop)]  # before the journal begins with another state of the model
         try:
-            self.journal = Journal(document, journal_folder(), later=self._prepare_now, failed=self._failed.emit)
+            self.journal = Journal(
+                document, journal_folder(), later=self._take_down_beginning, failed=self._failed.emit
+            )
         except OSError:
             return  # the file is gone already; saving will say so
         self._idle.start()
-        workspace.changes.changed.connect(self._on_change)
+        workspace.changes.changed.connect(self._tell)
         self._endings.append(document.on_saved(self._on_saved))
 
-    def _prepare(self) -> None:
-        """Let the journal look at the model now, bit by bit, so that no edit has to wait for it."""
-        journal = self.journal
-        if journal is not None and self._preparing is None and not journal.is_prepared:
-            self._preparing = Slices(journal.prepare, self._on_prepared, self._on_failed, self, journal.as_it_began)
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the model is still to be looked at as it was before the first edit."""
+        return self.journal is not None and self.journal.needs_beginning
 
-    def _prepare_now(self) -> None:
-        """An edit waits: of a model that is not large it is written at once, and when it takes long to take back."""
-        self._prepare()
-        if self._preparing is not None and self.journal is not None:
-            many = self.journal.waiting_steps > _MANY_STEPS
-            (self._preparing.finish if many else self._preparing.go_on)()
+    def _take_down_beginning(self) -> None:
+        """Look at the model as it began, bit by bit; or as it is now, when much was done to it meanwhile."""
+        journal = self.journal
+        if journal is None or not journal.needs_beginning:
+            return
+        if journal.steps_since > _MANY_STEPS:
+            self._stop()
+            journal.begin_anew()
+        if self._preparing is None:
+            self._preparing = Slices(journal.prepare, self._on_prepared, self._on_failed, self, journal.as_it_began)
+        self._preparing.go_on()
 
     def _on_prepared(self, _outcome: object) -> None:
         self._stop()
@@ -81,29 +93,22 @@ class Keeper(QObject):
             self.journal.give_up(str(error))
         self._tell()
 
-    def _on_change(self, _change: object) -> None:
-        if not self.journal_waits:
-            self._idle.start()
-        self._tell()
-
-    @property
-    def journal_waits(self) -> bool:
-        """Whether edits are announced but not in the journal yet."""
-        return self.journal is not None and self.journal.is_waited_for
-
     def _on_saved(self) -> None:
-        """Look at the model anew."""
-        if self.journal_waits:
-            self._prepare()
-        else:
-            self._idle.start()
+        """The document is in a file now, or it is one that closing would lose."""
+        self._idle.start()
+        if self._workspace.document.modified:
+            self._soon.start()
+
+    def _meet_nodes(self) -> None:
+        if self.journal is not None:
+            self.journal.meet_nodes()
 
     def _look(self) -> None:
         if self.journal is not None:
             self.journal.look()
         self._tell()
 
-    def _tell(self) -> None:
+    def _tell(self, _change: object = None) -> None:
         problem = "" if self.journal is None else self.journal.problem
         if problem and problem != self._told:
             self._workspace.message("warning", "A crash would lose edits", problem)
@@ -117,6 +122,7 @@ class Keeper(QObject):
 
     def close(self) -> None:
         """The document was saved or given up."""
+        self._soon.stop()
         self._idle.stop()
         self._stop()
         while self._endings:
@@ -133,7 +139,7 @@ def offer(window: MainWindow) -> None:
     from model.recording.leftovers import discard, leftovers
 
     for leftover in leftovers(folder, partial(_tell_unreadable, window)):
-        if leftover.titles or leftover.missing:
+        if leftover.titles or leftover.missing or leftover.is_unsaved:
             window.show_message(_question(window, leftover))
         else:  # all was undone: closing would not have asked either
             discard(leftover)
@@ -152,21 +158,23 @@ def _question(window: MainWindow, leftover: Leftover) -> Message:
     name = display(Path(leftover.base.path).name, 80) if leftover.base.path else "a new model"
     when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
     throw_away = ("Discard", partial(discard, leftover))
-    if not leftover.titles and leftover.missing:
-        detail = f"The program ended before these of {when} could be kept: {_last(leftover.missing)}."
+    if leftover.is_lost or not (leftover.titles or leftover.is_unsaved):
+        done = _last((*leftover.titles, *leftover.missing)) or "its content"
+        detail = f"The program ended before these of {when} could be kept: {done}."
         return Message("warning", f"Edits of {name} are lost", detail, None, (throw_away,))
-    choices = (
-        ("Recover", partial(_recover, window, leftover)),
-        ("Show changes", partial(_show, window, leftover)),
-        throw_away,
-    )
+    recover = ("Recover", partial(_recover, window, leftover))
+    show = ("Show changes", partial(_show, window, leftover))
+    choices = (recover, show, throw_away) if leftover.titles else (recover, throw_away)
     were = "was" if len(leftover.titles) == 1 else "were"
     detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
+    if leftover.is_unsaved:
+        detail = f"A model of {when} with {plural(len(leftover.titles), 'edit')} was not saved."
     if leftover.missing:
         detail += f" What came after could not be kept any more: {_last(leftover.missing)}."
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
-    return Message("warning", f"Unsaved edits of {name}", detail, None, choices)
+    title = f"Unsaved edits of {name}" if leftover.titles else f"Unsaved: {name}"
+    return Message("warning", title, detail, None, choices)
 
 
 def _last(titles: Sequence[str]) -> str:
@@ -176,7 +184,7 @@ def _last(titles: Sequence[str]) -> str:
 
 def _show(window: MainWindow, leftover: Leftover) -> None:
     question = _question(window, leftover)
-    choices = (question.choices[0], question.choices[2])
+    choices = (question.choices[0], question.choices[-1])
     window.show_message(Message("info", question.title, _last(leftover.titles), None, choices))
 
 
@@ -196,7 +204,7 @@ def _recover(window: MainWindow, leftover: Leftover) -> None:
     elif leftover.beginning is not None:
         files.open_copy_then(leftover.beginning, "recovered", lambda tab: _replay(tab, leftover))
     else:
-        window.report(ModelError("The model cannot be recovered", "What it began with was not kept."))
+        window.report(ModelError("The model cannot be recovered", "What it began with is not there any more."))
 
 
 def _replay(tab: DocumentTab, leftover: Leftover) -> None:

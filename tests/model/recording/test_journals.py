@@ -29,8 +29,8 @@ from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 def header(**wrong):
     """The first line of a journal with something wrong in it."""
-    right = {"format": "onnx-workbench journal", "version": 3, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
-    return json.dumps({**right, "time": 0, **wrong}).encode() + b"\n"
+    right = {"format": "onnx-workbench journal", "version": 4, "pid": 0, "path": "", "size": 0, "mtime_ns": 0}
+    return json.dumps({**right, "time": 0, "nodes": 0, "unsaved": False, **wrong}).encode() + b"\n"
 
 
 def test_a_journal_brings_back_what_a_crash_took(tmp_path, dead):
@@ -99,10 +99,10 @@ def test_a_journal_that_fails_is_tried_once(tmp_path, dead):
     kept.abandon()
     path = next(tmp_path.glob("*.journal"))
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*lines[:3], lines[3].replace('"axis"', "17"), *lines[4:]]))
+    path.write_text("".join([*lines[:2], lines[2].replace('"axis"', "17"), *lines[3:]]))
     (leftover,) = leftovers(tmp_path)
     again = builders.document()
-    with pytest.raises(ModelError, match="1 edits were recovered, then line 4"):
+    with pytest.raises(ModelError, match="1 edits were recovered, then line 3"):
         recover(again, leftover)
     assert_linked(again.model)
     assert list(leftovers(tmp_path)) == []
@@ -213,7 +213,7 @@ def test_preparing_can_be_given_up(tmp_path, dead):
     kept = Journal(document, tmp_path)
     with pytest.raises(Cancelled):
         kept.prepare(GivenUp())
-    assert not kept.is_prepared
+    assert kept.needs_beginning
     work(document)
     kept.abandon()
     (leftover,) = leftovers(tmp_path)
@@ -246,8 +246,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 class RecordedEdits(AnyEdits):
     """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
 
-    later = None
-
     def teardown(self):
         if hasattr(self, "document"):
             self._check_script()
@@ -258,7 +256,7 @@ class RecordedEdits(AnyEdits):
     def opened(self):
         self.text = builders.CHAIN if self.document.model.graph.name == "chain" else builders.BRANCHES
         self.folder = tempfile.TemporaryDirectory()
-        self.journal = Journal(self.document, Path(self.folder.name), later=self.later)
+        self.journal = Journal(self.document, Path(self.folder.name))
 
     def _check_script(self):
         again = builders.document(self.text)
@@ -279,18 +277,8 @@ TestRecordedEdits = RecordedEdits.TestCase
 TestRecordedEdits.settings = settings(stateful_step_count=25)
 
 
-class WaitingEdits(RecordedEdits):
-    """The same person with a journal that looks at the model as it began between any two edits."""
-
-    @staticmethod
-    def later():
-        """Edits wait until the end."""
-
-    def teardown(self):
-        if hasattr(self, "document"):
-            with self.journal.as_it_began():
-                self.journal.prepare()
-        super().teardown()
+class Beginnings(RecordedEdits):
+    """The same person, and between any two edits a look at the model as it began."""
 
     @rule()
     def look(self):
@@ -304,5 +292,5 @@ class WaitingEdits(RecordedEdits):
         assert_known(model)
 
 
-TestWaitingEdits = WaitingEdits.TestCase
-TestWaitingEdits.settings = settings(stateful_step_count=25)
+TestBeginnings = Beginnings.TestCase
+TestBeginnings.settings = settings(stateful_step_count=25)

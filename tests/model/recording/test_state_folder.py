@@ -1,7 +1,9 @@
 """The files of journals in the state folder: disks that fail, programs that die in between, what is left over."""
 
 import builtins
+import errno
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from model.document import Document
 from model.errors import ModelError
 from model.graph import Value
+from model.io.payloads import Payload
 from model.io.read import load
 from model.recording.journal import Journal
 from model.recording.leftovers import discard, leftovers, recover
@@ -70,18 +73,19 @@ def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, 
     assert document.model.graph.name == "two"
 
 
-def test_a_beginning_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
-    def cut(self, data):
-        with open(self, "wb") as file:
-            file.write(data[:10])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", cut)
+def test_a_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path, monkeypatch):
+    failed = threading.Event()
     document = builders.document()
-    kept = Journal(document, tmp_path)
+    kept = Journal(document, tmp_path, failed=failed.set)
+    full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr("model.io.replace.os.write", full)
     rename(document, "one")
-    assert "No space left" in kept.problem
+    assert failed.wait(30)
+    kept.look()
+    assert "the disk is full" in kept.problem
     assert list(tmp_path.iterdir()) == []
+    rename(document, "two")
+    assert document.model.graph.name == "two"
 
 
 def test_a_journal_without_its_weights_says_so(tmp_path, dead):
@@ -123,7 +127,9 @@ def test_a_journal_that_was_just_begun_is_left_to_its_program(tmp_path):
 @pytest.mark.parametrize("begun", [False, True])
 def test_what_lies_beside_no_journal_or_an_empty_one_is_removed(tmp_path, dead, begun):
     journal, other = tmp_path / "1-aa.journal", tmp_path / "mine.onnx"
-    for path in (base_path(journal), data_path(journal), other):
+    cut = tmp_path / ".1-aa.onnx.0123abcd-1-0123abcd.saving"  # a beginning that was being written
+    beside = tmp_path / "1-aa.onnx.0123abcd.data"
+    for path in (base_path(journal), data_path(journal), cut, beside, other):
         path.write_bytes(b"x")
     if begun:
         journal.touch()
@@ -132,10 +138,12 @@ def test_what_lies_beside_no_journal_or_an_empty_one_is_removed(tmp_path, dead, 
 
 
 def test_what_a_running_program_puts_down_first_stays(tmp_path):
-    data = data_path(tmp_path / f"{os.getpid()}-aa.journal")
-    data.write_bytes(b"x")
+    journal = tmp_path / f"{os.getpid()}-aa.journal"
+    written = [data_path(journal), journal.with_name(f".{os.getpid()}-aa.onnx.0123abcd-1-0123abcd.saving")]
+    for path in written:
+        path.write_bytes(b"x")
     assert list(leftovers(tmp_path)) == []
-    assert data.exists()
+    assert all(path.exists() for path in written)
 
 
 def test_what_lies_beside_a_journal_that_was_tried_stays(tmp_path, dead):
@@ -152,33 +160,45 @@ def test_what_lies_beside_a_journal_that_was_tried_stays(tmp_path, dead):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
-    store = Store(tmp_path / "1-aa.journal")
-    given = []
+class Endless:
+    """Bytes of which the first few have been read when nobody wants them any more."""
 
-    def parts():
-        for number in range(1000):
-            given.append(number)
-            if number == 3:
-                store.problem = OSError(0, "closed")
-            yield b"x"
+    name, size = "endless", 1 << 40
 
-    store.keep(1000, parts)
-    store.close(remove=True)
-    assert len(given) <= 4
-    assert list(tmp_path.iterdir()) == []
+    def __init__(self):
+        self.given = 0
+        self.is_read = threading.Event()
+
+    def read(self, offset, length):
+        self.given += 1
+        self.is_read.set()
+        return b"x"
 
 
-def test_a_large_beginning_that_cannot_be_written_is_told_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("model.recording.store._AT_ONCE", 0)
-    failed = threading.Event()
+def test_edits_that_wait_for_the_weights_before_them_are_told(tmp_path, dead, monkeypatch):
+    free = threading.Event()
+    append = Store._append
+    monkeypatch.setattr(Store, "_append", lambda *given: free.wait(30) and append(*given))
     document = builders.document()
-    kept = Journal(document, tmp_path, failed=failed.set)
-    monkeypatch.setattr(Path, "write_bytes", mock.Mock(side_effect=OSError(28, "No space left on device")))
+    kept = Journal(document, tmp_path / "state")
     rename(document, "one")
-    assert failed.wait(30)
-    kept.look()
-    assert "No space left" in kept.problem
+    add_weights(document)
+    rename(document, "two")
+    document.undo()
+    shutil.copytree(tmp_path / "state", tmp_path / "killed")
+    free.set()
+    kept.close()
+    (leftover,) = leftovers(tmp_path / "killed")
+    assert leftover.titles == ("Rename",)
+    assert leftover.missing == ("Weights", "Rename", "Undo")
+
+
+def test_giving_a_journal_up_does_not_wait_for_bytes(tmp_path):
+    store, source = Store(tmp_path / "1-aa.journal"), Endless()
+    store.keep(Payload(source, 0, source.size))
+    assert source.is_read.wait(30)
+    store.close(remove=True)
+    assert source.given < 1 << 20
     assert list(tmp_path.iterdir()) == []
 
 

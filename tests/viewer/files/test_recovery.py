@@ -16,6 +16,7 @@ from tests.model import builders
 from tests.model.recording.recorded_work import recovered
 from tests.model.snapshots import snapshot
 from viewer.files import recovery
+from viewer.files.opening import import_view
 
 
 @pytest.fixture
@@ -31,6 +32,19 @@ def opened(qtbot, window, path):
     return window.tab
 
 
+def new_model(window, count=3):
+    """A document in no file that closing would lose."""
+    steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(count))
+    text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v{count}) {{ {steps} }}'
+    import_view()
+    return window.files.add_new(builders.document(text).model, "new").workspace.document
+
+
+def rename_in(document, name="renamed"):
+    with document.edit("Rename") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.last, name)
+
+
 def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
     window.tab.keeper.journal.abandon()
@@ -39,9 +53,10 @@ def kill(window, monkeypatch):
 
 
 def written(qtbot, window):
-    """A slow machine writes edits over several turns."""
+    """What a document in no file began with is written over several turns."""
     keeper = window.tab.keeper
-    qtbot.waitUntil(lambda: not keeper.journal_waits)
+    qtbot.waitUntil(lambda: not keeper.is_beginning)
+    keeper.journal._store.flush()
 
 
 def rename_first(qtbot, window, path):
@@ -147,9 +162,9 @@ def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, m
 def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
+    recovery.offer(window)
     with tab.workspace.document.edit("Another") as edit:
         nodes.rename_node(edit, builders.node(tab.workspace.document, "second"), "other")
-    recovery.offer(window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     copy = window.tab
@@ -159,15 +174,32 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
     assert tab.workspace.document.undo_title == "Another"
 
 
-def test_an_edit_that_could_not_be_written_any_more_is_told(qtbot, window, model_file, monkeypatch):
-    monkeypatch.setattr(recovery.Keeper, "_prepare", lambda keeper: None)
-    rename_first(qtbot, window, model_file)
+def test_edits_of_a_model_that_could_not_be_kept_any_more_are_told(qtbot, window, monkeypatch):
+    monkeypatch.setattr(recovery.Keeper, "_take_down_beginning", lambda keeper: None)
+    rename_in(new_model(window))
     kill(window, monkeypatch)
     recovery.offer(window)
     texts = [label.text() for label in window.findChildren(QLabel)]
-    assert any("could be kept: Rename first" in text for text in texts)
+    assert any("could be kept: Rename" in text for text in texts)
     press(qtbot, window, "Discard")
     assert list(recovery.journal_folder().iterdir()) == []
+
+
+def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monkeypatch):
+    document = new_model(window)
+    qtbot.waitUntil(lambda: not window.tab.keeper.is_beginning)
+    written(qtbot, window)
+    kill(window, monkeypatch)
+    recovery.offer(window)
+    (message,) = window.messages.messages
+    assert message.title == "Unsaved: a new model"
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    again = window.tab.workspace.document
+    qtbot.waitUntil(lambda: again.modified)
+    assert snapshot(again.model) == snapshot(document.model)
+    written(qtbot, window)
+    assert len(list(recovery.journal_folder().glob("*.journal"))) == 1  # of the document that is open now
 
 
 def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
@@ -181,44 +213,44 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
 
 
 @pytest.fixture
-def slowly_kept(qtbot, window, tmp_path, monkeypatch):
-    """A document that its keeper looks at in many slices, and not before an edit waits for that."""
-    monkeypatch.setattr(recovery, "_IDLE_MS", 100_000_000)
-    path = tmp_path / "long.onnx"
-    steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(600))
-    text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v600) {{ {steps} }}'
-    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
-    tab = opened(qtbot, window, path)
+def slowly_kept(window, monkeypatch):
+    """A document in no file that its keeper looks at in many slices."""
     monkeypatch.setattr("viewer.slices._SLICE_SECONDS", -1.0)
-    return tab.workspace.document, tab.keeper
+    return new_model(window, 600), window.tab.keeper
 
 
-def test_an_edit_of_many_steps_is_not_taken_back_again_and_again(qtbot, slowly_kept, monkeypatch):
+def test_an_edit_of_many_steps_is_not_taken_back_again_and_again(qtbot, window, slowly_kept, monkeypatch):
     document, keeper = slowly_kept
-    with document.edit("Rename") as edit:
-        nodes.rename_node(edit, document.model.graph.nodes.last, "last")
-    assert keeper.journal_waits
+    rename_in(document)
+    assert keeper.journal.steps_since == 1
     monkeypatch.setattr(recovery, "_MANY_STEPS", 3)
-    with document.edit("Rename") as edit:
+    with document.edit("Rename all") as edit:
         for number, node in enumerate(document.model.graph.nodes):
             nodes.rename_node(edit, node, f"node {number}")
-    assert not keeper.journal_waits
+    assert keeper.is_beginning
+    assert keeper.journal.steps_since == 0
+    rename_in(document, "after")
+    written(qtbot, window)
+    kill(window, monkeypatch)
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    again = window.tab.workspace.document
+    qtbot.waitUntil(lambda: again.undo_title == "Rename")
+    assert snapshot(again.model) == snapshot(document.model)
 
 
-def test_a_save_ends_the_look_at_the_model_as_it_was_before(qtbot, slowly_kept, monkeypatch):
+def test_a_save_ends_the_look_at_the_model_as_it_was_before(slowly_kept, tmp_path, monkeypatch):
     document, keeper = slowly_kept
-    path = document.path
-    with document.edit("Insert") as edit:
-        nodes.insert_on_edge(edit, builders.value(document, "v1"), "Neg")
+    path = tmp_path / "saved.onnx"
+    rename_in(document)
     for _ in range(3):
         keeper._preparing.go_on()
     saving, state = prepare(document.model, path), document.current.id
-    with document.edit("Meanwhile") as edit:
-        nodes.rename_node(edit, document.model.graph.nodes.last, "last")
+    rename_in(document, "meanwhile")
     saving.run()
-    monkeypatch.setattr("viewer.slices._SLICE_SECONDS", 1e9)
-    document.mark_saved(state=state)
-    qtbot.waitUntil(lambda: not keeper.journal_waits)
+    document.mark_saved(path, state=state)
+    assert not keeper.is_beginning
     keeper.journal.abandon()
     monkeypatch.setattr("model.recording.leftovers.is_running", lambda pid: False)
     assert snapshot(recovered(document, recovery.journal_folder()).model) == snapshot(document.model)

@@ -1,0 +1,267 @@
+"""Documents in no file: their journals hold the model as it began, looked at while it is edited on."""
+
+import threading
+import tracemalloc
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from model.document import Document
+from model.edits import nodes
+from model.errors import ModelError
+from model.graph import Value
+from model.io.read import load
+from model.io.save import save
+from model.progress import Cancelled, Progress
+from model.recording.journal import Journal
+from model.recording.leftovers import leftovers, recover
+from model.recording.store import base_path
+from model.steps import SetField, SetInitializer
+from model.tensors import ArrayTensor
+from tests.model import builders
+from tests.model.recording.recorded_work import recovered, rename, saved_file, work
+from tests.model.snapshots import assert_linked, snapshot
+
+
+class Meanwhile(Progress):
+    """Lets the model be edited at each check of a piece of work, as between the turns of an event loop."""
+
+    def __init__(self, edits, journal):
+        super().__init__()
+        self.edits = list(edits)
+        self.around = journal.as_it_began
+        self.states = []
+
+    def run(self, work, document):
+        resume, paused = threading.Semaphore(0), threading.Semaphore(0)
+        self.pause = lambda: (paused.release(), resume.acquire())
+        thread = threading.Thread(target=lambda: (work(self), paused.release()))
+        with self.around():
+            thread.start()
+            paused.acquire()
+        while thread.is_alive():
+            if self.edits:
+                self.edits.pop(0)(document)
+            self.states.append(snapshot(document.model))
+            with self.around():
+                resume.release()
+                paused.acquire()
+            assert snapshot(document.model) == self.states[-1]
+            thread.join(0.02)
+
+    def check(self):
+        self.pause()
+
+
+def undo(document):
+    document.undo()
+
+
+def redo(document):
+    document.redo()
+
+
+@pytest.fixture
+def asked():
+    return []
+
+
+def begun(document, folder, asked):
+    """A journal that waits until it is told to look at the model."""
+    return Journal(document, folder, later=lambda: asked.append(True))
+
+
+def recovered_beginning(folder):
+    """What the next start makes of the one document in no file that is left."""
+    (leftover,) = leftovers(folder)
+    again = Document(load(leftover.beginning))
+    recover(again, leftover)
+    assert_linked(again.model)
+    return again, leftover
+
+
+@pytest.mark.parametrize("edits", [[], [undo], [work, undo, undo, redo], [undo, rename, rename], [undo, redo, work]])
+def test_edits_before_and_while_it_looks_are_done_again(tmp_path, dead, asked, edits):
+    document = builders.document()
+    kept = begun(document, tmp_path, asked)
+    rename(document, "first")
+    assert asked
+    assert kept.needs_beginning
+    Meanwhile(edits, kept).run(kept.prepare, document)
+    assert not kept.needs_beginning
+    rename(document)
+    kept.abandon()
+    again, leftover = recovered_beginning(tmp_path)
+    assert leftover.missing == ()
+    assert snapshot(again.model) == snapshot(document.model)
+    assert again.modified
+
+
+def test_edits_of_a_model_in_a_file_need_no_look_at_it(tmp_path, dead, asked):
+    document = saved_file(tmp_path)
+    kept = begun(document, tmp_path / "state", asked)
+    work(document)
+    (leftover,) = leftovers(tmp_path / "state")  # while the program goes on
+    assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights", "Function")
+    assert leftover.missing == ()
+    assert not asked
+    kept.abandon()
+    assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
+
+
+def test_what_has_no_beginning_is_lost(tmp_path, dead, asked):
+    document = builders.document()
+    kept = begun(document, tmp_path, asked)
+    rename(document)
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == ("Rename",)
+    assert leftover.is_lost
+
+
+def test_a_model_that_was_made_is_kept_before_any_edit(tmp_path, dead):
+    document = builders.document()
+    document.mark_unsaved()
+    kept = Journal(document, tmp_path)
+    kept.prepare()
+    kept.abandon()
+    again, leftover = recovered_beginning(tmp_path)
+    assert leftover.is_unsaved
+    assert leftover.titles == ()
+    assert again.modified
+    assert snapshot(again.model) == snapshot(document.model)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_that_is_given_up_changes_nothing(tmp_path, dead, asked):
+    document = builders.document()
+    kept = begun(document, tmp_path, asked)
+    work(document)
+    before = snapshot(document.model)
+    stopped = Progress()
+    stopped.cancel()
+    with pytest.raises(Cancelled), kept.as_it_began():
+        kept.prepare(stopped)
+    assert kept.needs_beginning
+    assert snapshot(document.model) == before
+    with kept.as_it_began():
+        kept.prepare()
+    kept.abandon()
+    again, _ = recovered_beginning(tmp_path)
+    assert snapshot(again.model) == before
+
+
+@pytest.mark.parametrize("typing", ["", "name"])
+def test_a_journal_that_begins_anew_holds_what_was_done_before(tmp_path, dead, asked, typing):
+    document = builders.document()
+    kept = begun(document, tmp_path, asked)
+    work(document)
+    for name in ("o", "on"):
+        with document.edit("Type", merge=typing) as edit:
+            edit.do(SetField(document.model.graph, "name", name))
+    kept.begin_anew()
+    with document.edit("Type", merge=typing) as edit:
+        edit.do(SetField(document.model.graph, "name", "one"))
+    document.undo()
+    document.undo()
+    with kept.as_it_began():
+        kept.prepare()
+    document.redo()
+    kept.abandon()
+    again, leftover = recovered_beginning(tmp_path)
+    assert leftover.titles == ("Type", "Type")  # undo of what is in the beginning, and what takes that back
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_a_save_ends_the_need_for_a_beginning(tmp_path, dead, asked):
+    document = builders.document()
+    kept = begun(document, tmp_path / "state", asked)
+    work(document)
+    path = tmp_path / "saved.onnx"
+    save(document.model, path)
+    document.mark_saved(path)
+    assert not kept.needs_beginning
+    assert list((tmp_path / "state").iterdir()) == []
+    with document.edit("After") as edit:
+        nodes.add_node(edit, document.model.graph, "Relu", [builders.value(document, "x")], name="after")
+    kept.abandon()
+    assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
+
+
+def large_model(count):
+    """Tensors of 8 MB each, in memory alone."""
+    document = builders.document()
+    with document.edit("Weights") as edit:
+        for number in range(count):
+            values = np.full((1 << 21,), number, np.float32)
+            edit.do(SetInitializer(document.model.graph, Value(f"large {number}"), ArrayTensor(values)))
+    return Document(document.model)
+
+
+def test_large_tensors_are_written_without_being_in_memory_twice(tmp_path, dead):
+    document = large_model(10)
+    kept = Journal(document, tmp_path)
+    tracemalloc.start()
+    try:
+        rename(document)
+        kept._store.flush()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept.problem == ""
+    assert base_path(kept.path).stat().st_size > 80 << 20
+    assert most < 16 << 20
+    kept.abandon()
+    again, _ = recovered_beginning(tmp_path)
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_closing_ends_the_writing_of_a_beginning(tmp_path):
+    document = large_model(1)
+    kept = Journal(document, tmp_path)
+    rename(document)
+    kept.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_trouble_while_it_looks_stops_the_journal_not_the_work(tmp_path, asked, monkeypatch):
+    document = builders.document()
+    kept = begun(document, tmp_path, asked)
+    work(document)
+    before = snapshot(document.model)
+    monkeypatch.setattr("model.io.save.prepare", mock.Mock(side_effect=ModelError("The model cannot be written", "")))
+    with kept.as_it_began():
+        kept.prepare()
+    assert "cannot be written" in kept.problem
+    assert snapshot(document.model) == before
+    assert list(tmp_path.iterdir()) == []
+    kept.close()
+
+
+def test_a_step_that_cannot_be_written_is_no_trouble_for_the_edit(tmp_path):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    with document.edit("Odd") as edit:
+        edit.do(SetField(document.model.graph, "metadata", {"odd": object()}))
+        edit.do(SetField(document.model.graph, "name", "after"))
+    assert document.model.graph.name == "after"
+    rename(document, "last")
+    assert document.model.graph.name == "last"
+    assert_linked(document.model)
+    assert "not being kept" in kept.problem
+    kept.close()
+
+
+def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead):
+    document = builders.document()
+    failing = document.subscribe(mock.Mock(side_effect=LookupError("elsewhere")))
+    kept = Journal(document, tmp_path)
+    with pytest.raises(LookupError, match="elsewhere"):
+        rename(document, "one")
+    failing()
+    work(document)
+    before = snapshot(document.model)
+    kept.abandon()
+    again, _ = recovered_beginning(tmp_path)
+    assert snapshot(again.model) == before

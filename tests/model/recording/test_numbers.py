@@ -1,0 +1,97 @@
+"""Numbers for what a journal speaks of: found again at the same places, in lists of any length."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.document import Document
+from model.errors import ModelError
+from model.graph import Function, Graph, Node, Value
+from model.io.read import load
+from model.recording.journal import Journal
+from model.recording.leftovers import leftovers, recover
+from model.recording.numbers import Numbers
+from model.steps import InsertNode, RemoveNode, SetField
+from tests.model import builders
+from tests.model.snapshots import assert_linked, snapshot
+
+LONG = 300
+
+
+def long_document():
+    steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(LONG))
+    text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v{LONG}) {{ {steps} }}'
+    return builders.document(text)
+
+
+@given(which=st.lists(st.integers(0, LONG - 1), min_size=1, max_size=40), removed=st.sets(st.integers(0, LONG - 1)))
+def test_nodes_are_met_again_where_they_were(which, removed):
+    models = [long_document().model, long_document().model]
+    writing, reading = map(Numbers, models)
+    for model in models:
+        for node in [node for place, node in enumerate(list(model.graph.nodes)) if place in removed]:
+            RemoveNode(node).apply()
+    here, there = (list(model.graph.nodes) for model in models)
+    for place in which if here else ():
+        node = here[place % len(here)]
+        number = writing.of(node)
+        reading.meet_again(json.loads(json.dumps(writing.take_met())))
+        assert reading.find(number, Node) is there[place % len(here)]
+        number = writing.of(node.outputs[0])
+        reading.meet_again(json.loads(json.dumps(writing.take_met())))
+        assert reading.find(number, Value) is there[place % len(here)].outputs[0]
+
+
+def test_an_edit_of_most_nodes_meets_them_all_at_once(tmp_path, dead):
+    document = long_document()
+    kept = Journal(document, tmp_path)
+    with document.edit("Rename") as edit:
+        for number, node in enumerate(document.model.graph.nodes):
+            edit.do(SetField(node, "name", f"node {number}"))
+    with document.edit("Type") as edit:
+        for node in document.model.graph.nodes:
+            edit.do(SetField(node.outputs[0], "doc_string", "told"))
+    met = [step for line in map(json.loads, kept.path.read_text().splitlines()) for step in line.get("steps", ())]
+    assert sum("met" in step for step in met) <= 2
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = Document(load(leftover.beginning))
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+
+
+def test_what_comes_with_a_step_has_no_place_yet():
+    document = builders.document()
+    numbers = Numbers(document.model)
+    inner, graph = Node("Relu", (), (Value("inner"),)), Graph("body")
+    InsertNode(graph, inner).apply()
+    numbers.new(graph)
+    assert numbers.of(inner.outputs[0]) is None
+    assert numbers.of(Function("f", "d")) is None
+    assert numbers.take_met() == []
+
+
+@pytest.mark.parametrize(
+    "met",
+    [
+        [1, 0, "functions", 0, "f"],
+        [1, 0, "graph", 0, ""][:4],
+        [0, 0, "graph", 0, ""],
+        ["1", 0, "graph", 0, ""],
+        [1, 7, "graph", 0, ""],
+        [1, 0, "__class__", 0, "Model"],
+        [1, 0, "some", 0, ""],
+    ],
+)
+def test_places_that_nobody_wrote_are_refused(met):
+    with pytest.raises((ModelError, ValueError)):
+        Numbers(builders.document().model).meet_again([met])
+
+
+def test_nodes_far_from_one_with_a_number_are_refused():
+    numbers = Numbers(long_document().model)
+    with pytest.raises(ModelError, match="does not fit"):
+        numbers.meet_again([[1, 0, "graph", 0, ""], [2, 1, "some", 0, ""], [99, 2, "neighbour", 1 << 40, ""]])
