@@ -17,6 +17,7 @@ from exec.threads import parallel_for
 UNPACKED = 1_000_000
 _STEP = 64
 _LEAST_ROWS = 16
+_ROWS_AT_ONCE = 6  # pieces of any other number of rows leave some that are computed more slowly; measured
 _LEAST, _MOST = 128, 448  # columns; measured
 _FEW = 64  # columns that are cheaper to compute without packing, a few rows at a time
 
@@ -51,15 +52,15 @@ def matmul_columns(a: Array, b: Array, out: Array) -> None:
 
 
 def _few_columns(a: Array, b: Array, out: Array) -> None:
-    """a @ b with few columns in pieces of rows; of deep matrices several products are added up."""
+    """a @ b with few columns in pieces of rows; as the sum of two products where that makes them small enough."""
     (rows, depth), columns = a.shape, b.shape[1]
-    blocks = -(-depth * columns * _LEAST_ROWS // UNPACKED)
-    if blocks == 1 or depth % blocks or rows < _LEAST_ROWS or a.dtype != np.float32 or not blas.multiplies_unpacked():
+    parts = -(-depth * columns * 3 * _ROWS_AT_ONCE // UNPACKED)
+    if parts != 2 or depth % 2 or rows < _LEAST_ROWS or a.dtype != np.float32 or not blas.multiplies_unpacked():
         matmul_stack(a, b, out)
         return
-    products = scratch("products of blocks", (blocks, rows, columns), out.dtype)
-    matmul_stack(a.reshape(rows, blocks, -1).swapaxes(0, 1), b.reshape(blocks, -1, columns), products)
-    np.add.reduce(products, axis=0, out=out)
+    halves = scratch("products of halves", (2, rows, columns), out.dtype)
+    matmul_stack(a.reshape(rows, 2, -1).swapaxes(0, 1), b.reshape(2, -1, columns), halves)
+    np.add(*halves, out=out)
 
 
 def matmul_stack(a: Array, b: Array, out: Array) -> None:
@@ -75,7 +76,8 @@ def matmul_stack(a: Array, b: Array, out: Array) -> None:
     if rows <= most or not most or a.dtype != np.float32 or not blas.multiplies_unpacked():
         np.matmul(a, b, out=out)
         return
-    step = -(-rows // -(-rows // most))
+    even = -(-rows // -(-rows // most))
+    step = min(-(-even // _ROWS_AT_ONCE), most // _ROWS_AT_ONCE) * _ROWS_AT_ONCE
     done = rows // step * step
     left, target = _row_pieces(a[..., :done, :], step), _row_pieces(out[..., :done, :], step)
     np.matmul(left, b[..., None, :, :], out=target, order="C")  # all pieces while their b is in the cache
