@@ -60,7 +60,7 @@ def _few_columns(a: Array, b: Array, out: Array) -> None:
         return
     halves = scratch("products of halves", (2, rows, columns), out.dtype)
     matmul_stack(a.reshape(rows, 2, -1).swapaxes(0, 1), b.reshape(2, -1, columns), halves)
-    np.add(*halves, out=out)
+    np.add(halves[0], halves[1], out=out)
 
 
 def matmul_stack(a: Array, b: Array, out: Array) -> None:
