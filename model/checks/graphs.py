@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.document import Transaction
@@ -263,7 +264,7 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
 
 def living(graph: Graph) -> Iterator[set[Node]]:
     """The nodes whose results reach an output of the graph; yielded as far as known, last when all are."""
-    alive = {v.producer for v in graph.outputs if v.producer is not None}
+    alive = {v.producer for v in chain(graph.outputs, used_by_training(graph)) if v.producer is not None}
     pending = list(alive)
     while pending:
         if not len(alive) % BREATH:
@@ -272,6 +273,15 @@ def living(graph: Graph) -> Iterator[set[Node]]:
         pending.extend(needed - alive)
         alive |= needed
     yield alive
+
+
+def used_by_training(graph: Graph) -> Iterator[Value]:
+    """What the algorithms of training use of the main graph, which runs with them. Costs a walk over these."""
+    model = graph.model
+    for training in model.training_info if model is not None and graph is model.graph else ():
+        for inner in training.algorithm.walk() if training.algorithm is not None else ():
+            used = chain(inner.outputs, chain.from_iterable(node.inputs for node in inner.nodes))
+            yield from (value for value in used if value is not None and value.graph is graph)
 
 
 def dead_node(node: Node) -> Problem:

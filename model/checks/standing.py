@@ -270,12 +270,15 @@ class Standing:
         return [maker for maker in makers if maker is not None and maker.graph is self.graph]
 
     def _is_needed(self, node: Node) -> bool:
-        """Whether the graph returns a result of a node or a living node uses one, itself or in a body."""
+        """Whether the graph returns a result of a node or a living node uses one, itself or in a body, or training."""
         for value in node.outputs:
             for user, _ in value.uses if value is not None else ():
                 if user is self.graph:
                     return True
                 holder = user if isinstance(user, Node) else user.owner
                 if isinstance(holder, Node) and ancestor_in(holder, self.graph) in self._alive:
+                    return True
+                level = user if isinstance(user, Graph) else user.graph
+                if level is not None and level.root is not self.graph.root:
                     return True
         return False

@@ -335,13 +335,16 @@ class ModelBuilder:
         return function
 
     def _training(self, proto: TrainingInfoProto, main: _Scope) -> TrainingInfo:
-        """Training graphs see the initializers of the main graph, which are the state they update."""
+        """Training graphs see the initializers of the main graph, which are the state they update.
+
+        A step runs the main graph and the algorithm as one graph, so that sees all the main graph defines.
+        """
         state = _Scope(main.graph, None)
         state.names = {value.name: value for value in main.graph.initializers}
-        info = TrainingInfo(
-            self._training_graph(proto.initialization, state) if proto.HasField("initialization") else None,
-            self._training_graph(proto.algorithm, state) if proto.HasField("algorithm") else None,
-        )
+        initialization = self._training_graph(proto.initialization, state) if proto.HasField("initialization") else None
+        state.names.update((name, value) for name, value in main.names.items() if value.is_defined)
+        algorithm = self._training_graph(proto.algorithm, state) if proto.HasField("algorithm") else None
+        info = TrainingInfo(initialization, algorithm)
         info._source = proto
         info.initialization_binding = read_pairs(proto.initialization_binding)
         info.update_binding = read_pairs(proto.update_binding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from model.graph import Graph, Node, Value
+from model.graph import Function, Graph, Node, TrainingInfo, Value
 from model.lookup import Lookup, ancestor_in, comes_before
 
 _SINGLE_STEPS = 16
@@ -20,17 +20,42 @@ def enclosing(graph: Graph) -> Iterator[Graph]:
 
 
 def is_visible(value: Value, graph: Graph) -> bool:
-    """Whether a node in `graph` may use the value: it is defined there or in a graph around it."""
-    return any(value.graph is g for g in enclosing(graph))
+    """Whether a node in `graph` may use the value: it is defined there, in a graph around it, or for its training."""
+    if any(value.graph is g for g in enclosing(graph)):
+        return True
+    main = _trained(graph)
+    return main is not None and value.graph is main and (_is_algorithm(graph) or value.initializer is not None)
+
+
+def seen_by(graph: Graph) -> Iterator[Value]:
+    """Every value a node in `graph` may use, inner first. Training graphs see what is trained.
+
+    The initialization sees the constants of the main graph; the algorithm all of it, for a step runs both as one.
+    """
+    for level in enclosing(graph):
+        yield from level.values()
+    main = _trained(graph)
+    if main is not None:
+        yield from main.values() if _is_algorithm(graph) else main.initializers
 
 
 def visible_values(graph: Graph) -> dict[str, Value]:
     """Every value a node in `graph` may use, by name. Cost: the number of values seen."""
     found: dict[str, Value] = {}
-    for level in enclosing(graph):
-        for value in level.values():
-            found.setdefault(value.name, value)
+    for value in seen_by(graph):
+        found.setdefault(value.name, value)
     return found
+
+
+def _trained(graph: Graph) -> Graph | None:
+    """The main graph, for those of training and the bodies in them."""
+    owner = graph.root.owner
+    return owner.model.graph if isinstance(owner, TrainingInfo) and owner.model is not None else None
+
+
+def _is_algorithm(graph: Graph) -> bool:
+    owner = graph.root.owner
+    return isinstance(owner, TrainingInfo) and owner.algorithm is graph.root
 
 
 class Taken:
@@ -50,12 +75,21 @@ class Taken:
 
 def names_taken(graph: Graph) -> Taken:
     """Names that a new value in `graph` must not have: those of the whole tree of graphs, so nothing is shadowed."""
-    return Taken(Lookup.of(graph).value)
+    return Taken(lambda name: value_named(graph, name))
 
 
 def value_named(graph: Graph, name: str) -> Value | None:
-    """The value of a name in the tree of graphs around and inside `graph`, if there is one."""
-    return Lookup.of(graph).value(name)
+    """The value of a name in the tree of graphs around and inside `graph`, if there is one.
+
+    The main graph and those of its training are one in this: they share values, and names must tell these apart.
+    """
+    model = graph.model
+    together: tuple[Graph, ...] = (graph,)
+    if model is not None and model.training_info and not isinstance(graph.root.owner, Function):
+        training = (g for t in model.training_info for g in (t.initialization, t.algorithm) if g is not None)
+        together = (graph, *(g for g in (model.graph, *training) if g is not graph.root))
+    found = (Lookup.of(tree).value(name) for tree in together)
+    return next((value for value in found if value is not None), None)
 
 
 def node_names(graph: Graph) -> Taken:

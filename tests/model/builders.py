@@ -40,15 +40,31 @@ scale <factor> (v) => (o)
 }
 """
 
+#: Of training, for either of them.
+STEP = """
+step () => (float[4] w_new)
+<float rate = {0.1}>
+{
+    [loss] s = ReduceMean <keepdims: int = 0> (y)
+    [scaled] t = Mul (s, rate)
+    [update] w_new = Sub (w, t)
+}
+"""
 
-def model(text: str = CHAIN) -> Model:
-    """A model from ONNX text, by way of its bytes."""
-    return load(onnx.parser.parse_model(text).SerializeToString())
+
+def model(text: str = CHAIN, *, trained: bool = False) -> Model:
+    """A model from ONNX text, by way of its bytes; with training that uses what it computes and sets its weight."""
+    proto = onnx.parser.parse_model(text)
+    if trained:
+        step = proto.training_info.add()
+        step.algorithm.CopyFrom(onnx.parser.parse_graph(STEP))
+        step.update_binding.add(key="w", value="w_new")
+    return load(proto.SerializeToString())
 
 
-def document(text: str = CHAIN) -> Document:
+def document(text: str = CHAIN, *, trained: bool = False) -> Document:
     """A document of that model."""
-    return Document(model(text))
+    return Document(model(text, trained=trained))
 
 
 def node(owner: Document | Model, name: str) -> Node:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+from functools import partial
 from pathlib import Path
 
 from hypothesis import settings
@@ -36,9 +37,10 @@ OPERATORS = ("Relu", "Add", "Concat", "Clip", "Split", "If", "Softmax", "Identit
 class AnyEdits(RuleBasedStateMachine):
     """A person at work: every edit may be refused, none may break the model's links or its history."""
 
-    @initialize(text=st.sampled_from([builders.CHAIN, builders.BRANCHES]))
-    def open(self, text):
-        self.document = builders.document(text)
+    @initialize(text=st.sampled_from([builders.CHAIN, builders.BRANCHES]), trained=st.booleans())
+    def open(self, text, trained):
+        self.as_opened = partial(builders.document, text, trained=trained)
+        self.document = self.as_opened()
         self.states = {0: snapshot(self.document.model)}
         self.fragment = None
         self.opened()

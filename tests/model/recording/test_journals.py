@@ -254,12 +254,11 @@ class RecordedEdits(AnyEdits):
         super().teardown()
 
     def opened(self):
-        self.text = builders.CHAIN if self.document.model.graph.name == "chain" else builders.BRANCHES
         self.folder = tempfile.TemporaryDirectory()
         self.journal = Journal(self.document, Path(self.folder.name))
 
     def _check_script(self):
-        again = builders.document(self.text)
+        again = self.as_opened()
         script.replay(again, script.export(self.document))
         assert snapshot(again.model) == snapshot(self.document.model)
         assert_linked(again.model)
@@ -267,7 +266,7 @@ class RecordedEdits(AnyEdits):
     def _check_journal(self):
         with mock.patch("model.recording.leftovers.is_running", return_value=False), self.folder:
             for leftover in leftovers(Path(self.folder.name)):
-                again = builders.document(self.text)
+                again = self.as_opened()
                 recover(again, leftover)
                 assert snapshot(again.model) == snapshot(self.document.model)
                 assert_linked(again.model)

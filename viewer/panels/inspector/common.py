@@ -11,7 +11,7 @@ from model.document import Transaction
 from model.edits import properties, values
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
-from model.queries.scope import enclosing
+from model.queries.scope import seen_by, visible_values
 from model.types import Type
 from viewer.selection import Item
 from viewer.text import display, type_text
@@ -255,7 +255,7 @@ class VisibleValues:
     def suggest(self, typed: str) -> Sequence[Suggestion]:
         """Values whose name holds what was typed: fitting ones first, a beginning before a middle."""
         if self._values is None:
-            self._values = list(_unique(enclosing(self._graph)))
+            self._values = list(visible_values(self._graph).values())
         words = typed.lower()
         starts: list[Value] = []
         holds: list[Value] = []
@@ -276,19 +276,9 @@ class VisibleValues:
 
 def find_value(graph: Graph, name: str) -> Value:
     """The value of a name a graph sees; ModelError when there is none."""
-    for level in enclosing(graph):
-        for value in level.values():
-            if value.name == name:
-                return value
+    for value in seen_by(graph):
+        if value.name == name:
+            return value
     raise ModelError(
         f"There is no value named {display(name, 80)} here", "Choose one of the graph or of those around it."
     )
-
-
-def _unique(graphs: Iterable[Graph]) -> Iterable[Value]:
-    seen: set[str] = set()
-    for graph in graphs:
-        for value in graph.values():
-            if value.name not in seen:
-                seen.add(value.name)
-                yield value
