@@ -214,7 +214,7 @@ class Journal:
             began = self._began
             if self.needs_beginning:
                 self._take_down_beginning()
-            if self._began is began:  # else it begins with what this change made
+            if self._began is began and not self.problem:  # else it begins with what this change made, or not at all
                 self._write_down([line])
         self._entry = self._document.current
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from model.io.save import Saving
 
 _SYNC_SECONDS: Final = 2.0
+_AT_ONCE: Final = 1 << 20  # bytes that the thread which owns the model writes itself
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
 _DATA = ".data"
 _BASE = ".onnx"
@@ -87,8 +88,18 @@ class Store:
         self._synced = 0.0
 
     def begin_with(self, saving: Saving) -> None:
-        """Write the model as it began when there is time; lines do not wait for that. It is there whole or not."""
-        self._put(lambda: saving.run(self._progress))
+        """Write the model as it began: now, or when there is time for one that is large, for which lines do not wait.
+
+        It is there whole or not at all.
+        """
+        if saving.size > _AT_ONCE or saving.data_files:
+            self._put(lambda: saving.run(self._progress))
+            return
+        path = base_path(self.path)
+        part = path.with_name(path.name + ".part")
+        part.write_bytes(b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in saving.pieces))
+        part.replace(path)
+        self._put(lambda: _sync(os.open(path, os.O_RDONLY)))
 
     def keep(self, payload: Payload) -> tuple[int, int]:
         """Write the bytes of a tensor when there is time; returns their offset and length in the data file."""

@@ -120,6 +120,16 @@ def test_what_has_no_beginning_is_lost(tmp_path, dead, asked):
     assert leftover.is_lost
 
 
+def test_a_small_model_is_there_with_its_first_edit(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document)
+    (leftover,) = leftovers(tmp_path)  # while nothing was waited for
+    assert not leftover.is_lost
+    assert snapshot(load(leftover.beginning.read_bytes())) == snapshot(builders.document().model)
+    kept.close()
+
+
 def test_a_model_that_was_made_is_kept_before_any_edit(tmp_path, dead):
     document = builders.document()
     document.mark_unsaved()

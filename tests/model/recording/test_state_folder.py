@@ -73,7 +73,22 @@ def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, 
     assert document.model.graph.name == "two"
 
 
-def test_a_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_small_beginning_that_cannot_be_written_is_told_at_once(tmp_path, monkeypatch):
+    def cut(self, data):
+        with open(self, "wb") as file:
+            file.write(data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", cut)
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    rename(document, "one")
+    assert "No space left" in kept.problem
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("model.recording.store._AT_ONCE", 0)
     failed = threading.Event()
     document = builders.document()
     kept = Journal(document, tmp_path, failed=failed.set)
