@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
 
 _IDLE_MS = 1500
 _SHOWN_TITLES = 12
+_FEW_NODES = 1000  # which are looked at in about a slice
 _MANY_STEPS = 2000  # which cost as much as several slices to take back and do again around each
 
 
@@ -81,7 +82,8 @@ class Keeper(QObject):
             journal.begin_anew()
         if self._preparing is None:
             self._preparing = Slices(journal.prepare, self._on_prepared, self._on_failed, self, journal.as_it_began)
-        self._preparing.go_on()
+        is_small = len(self._workspace.model.graph.nodes) <= _FEW_NODES
+        (self._preparing.finish if is_small else self._preparing.go_on)()
 
     def _on_prepared(self, _outcome: object) -> None:
         self._stop()
