@@ -269,12 +269,13 @@ class _Writer:
 
     def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
         infos = getattr(original, field) if original is not None else ()
-        first = values and infos and len(values) == len(infos)
-        if first and all(_read_name(v) == text(info.name) for v, info in zip(values, infos, strict=True)):
+        strangers = _strangers(graph, values, infos, original)
+        same = values and len(values) == len(infos) and not strangers
+        if same and all(_read_name(v) == text(info.name) for v, info in zip(values, infos, strict=True)):
             messages = getattr(out, field)
         else:
             by_name = {text(info.name): info for info in reversed(infos)}
-            sources = [by_name.get(_read_name(value), value._source) for value in values]
+            sources = [v._source if v in strangers else by_name.get(_read_name(v), v._source) for v in values]
             messages = _listed(out, field, original, sources)
         for value, message in self._progress.paced(zip(values, messages, strict=True)):
             self._value(value, message, graph)
@@ -483,6 +484,15 @@ def _set_domain(out: Any, domain: str) -> None:
 def _read_name(value: Value) -> str:
     """The name a value had in its file."""
     return value.name if value._source is None else text(value._source.name)
+
+
+def _strangers(graph: Graph, values: Sequence[Value], infos: Sequence[Any], original: Any) -> set[Value]:
+    """Values of a graph that were read from another: a name they share with one of this file's says nothing."""
+    if len(values) == len(infos) and all(v._source is info for v, info in zip(values, infos, strict=True)):
+        return set()  # as nearly always
+    fields = ("value_info",) if isinstance(graph.owner, Function) else ("input", "output", "value_info")
+    own = {id(info) for field in fields for info in getattr(original, field, ())}
+    return {v for v in values if v.graph is graph and v._source is not None and id(v._source) not in own}
 
 
 def kept_declarations(graph: Graph) -> list[Value]:

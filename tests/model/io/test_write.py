@@ -11,7 +11,7 @@ from model import load
 from model.attributes import AttributeKind, make_attribute
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardedDimension, ShardingSpec
 from model.document import Document
-from model.edits import functions, nodes
+from model.edits import functions, nodes, subgraphs
 from model.edits.properties import set_metadata, set_text
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
@@ -510,6 +510,25 @@ def test_nodes_of_another_model_bring_their_weights(tmp_path, monkeypatch):
     RemoveNode(pasted).apply()
     InsertNode(model.graph, pasted).apply()
     assert load(to_bytes(model)).graph.nodes[3].attributes["value"].value.numpy().tolist() == weights.tolist()
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_values_of_another_model_keep_their_types_beside_those_of_the_same_name(looked_at):
+    here, other = (
+        load(onnx.parser.parse_model(f"""
+            <ir_version: 10, opset_import: ["" : 21]> g ({x} x, {x} z) => ({x} y) {{ a = Add (x, z) y = Neg (a) }}
+        """).SerializeToString())
+        for x in ("float[2]", "int64[3]")
+    )  # fmt: skip
+    if looked_at:
+        look_at_everything(other)
+    document = Document(here)
+    with document.edit("Merge") as edit:
+        subgraphs.merge(edit, here.graph, other, {}, prefix="other_")
+    saved = load(to_bytes(here)).graph
+    types = {v.name: str(v.type) for v in (*saved.inputs, *saved.outputs)}
+    assert {types[name] for name in ("x", "z", "y")} == {"float[2]"}
+    assert {types[name] for name in ("other_x", "other_z", "other_y")} == {"int64[3]"}
 
 
 def test_the_last_attribute_of_a_node_can_be_removed():
