@@ -10,11 +10,12 @@ from exec.inspection.agreement import Agreement, compare_models
 from model.document import Document
 from model.graph import Value
 from model.passes.rehearsal import Rehearsal
-from model.passes.simplify.driver import Report, simplify, survey, trusted_types
+from model.passes.simplify.driver import TITLE, Report, simplify, survey, trusted_types
 from model.passes.simplify.framework import Match, Options, Pass, Refusal
 from model.progress import SILENT, Progress
 from model.steps import Step
 from model.types import Type
+from viewer.text import plural
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class Outcome:
         return sum(len(steps) for _, steps in self.entries)
 
     def apply(self, document: Document) -> None:
-        """Carry it over: an undo entry for each run of a pass. On the document's thread, the model unchanged since."""
+        """Carry it over: an undo entry for each pass. On the document's thread, the model unchanged since."""
         for title, steps in self.entries:
             with document.edit(title) as edit:
                 for step in steps:
@@ -72,4 +73,28 @@ class Simplification:
             agreement = Agreement(None, reason="not asked for")
         else:
             agreement = compare_models(untouched, document.model, runs=checks, progress=progress)
-        return Outcome(report, agreement, self.rehearsal.entries())
+        return Outcome(report, agreement, _joined(self.rehearsal.entries()))
+
+
+def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:
+    """One entry per pass, in the order they first did something.
+
+    What a pass does again, after others made work for it, can only be taken back before theirs: it goes with them.
+    """
+    entries: list[tuple[str, list[Step]]] = []
+    again: list[dict[str, None]] = []
+    for title, steps in runs:
+        if title not in {known for known, _ in entries}:
+            entries.append((title, list(steps)))
+            again.append({})
+            continue
+        entries[-1][1].extend(steps)
+        if title != entries[-1][0]:
+            again[-1][title.removeprefix(TITLE)] = None
+    return [(_title(title, list(more)), steps) for (title, steps), more in zip(entries, again, strict=True)]
+
+
+def _title(title: str, again: Sequence[str]) -> str:
+    if not again:
+        return title
+    return f"{title}, then {again[0] if len(again) == 1 else plural(len(again), 'pass', 'passes')} again"

@@ -1,6 +1,6 @@
 """Runs passes until nothing is left to do, and says what each did.
 
-report = simplify(document, evaluate=fold.evaluate)        # each pass that did something is an entry in the history
+report = simplify(document, evaluate=fold.evaluate)        # each run that did something is an entry in the history
 found = survey(document.model, evaluate=fold.evaluate)     # what passes would do first, changing nothing
 """
 
@@ -22,6 +22,7 @@ from model.progress import SILENT, Progress
 from model.steps import SetField, SetInitializer, Step
 from model.types import Type
 
+TITLE = "Simplify: "  # and that of the pass: what an entry of the history is called
 _ROUNDS = 40  # each gets past what the one before made possible; real models need three or four
 
 
@@ -91,7 +92,7 @@ def simplify(
 
 def _run(document: Document, context: Context, names: Names, one: Pass) -> int:
     count = 0
-    with document.edit(f"Simplify: {one.title}") as edit:
+    with document.edit(TITLE + one.title) as edit:
         rewriter = Rewriter(context, edit, names)
         for match in one.find(context):
             context.progress.check()

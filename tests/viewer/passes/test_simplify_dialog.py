@@ -16,6 +16,14 @@ CHOICES = """
 g (float[2] x) => (float[2] y, float[2] z)
 { [one] a = Identity(x) [two] b = Identity(x) [three] c = Identity(b) [abs] y = Abs(a) [neg] z = Neg(c) }
 """
+AGAIN = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) <int64[1] k = {0}, int64[2] kk = {0, 1}, int64[1] two = {2}>
+{
+    a = Unsqueeze(x, k) b = Squeeze(a, k) s = Abs(b) t = Reshape(s, two) c = Neg(t)
+    d = Unsqueeze(c, k) e = Unsqueeze(d, k) f = Squeeze(e, kk) y = Sin(f)
+}
+"""
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[2] x) => (float[2] y) <float k = {3.0}>
@@ -73,6 +81,22 @@ def test_preview_apply_report_undo(dialog, qtbot):
         document.undo()
     assert sorted(titles) == ["Simplify: Constant folding", "Simplify: Identity"]
     assert snapshot(document.model) == before
+
+
+def test_a_pass_has_one_undo_entry_however_often_it_runs(opened, qtbot):
+    dialog = opened(AGAIN)
+    document = dialog._workspace.document
+    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Abs", "Neg", "Sin"]
+    applied = dialog.report.topLevelItem(dialog.report.topLevelItemCount() - 2)
+    assert [e.title for e in document.entries()][1:] == [
+        "Simplify: Reshapes to the same shape",
+        "Simplify: Squeeze and Unsqueeze that cancel",
+        "Simplify: Consecutive reshapes, then Reshapes to the same shape again",
+    ]
+    assert f"Done in {applied.childCount()} undo steps" in dialog.state.text()
 
 
 def test_passes_that_are_not_chosen_do_nothing(dialog, qtbot):
