@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from model.attributes import Attribute
 from model.clone import Cloner
 from model.declaring import declarable, size_names
-from model.edits.functions import boundary, in_graph_order
-from model.edits.subgraphs import constants_taken, functions_used, part_of
+from model.edits.functions import boundary, constants_taken, in_graph_order
+from model.edits.subgraphs import functions_used, part_of
 from model.edits.wholes import remembering
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
@@ -81,7 +81,7 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
 def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     """Before and after values. The first part computes them, and all else before them that is used after them.
 
-    Inputs and constants that nothing uses are in the first part.
+    Constants used on both sides are in both parts; inputs and constants that nothing uses are in the first.
     """
     producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
     if not producers:
@@ -89,7 +89,9 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     ahead = upstream(producers, graph)
     behind = [n for n in graph.nodes if n not in ahead]
     before = [n for n in graph.nodes if n in ahead]
-    taken, _ = boundary(behind)
+    along = {n for n in constants_taken(behind, graph) if not any(v in values for v in n.outputs)}
+    given = {v for n in along for v in n.outputs}
+    taken = [v for v in boundary(behind)[0] if v not in given]
     crossing = [v for v in (*values, *taken) if v.producer in ahead]
     results = [v for v in graph.outputs if v.producer in ahead]
     ends = [v for v in graph.outputs if v.producer not in ahead]
@@ -100,7 +102,8 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     first = _cut(graph, before, _inputs_in_order(graph, [*boundary(before)[0], *idle]), [*crossing, *results])
     used = set(taken)
     rest = _inputs_in_order(graph, taken)
-    return first, _cut(graph, behind, [*(v for v in crossing if v in used), *rest], ends)
+    second = [n for n in graph.nodes if n in along or n not in ahead] if along else behind
+    return first, _cut(graph, second, [*(v for v in crossing if v in used), *rest], ends)
 
 
 def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:

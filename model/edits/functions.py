@@ -9,7 +9,7 @@ from model import schemas
 from model.attributes import Attribute, AttributeKind
 from model.clone import Cloner
 from model.document import Transaction
-from model.edits.nodes import fresh_names
+from model.edits.nodes import drop_unused_constants, fresh_names, is_constant
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value, Values
 from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
@@ -48,6 +48,14 @@ def _is_inside(user: Node | Graph, nodes: set[Node]) -> bool:
     return False
 
 
+def constants_taken(nodes: Collection[Node], graph: Graph) -> list[Node]:
+    """The Constant nodes of a graph that some of its nodes take values from and that are not among them."""
+    taken = (value.producer for node in nodes for value in dependencies(node) if is_constant(value))
+    constants = dict.fromkeys(node for node in taken if node is not None and node.graph is graph)
+    inside = set(nodes)
+    return [node for node in constants if node not in inside]
+
+
 def in_graph_order(nodes: Collection[Node]) -> tuple[Graph, list[Node]]:
     """The one graph all nodes are in, and the nodes in its order; ModelError when there is none or several."""
     graphs = {node.graph for node in nodes}
@@ -73,15 +81,23 @@ def refuse_detour(nodes: Collection[Node]) -> None:
 
 
 def extract_function(edit: Transaction, nodes: Collection[Node], name: str, domain: str = "local") -> Node:
-    """Move nodes into a new function and call it in their place; returns the call."""
+    """Move nodes into a new function and call it in their place; returns the call.
+
+    Constants they take values from come along, and stay for others that use them.
+    """
     if not name or edit.model.function(domain, name) is not None:
         raise ModelError(f"There is a function {domain}::{name} already", "Choose another name.")
-    graph, ordered = in_graph_order(nodes)
-    refuse_detour(ordered)
-    inputs, outputs = boundary(ordered)
-    function = function_of(graph, ordered, inputs, outputs, (domain, name))
+    graph, chosen = in_graph_order(nodes)
+    refuse_detour(chosen)
+    along = constants_taken(chosen, graph)
+    given = {value for node in along for value in node.outputs}
+    taken, outputs = boundary(chosen)
+    inputs = [value for value in taken if value not in given]
+    function = function_of(graph, [*along, *chosen], inputs, outputs, (domain, name))
     edit.do(SetField(edit.model, "functions", (*edit.model.functions, function)))
-    return call_instead(edit, graph, ordered, function, inputs, outputs)
+    call = call_instead(edit, graph, chosen, function, inputs, outputs)
+    drop_unused_constants(edit, [value for node in along for value in node.outputs if value is not None])
+    return call
 
 
 def call_instead(
@@ -96,7 +112,7 @@ def call_instead(
 
     The call stands where the last of them stood, so a node before that which uses an output must be moved.
     """
-    _import(edit, graph, function.domain)
+    _import(edit, graph.importer, function.domain)
     after = max(nodes, key=graph.nodes.place).next
     for node in nodes:
         edit.do(RemoveNode(node))
@@ -168,10 +184,11 @@ def _formal_inputs(nodes: list[Node], inputs: Sequence[Value], cloner: Cloner) -
     return formal
 
 
-def _import(edit: Transaction, graph: Graph, domain: str) -> None:
-    target = graph.importer or edit.model
-    if domain not in target.opset_imports:
-        edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: 1}))
+def _import(edit: Transaction, importer: Model | Function | None, domain: str) -> None:
+    """Import a function's domain where it is called, and in the model: it imports those of all its functions."""
+    for target in dict.fromkeys((edit.model, importer or edit.model)):
+        if domain not in target.opset_imports:
+            edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: 1}))
 
 
 def add_function(edit: Transaction, name: str, domain: str = "local", overload: str = "") -> Function:
@@ -181,6 +198,7 @@ def add_function(edit: Transaction, name: str, domain: str = "local", overload: 
     function = Function(name, domain, overload)
     function.opset_imports = dict(edit.model.opset_imports)
     edit.do(SetField(edit.model, "functions", (*edit.model.functions, function)))
+    _import(edit, None, domain)
     return function
 
 
@@ -217,9 +235,10 @@ def rename_function(
     calls = list(calls_of(edit.model, function))
     for field, text in zip(("domain", "name", "overload"), key, strict=True):
         edit.do(SetField(function, field, text))
+    _import(edit, None, key[0])
     for call in calls:
         assert call.graph is not None
-        _import(edit, call.graph, key[0])
+        _import(edit, call.graph.importer, key[0])
         for field, text in zip(("domain", "op_type", "overload"), key, strict=True):
             edit.do(SetField(call, field, text))
 

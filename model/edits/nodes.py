@@ -83,7 +83,7 @@ def _fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Va
 def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> schemas.Schema | None:
     """The operator's signature under the graph's imports, importing its domain first when nobody did."""
     imports = graph.opset_imports
-    if domain not in imports and edit.model.function(domain, op_type) is None:
+    if domain not in imports:
         version = schemas.newest_opset(domain)
         edit.do(SetField(graph.importer or edit.model, "opset_imports", {**imports, domain: version}))
         imports = graph.opset_imports
@@ -96,10 +96,10 @@ def delete(edit: Transaction, nodes: Collection[Node], *, with_constants: bool =
     for node in nodes:
         edit.do(RemoveNode(node))
     if with_constants:
-        _drop_unused_constants(edit, used)
+        drop_unused_constants(edit, used)
 
 
-def _drop_unused_constants(edit: Transaction, candidates: Collection[Value]) -> None:
+def drop_unused_constants(edit: Transaction, candidates: Collection[Value]) -> None:
     """In the order given, each once, so that the same edit is always the same steps."""
     for value in candidates:
         if value.uses:
@@ -132,7 +132,7 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
         edit.do(RemoveNode(node))
         if target is not None:
             _replace(edit, target, source)
-        _drop_unused_constants(edit, dict.fromkeys(v for v in node.inputs if v is not None))
+        drop_unused_constants(edit, dict.fromkeys(v for v in node.inputs if v is not None))
 
 
 def bridge_source(node: Node) -> Value | None:

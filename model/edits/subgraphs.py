@@ -11,14 +11,14 @@ from model import schemas
 from model.attributes import Attribute, is_same
 from model.clone import Cloner
 from model.document import Transaction
-from model.edits.functions import boundary, in_graph_order
+from model.edits.functions import boundary, constants_taken, in_graph_order
 from model.edits.initializers import put_constant
-from model.edits.nodes import fresh_names, is_constant, replace_uses
+from model.edits.nodes import fresh_names, replace_uses
 from model.edits.values import ensure_order, rename_value, why_not_connect
 from model.edits.wholes import joint
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
-from model.queries.scope import dependencies, names_taken, visible_values
+from model.queries.scope import names_taken, visible_values
 from model.steps import (
     InsertNode,
     SetField,
@@ -64,14 +64,6 @@ def copy(nodes: Collection[Node]) -> Fragment:
         dict(graph.opset_imports),
         tuple(islice(part.nodes, len(given))),
     )
-
-
-def constants_taken(nodes: Collection[Node], graph: Graph) -> list[Node]:
-    """The Constant nodes of a graph that some of its nodes take values from and that are not among them."""
-    taken = (value.producer for node in nodes for value in dependencies(node) if is_constant(value))
-    constants = dict.fromkeys(node for node in taken if node is not None and node.graph is graph)
-    inside = set(nodes)
-    return [node for node in constants if node not in inside]
 
 
 def part_of(
@@ -161,7 +153,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
 
 def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
     """Let a Constant that is here already stand for a copy of it, if it is."""
-    (output,) = constant.outputs
+    output = constant.outputs[0] if constant.outputs else None
     present = None if output is None else here.get(output.name)
     producer = None if present is None else present.producer
     if output is None or producer is None or producer.op_type != "Constant" or producer.domain:
@@ -211,8 +203,9 @@ def merge(
     `connections` maps names of its inputs to names of values here; None connects by equal names. `feeding` maps
     names of inputs here to names of its outputs, which take their place. Inputs that are not connected become
     inputs here, its outputs become outputs; without `keep_outputs`, those that feed the other side do not stay
-    outputs. Names get `prefix` where they clash. Operators that mean something else at the versions imported here
-    are refused by name. Parts that were cut out of one model (see wholes) come together in the order of that one.
+    outputs. Names get `prefix` where they clash; a Constant or initializer that is here alike does not come again.
+    Operators that mean something else at the versions imported here are refused by name. Parts that were cut out of
+    one model (see wholes) come together in the order of that one.
     """
     _refuse_other_meaning(graph, other)
     part = other.graph
@@ -224,7 +217,9 @@ def merge(
     _bring_constants(edit, graph, part, cloner, here)
     _bring_functions(edit, Fragment(part, other.functions, other.opset_imports))
     _bring_imports(edit, graph, other.opset_imports, part)
-    copies = cloner.nodes(part.nodes)
+    shared = {n for n in part.nodes if n.op_type == "Constant" and _share(n, here, cloner)}
+    copies = cloner.nodes([node for node in part.nodes if node not in shared])
+    known = known.without(part.nodes, shared) if known else None
     for node, before in zip(copies, known.insertion_points(copies) if known else repeat(None), strict=False):
         edit.do(InsertNode(graph, node, before))
     _bring_declarations(edit, graph, part, cloner)

@@ -110,6 +110,11 @@ class Joint:
     here: Mapping[Node, int]
     coming: Sequence[int]
 
+    def without(self, coming: Iterable[Node], shared: Collection[Node]) -> Joint:
+        """The same where some of the nodes that were to come in are here already."""
+        kept = [place for node, place in zip(coming, self.coming, strict=True) if node not in shared]
+        return replace(self, coming=kept)
+
     def gives(self, value: Value) -> bool:
         """Whether a value is an output of the whole, not only of a part."""
         return value.name in self.whole.outputs

@@ -277,3 +277,32 @@ def test_what_is_not_computed_cannot_come_out(outputs, said):
     inputs = [builders.value(model, "a")]
     with pytest.raises(ModelError, match=said):
         cutting.cut_between(model.graph, inputs, [builders.value(model, name) for name in outputs])
+
+
+SHARED = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[2] y)
+{
+    [k] k = Constant <value = float[2] {3, 4}> ()
+    [a] a = Add (x, k) [b] b = Mul (a, k) [y] y = Neg (b)
+}
+"""
+
+
+@pytest.mark.parametrize("second_first", [False, True])
+def test_a_constant_used_on_both_sides_is_in_both_parts_and_once_in_the_whole(second_first):
+    model = builders.model(SHARED)
+    first, second = parts(model, "a")
+    assert [v.name for v in first.graph.outputs] == [v.name for v in second.graph.inputs] == ["a"]
+    assert [n.op_type for n in second.graph.nodes] == ["Constant", "Mul", "Neg"]
+    feeds = {"x": np.array([0.5, 2], np.float32)}
+    assert np.array_equal(run(second, {"a": run(first, feeds)["a"]})["y"], run(model, feeds)["y"])
+    whole = merged(second, first, connections={}, feeding={"a": "a"}) if second_first else merged(first, second)
+    assert compare(model, whole).differences == []
+    assert_linked(whole)
+
+
+def test_a_constant_at_which_a_model_is_cut_goes_across():
+    first, second = parts(builders.model(SHARED), "k")
+    assert [n.op_type for n in first.graph.nodes] == ["Constant"]
+    assert "k" in [v.name for v in second.graph.inputs]

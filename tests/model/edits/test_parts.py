@@ -148,6 +148,38 @@ def test_a_selection_becomes_a_function_and_back(chain):
     assert snapshot(chain.model) == before
 
 
+def test_constants_come_along_into_a_function_and_stay_for_others():
+    document = builders.document("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[2] x) => (float[2] y) {
+            [k] k = Constant <value = float[2] {1, 2}> ()
+            [own] own = Constant <value = float[2] {3, 4}> ()
+            [a] a = Add (x, k) [b] b = Mul (a, own) [y] y = Sub (b, k)
+        }""")
+    before = snapshot(document.model)
+    with document.edit("Extract") as edit:
+        call = functions.extract_function(edit, [builders.node(document, n) for n in "ab"], "block")
+    assert [v.name for v in call.inputs] == ["x"]
+    body = document.model.functions[0].body
+    assert [n.op_type for n in body.nodes] == ["Constant", "Constant", "Add", "Mul"]
+    assert [n.name for n in document.model.graph.nodes] == ["k", "block", "y"]
+    assert_linked(document.model)
+    assert legal(document.model)
+    document.undo()
+    assert snapshot(document.model) == before
+
+
+@pytest.mark.parametrize("change", [
+    lambda edit: functions.add_function(edit, "new", "fresh"),
+    lambda edit: functions.rename_function(edit, functions.add_function(edit, "new"), domain="other"),
+    lambda edit: functions.extract_function(edit, list(edit.model.functions[0].body.nodes), "inner", "nested"),
+])  # fmt: skip
+def test_the_model_imports_the_domain_of_each_function(branches, change):
+    with branches.edit("Change") as edit:
+        change(edit)
+    assert legal(branches.model)
+
+
 def test_a_selection_with_a_detour_is_refused(chain):
     chosen = [builders.node(chain, "first"), builders.node(chain, "third")]
     with pytest.raises(ModelError, match="second lies between"), chain.edit("Extract") as edit:
