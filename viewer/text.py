@@ -62,11 +62,15 @@ def dimension_text(dimension: Dimension) -> str:
 
 
 def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
-    """A shape as ``1×3×224×224``; ``scalar`` for rank 0, nothing when even the rank is unknown."""
+    """A shape as ``1×3×224×224``, ``[3]`` for a single dimension, which would look like a value; ``scalar`` for rank 0.
+
+    Nothing when even the rank is unknown.
+    """
     if shape is None:
         return ""
     dims = shape.dims if isinstance(shape, Shape) else tuple(shape)
-    return "×".join(dimension_text(d) for d in dims) if dims else "scalar"
+    text = "×".join(dimension_text(d) for d in dims) if dims else "scalar"
+    return f"[{text}]" if len(dims) == 1 else text
 
 
 def element_text(element_type: ElementType | int) -> str:

@@ -30,7 +30,7 @@ def test_a_wrong_declaration_is_a_problem_and_its_fix_writes_only_what_is_known(
     workspace.types.start()
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
     problem = next(p for p in wrong(workspace) if p.place.name == "a")
-    assert problem.message == "a is declared float 7"
+    assert problem.message == "a is declared float [7]"
     with workspace.document.edit(problem.fix.title) as edit:
         problem.fix.apply(edit)
     assert problem.place.type.shape.dims == (None, 4)

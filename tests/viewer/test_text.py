@@ -63,6 +63,7 @@ def test_display_keeps_lines_only_when_asked():
         (Shape((1, 3, 224, 224)), "1×3×224×224"),
         (Shape(("batch", None, 0)), "batch×?×0"),
         ([2, ""], "2×?"),
+        (Shape((4,)), "[4]"),
     ],
 )
 def test_shapes(shape, text):
@@ -77,7 +78,7 @@ def test_shapes(shape, text):
         (TensorType(FLOAT), "float"),
         (TensorType(FLOAT, Shape()), "float scalar"),
         (TensorType(99), "type 99"),
-        (SparseTensorType(FLOAT, Shape((2,))), "sparse float 2"),
+        (SparseTensorType(FLOAT, Shape((2,))), "sparse float [2]"),
         (SequenceType(TensorType(FLOAT)), "seq(float)"),
         (MapType(ElementType.INT64, TensorType(FLOAT)), "map(int64, float)"),
         (OptionalType(None), "optional(?)"),

@@ -151,11 +151,10 @@ def _scalar_text(value: object) -> str:
 
 
 def short_shape(shape: Shape | None) -> str:
-    """A shape whose long symbols are shortened, so that the rank can still be seen; ``[3]`` for a single dimension."""
+    """A shape whose long symbols are shortened, so that the rank can still be seen."""
     if shape is None:
         return ""
-    text = shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
-    return f"[{text}]" if shape.rank == 1 else text
+    return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
 
 
 def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:

@@ -95,7 +95,7 @@ def test_a_wire_is_drawn_from_dot_to_dot(dialog):
 def test_what_does_not_fit_is_said_while_dragging_and_refused(dialog):
     y, q = port(dialog, "left", "y", gives=True), port(dialog, "right", "q", gives=False)
     drag(dialog, y, q, release=False)
-    assert "q takes int64 2" in dialog.hint.text()
+    assert "q takes int64 [2]" in dialog.hint.text()
     QTest.mouseRelease(dialog.bay.lists["left"].viewport(), Qt.MouseButton.LeftButton)
     drag(dialog, y, q)
     assert "y cannot feed q" in dialog.hint.text()
@@ -160,7 +160,7 @@ def test_other_dimensions_are_named_and_values_are_found(dialog, qtbot):
     assert [p.name for p in dialog.bay.lists["left"].ports if p.gives] == ["unused"]
     dialog.search.clear()
     drag(dialog, port(dialog, "right", "odd", gives=True), port(dialog, "left", "x", gives=False))
-    assert "Their dimensions differ: odd is float 3, x is float N×4." in dialog.preview.text()
+    assert "Their dimensions differ: odd is float [3], x is float N×4." in dialog.preview.text()
 
 
 def test_a_click_on_a_wire_leads_to_its_port(dialog):

@@ -162,7 +162,7 @@ def test_a_tensor_shows_its_first_values(qtbot, workspace):
     node._attributes["value"] = make_attribute("value", ArrayTensor(np.array([1, 2, 3], np.int64)))
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
-    assert row(panel, "attributes", "value").text == "int64 3 · 24 B"
+    assert row(panel, "attributes", "value").text == "int64 [3] · 24 B"
     panel.tree.expand(panel.tree.rows.find("attributes", "value").siblingAtColumn(0))
     row(panel, "attributes", "value", "values")
     qtbot.waitUntil(lambda: row(panel, "attributes", "value", "values").text == "1, 2, 3")

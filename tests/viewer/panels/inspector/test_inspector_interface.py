@@ -68,7 +68,7 @@ def test_graph_inputs_are_added_typed_moved_renamed_and_removed(qtbot, panel, wo
     workspace.selection.set([graph])
     write(qtbot, panel, "inputs", "+", text="z: int64[N]")
     assert [v.name for v in graph.inputs] == ["x", "flag", "z"]
-    assert type_text(graph.inputs[2].type) == "int64 N"
+    assert type_text(graph.inputs[2].type) == "int64 [N]"
     panel.activate()
     panel.tree._set_current(index(panel, "inputs", "input 2 z"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)

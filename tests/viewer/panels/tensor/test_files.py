@@ -107,7 +107,7 @@ def test_a_sparse_tensor_takes_the_type_and_shape_of_a_file_when_that_is_wanted(
     np.save(tmp_path / "whole.npy", np.array([0, 7, 0, 9], np.int64))
     answer(monkeypatch, "getOpenFileName", tmp_path / "whole.npy")
     from_menu(qtbot, panel, "Import…")
-    assert "shape 4 instead of 2×3 and type int64 instead of float" in panel.pane.ask.label.text()
+    assert "shape [4] instead of 2×3 and type int64 instead of float" in panel.pane.ask.label.text()
     panel.pane.ask.commit()
     found = value.initializer
     assert (found.element_type, found.shape) == (ElementType.INT64, (4,))

@@ -51,7 +51,7 @@ def facts(panel):
 def test_an_initializer_is_shown_with_its_numbers(qtbot, panel, chain):
     select(qtbot, panel, builders.value(chain.document, "w"))
     assert panel.pane.title.text() == "w"
-    assert panel.pane.type_line.text() == "float 4 · 4 elements · 16 B"
+    assert panel.pane.type_line.text() == "float [4] · 4 elements · 16 B"
     assert cells(panel) == [["1", "2", "3", "4"]]
     assert facts(panel)["mean"] == "2.5"
     assert facts(panel)["median"] == "2.5"
