@@ -42,6 +42,7 @@ Region = tuple[int | slice, ...]
 _BLOCK = 1 << 18
 _GROUPED = re.compile(r"\s*[-+−]?\d{1,3}(,\d{3})+\.\d+\s*")  # as spreadsheets show numbers, thousands apart
 _DECIMAL_COMMA = re.compile(r"[-+−]?\d+,(\d+)(?:[eE][-+]?\d+)?")
+_WHOLE_OR_DECIMAL = re.compile(r"[-+−]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?")
 _MOST_DENSE = 1 << 31  # bytes that are made of a sparse tensor
 
 
@@ -155,17 +156,28 @@ def paste(
     return _changed(tensor, change)
 
 
-def read_block(text: str) -> list[list[str]]:
+def read_block(text: str, room: int | None = None) -> list[list[str]]:
     """A block of numbers as spreadsheets copy it: tabs between columns, else semicolons, commas or blanks.
 
     1,500.25 stays one cell, which is then refused as no number, rather than becoming 1 and 500.25. Between tabs or
     semicolons 0,5 is a half, where all is written like that; 1,500 alone may be a thousand and a half, and is refused.
+    So it is in a single column: where there is `room` for one only, or some lines have a comma and others none.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
+    if _is_column(lines, room):
+        return _with_points([[line.strip()] for line in lines])
     marks = "\t;" if all(map(_GROUPED.fullmatch, lines)) else "\t;,"
     mark = next((m for m in marks if any(m in line for line in lines)), None)
     rows = [[cell.strip().strip('"') for cell in line.split(mark)] for line in lines]
     return _with_points(rows) if mark is not None and mark in "\t;" else rows
+
+
+def _is_column(lines: list[str], room: int | None) -> bool:
+    """Whether several lines are one column of numbers, some with a decimal comma."""
+    cells = [line.strip() for line in lines]
+    with_comma = sum("," in cell for cell in cells)
+    is_sure = room == 1 or with_comma < len(cells)
+    return len(cells) > 1 <= with_comma and is_sure and all(map(_WHOLE_OR_DECIMAL.fullmatch, cells))
 
 
 def _with_points(rows: list[list[str]]) -> list[list[str]]:

@@ -151,6 +151,15 @@ def test_decimal_commas_of_a_spreadsheet_are_points():
         assert tensors.read_block(unclear) == [unclear.split("\t")]
 
 
+def test_a_column_of_decimal_commas_is_one_where_it_cannot_be_two():
+    assert tensors.read_block("0,5\r\n-1,25\r\n3\r\n") == [["0.5"], ["-1.25"], ["3"]]
+    assert tensors.read_block("0,5\n1,5", room=1) == [["0.5"], ["1.5"]]
+    assert tensors.read_block("0,5\n1,5", room=2) == [["0", "5"], ["1", "5"]]
+    assert tensors.read_block("1,2,3\n4,5,6", room=1) == [["1", "2", "3"], ["4", "5", "6"]]
+    assert tensors.read_block("0,5", room=1) == [["0", "5"]]
+    assert tensors.read_block("1,500\n2,250", room=1) == [["1,500"], ["2,250"]]  # to be refused: thousands?
+
+
 @pytest.mark.parametrize("text", ["1\t2\n3\t4", "1,2\n3,4\n", "1;2\r\n3;4", "1 2\n3 4"])
 def test_blocks_of_spreadsheets_and_csv(text):
     assert tensors.read_block(text) == [["1", "2"], ["3", "4"]]

@@ -133,12 +133,13 @@ class TensorEditing:
         """A block of texts from a cell on; into a vector, one after the other."""
         place, held = self._held()
         strings = held.element_type is ElementType.STRING
-        rows = tensors.read_texts(text) if strings else tensors.read_block(text)
+        height, width = which.size(held.shape)
+        room = 1 if which.wrap else width - column
+        rows = tensors.read_texts(text) if strings else tensors.read_block(text, room)
         count = sum(map(len, rows))
         if not count:
             (refused or self._workspace.report)(ModelError("The clipboard holds no values", "Copy some cells first."))
             return
-        height, width = which.size(held.shape)
         if which.wrap:
             start = row * which.wrap + column
             rows = [[cell for line in rows for cell in line]]
