@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
-from typing import assert_never
+from typing import Any, assert_never
 
+from model.attributes import Attribute, is_same
 from model.document import Change
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.progress import SILENT, Progress
@@ -26,10 +27,11 @@ from model.steps import (
     SetOutputs,
     Step,
 )
+from model.tensors import SparseTensor, Tensor
 
 #: Fields that say what is computed; names and texts do not.
 _OF_NODES = frozenset({"op_type", "domain", "overload"})
-_OF_MODELS = frozenset({"opset_imports", "functions", "ir_version"})
+_OF_FUNCTIONS = frozenset({"name", "domain", "overload", "attributes", "attribute_defaults", "opset_imports"})
 
 
 #: Things looked through between two looks at the clock.
@@ -66,7 +68,8 @@ def sources(change: Change) -> set[Thing]:
     """The nodes and values whose results a change may alter, without what depends on them."""
     found: set[Thing] = set()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
-        _collect(step, found)
+        if not _is_of_texts(step, inverse):
+            _collect(step, inverse, found)
         if isinstance(inverse, InsertNode):
             found.update(v for v in inverse.node.outputs if v is not None)
     return found
@@ -93,16 +96,42 @@ def outdated(things: Iterable[Thing], progress: Progress = SILENT) -> set[Thing]
 
 
 def _calls(function: Function) -> list[Node]:
-    if function.model is None:
-        return []
-    nodes = (node for graph in function.model.graphs() for node in graph.nodes)
-    return [n for n in nodes if (n.domain, n.op_type, n.overload) == function.key]
+    return [] if function.model is None else _calling(function.model, {function.key})
 
 
-def _collect(step: Step, found: set[Thing]) -> None:
+def _calling(model: Model, keys: AbstractSet[tuple[str, str, str]]) -> list[Node]:
+    nodes = (node for graph in model.graphs() for node in graph.nodes) if keys else ()
+    return [n for n in nodes if (n.domain, n.op_type, n.overload) in keys]
+
+
+def _is_of_texts(step: Step, inverse: Step) -> bool:
+    """Whether a step that sets a constant or an attribute leaves its values as they were."""
+    match step, inverse:
+        case SetInitializer(tensor=new), SetInitializer(tensor=old):
+            return _shares_values(new, old)
+        case SetAttribute(attribute=Attribute() as new), SetAttribute(attribute=Attribute() as old):
+            is_alike = (new.kind, new.reference) == (old.kind, old.reference)
+            return is_alike and (is_same(new.value, old.value) or _shares_values(new.value, old.value))
+        case _:
+            return False
+
+
+def _shares_values(new: object, old: object) -> bool:
+    match new, old:
+        case Tensor(), Tensor():
+            return new.shares_values(old)
+        case SparseTensor(), SparseTensor():
+            alike = new.values.shares_values(old.values) and new.indices.shares_values(old.indices)
+            return alike and new.shape == old.shape
+        case _:
+            return False
+
+
+def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
     match step:
         case SetField():
-            _collect_field(step, found)
+            assert isinstance(inverse, SetField)
+            _collect_field(step, inverse, found)
         case SetAttribute() | SetInput() | SetInputs() | SetOutputs() | InsertNode():
             found.add(step.node)
         case RemoveNode():
@@ -125,17 +154,27 @@ def _collect_owner(graph: Graph, found: set[Thing]) -> None:
         found.add(graph.owner)
 
 
-def _collect_field(step: SetField, found: set[Thing]) -> None:
+def _collect_field(step: SetField, inverse: SetField, found: set[Thing]) -> None:
     match step.target:
         case Node():
             if step.field in _OF_NODES:
                 found.add(step.target)
         case Model():
-            if step.field in _OF_MODELS:
-                found.update(step.target.graph.nodes)
+            found.update(_affected(step.target, step.field, step.value, inverse.value))
         case Function():
-            found.update(_calls(step.target))
+            if step.field in _OF_FUNCTIONS:
+                found.update(_calls(step.target))
         case Value() | Graph() | TrainingInfo():
             pass  # names, texts and declared types
         case _:
             assert_never(step.target)
+
+
+def _affected(model: Model, field: str, new: Any, old: Any) -> Iterable[Node]:
+    """The nodes that compute something else when a field of the model changes."""
+    if field == "functions":
+        return _calling(model, {function.key for function in {*new}.symmetric_difference(old)})
+    if field == "opset_imports":
+        domains = {domain for domain in {*new, *old} if new.get(domain) != old.get(domain)}
+        return (n for graph in model.graph.walk() for n in graph.nodes if n.domain in domains)
+    return model.graph.nodes if field == "ir_version" else ()

@@ -2,7 +2,10 @@
 
 import pytest
 
-from model.edits import nodes
+from model.clone import Cloner
+from model.edits import functions, nodes, properties, tensors, tensortexts
+from model.edits.tensors import Place
+from model.steps import SetField
 from tests.model import builders
 from viewer.runs.staleness import outdated, rewires, sources
 
@@ -34,3 +37,60 @@ def test_another_result_of_a_body_makes_its_node_out_of_date(heard):
     assert sources(changes[-1]) == {builders.node(document, "choose")}
     document.undo()
     assert sources(changes[-1]) == {builders.node(document, "choose")}
+
+
+CONSTANTS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[2] y) <float[2] w = {3, 4}>
+{
+    [k] k = Constant <value = float[2] {3, 4}> ()
+    [a] a = Add (x, k) [y] y = Mul (a, w)
+}
+"""
+
+
+def places():
+    document = builders.document(CONSTANTS)
+    constant = builders.node(document, "k")
+    return document, [Place(builders.value(document, "w")), Place(constant, "value")]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_texts_of_a_tensor_leave_results_as_they_are(which):
+    document, found = places()
+    changes = []
+    document.subscribe(changes.append)
+    for text in ("first", "second"):
+        with document.edit("Describe") as edit:
+            tensortexts.describe_tensor(edit, found[which], text)
+    document.undo()
+    assert len(changes) == 3
+    assert not any(sources(change) for change in changes)
+    with document.edit("Change") as edit:
+        tensors.put(edit, found[which], tensors.set_element(tensors.tensor_at(found[which]), (0,), "7"))
+    assert sources(changes[-1]) == {found[which].owner}
+    with document.edit("Describe") as edit:
+        tensortexts.describe_tensor(edit, found[which], "of values in memory")
+    assert not sources(changes[-1])
+
+
+def test_texts_of_functions_and_models_leave_results_as_they_are(heard):
+    document, changes = heard
+    function = document.model.functions[0]
+    with document.edit("Describe") as edit:
+        properties.set_text(edit, function, "doc_string", "what it does")
+        properties.set_text(edit, document.model, "doc_string", "all of it")
+        functions.add_function(edit, "uncalled", "new")
+    assert not sources(changes[-1])
+
+
+def test_other_functions_and_operator_sets_make_out_of_date_what_uses_them(heard):
+    document, changes = heard
+    call, function = builders.node(document, "call"), document.model.functions[0]
+    with document.edit("Replace") as edit:
+        edit.do(SetField(document.model, "functions", (Cloner().function(function),)))
+    assert sources(changes[-1]) == {call}
+    with document.edit("Set opset") as edit:
+        properties.set_opset(edit, document.model, "", 20)
+    assert call not in sources(changes[-1])
+    assert builders.node(document, "inner") in sources(changes[-1])
