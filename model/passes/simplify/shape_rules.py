@@ -102,9 +102,9 @@ def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
         larger = {d for d in column if d != 1}
         # What was cut down to another's size fits it only where nothing, or all but 1, was cut.
         larger -= {d for d in larger if any(sizes.is_at_most(d, other) for other in larger)}
-        numbers = [d for d in larger if isinstance(d, int)]
-        if numbers:  # a symbol beside it is that number or 1
-            result.append(numbers[0])
+        fixed = [d for d in larger if sizes.is_equal(d, 1) is False]
+        if fixed:  # what is beside it is the same or 1
+            result.append(min(fixed, key=lambda d: (isinstance(d, sizes.Size), len(str(d)), str(d))))
         elif len(larger) == 1:
             result.append(larger.pop())
         elif not larger:

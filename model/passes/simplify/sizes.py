@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 
 Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
 
@@ -154,7 +155,9 @@ def is_equal(a: AnySize, b: AnySize) -> bool | None:
     highest = least(-difference)
     if (lowest is not None and lowest > 0) or (highest is not None and highest > 0):
         return False
-    return None
+    constant = sum(factor for monomial, factor in difference.terms if not monomial)
+    step = gcd(*(factor for monomial, factor in difference.terms if monomial))
+    return False if constant % step else None  # an even number is no odd one
 
 
 def is_less(a: AnySize, b: AnySize) -> bool | None:

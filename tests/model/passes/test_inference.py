@@ -313,6 +313,10 @@ def test_only_distinct_types_are_written_in_the_answer():
         ("y = Slice(x, zero, four, one)", ("N", 4, "T")),
         ("y = Reshape(x, flat)", ("4*N*T",)),
         ("s = Shape(x) y = Tile(x, s)", None),
+        # What is added fits or is 1, and an even size is not.
+        ("r = Resize(x, , f) c = Conv <strides = [2], pads = [1, 1]> (x, v) y = Add(r, c)", ("N", 4, "2*T")),
+        ("p = Concat <axis = 2> (x, x) q = Concat <axis = 2> (p, k, k) y = Add(x, q)", ("N", 4, "2*T + 2")),
+        ("p = Slice(x, one, four, two) y = Add(x, p)", ("N", 4, None)),
     ],
 )
 def test_sizes_follow_as_formulas_of_named_ones(call, expected):
@@ -320,7 +324,8 @@ def test_sizes_follow_as_formulas_of_named_ones(call, expected):
         "w = Constant <value = float[5, 4, 3] {" + ", ".join(["1.0"] * 60) + "}> () "
         "f = Constant <value_floats = [1.0, 1.0, 2.0]> () flat = Constant <value_ints = [-1]> () "
         "zero = Constant <value_ints = [0]> () four = Constant <value_ints = [4]> () "
-        "one = Constant <value_ints = [1]> () " + call
+        "one = Constant <value_ints = [1]> () two = Constant <value_ints = [2]> () "
+        "v = Slice(w, zero, four, zero) k = ReduceSum(x, two) " + call
     )
     found = inferred(body, inputs="float[N, 4, T] x")("y").shape
     if expected is None:
