@@ -201,3 +201,43 @@ def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     hover(picture, centre * 1.3, Qt.MouseButton.LeftButton)
     qtbot.mouseRelease(picture, Qt.MouseButton.LeftButton, pos=centre * 1.3)
     assert workspace.results.element == chosen
+
+
+@pytest.fixture
+def remote(make_window, qtbot, net):
+    """A model whose values are in another process until someone looks."""
+    window = make_window()
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return window, workspace
+
+
+def test_the_difference_is_shown_once_the_values_have_come(remote, qtbot):
+    window, workspace = remote
+    edit(workspace, "relu", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = window.docks.open("tensor")
+    workspace.selection.set([value(workspace, "r")])
+    qtbot.waitUntil(lambda: panel.pane.target is not None)
+    workspace.trigger("values.difference")
+    assert workspace.parent().messages.messages == []
+    qtbot.waitUntil(lambda: panel.pane.mode_box.currentIndex() == 2 and panel.pane.reader is not None)
+
+
+def test_the_difference_stays_chosen_from_run_to_run(remote, qtbot):
+    window, workspace = remote
+    panel = window.docks.open("tensor")
+    workspace.selection.set([value(workspace, "r")])
+    qtbot.waitUntil(lambda: panel.pane.reader is not None)
+    edit(workspace, "relu", "alpha", 0.25)
+    run(qtbot, workspace)
+    qtbot.waitUntil(panel.pane.mode_box.isVisible)
+    workspace.trigger("values.difference")
+    before = panel.pane.reader
+    assert panel.pane.mode_box.currentIndex() == 2
+    edit(workspace, "relu", "alpha", 1.0)
+    run(qtbot, workspace)
+    qtbot.waitUntil(lambda: panel.pane.reader not in (None, before))
+    idle(qtbot, workspace)
+    assert panel.pane.mode_box.currentIndex() == 2

@@ -71,6 +71,7 @@ class TensorPane(QWidget):
         self._awaited: Reader | None = None  # the one that was opened last
         self._chosen_views: dict[tuple[object, ...], View] = {}  # by what they were chosen for
         self._shown: tuple[object, ...] = ()
+        self._mode = 0  # as it was chosen; shown where there is a run before
         self._make_header()
         self._make_body()
         self.ask = AskLine(self)
@@ -93,7 +94,7 @@ class TensorPane(QWidget):
         self.badge = text_label("Remarks")
         self.target_box = combo("Which tensor of the node", self._on_target)
         self.view_box = combo("View", self._on_view)
-        self.mode_box = combo("Value now, before, or the difference", lambda _: self._refresh())
+        self.mode_box = combo("Value now, before, or the difference", self.choose_mode)
         self.mode_box.addItems(["Value", "Before", "Difference"])
         for box in (self.mode_box, self.view_box):  # the name of the tensor, which elides, gives way first
             box.setMinimumWidth(0)
@@ -261,7 +262,7 @@ class TensorPane(QWidget):
             if current in known:
                 self.target_box.setCurrentIndex(known.index(current))
         self.target_box.setVisible(len(targets) > 1)
-        self._refresh()
+        self.refresh()
 
     @property
     def reader(self) -> Reader | None:
@@ -275,21 +276,17 @@ class TensorPane(QWidget):
         return self._targets[index] if 0 <= index < len(self._targets) else None
 
     def _on_target(self, _index: int) -> None:
-        self._refresh()
+        self.refresh()
 
     def refresh(self) -> None:
         """Look again at what is shown; keeps plane, view and zoom."""
-        self._refresh()
-
-    def _refresh(self) -> None:
         target = self.target
         subject = resolve(self.workspace, target) if target is not None else None
+        comparable = subject is not None and subject.is_comparable
+        mode = self._mode if comparable else 0
         with QSignalBlocker(self.mode_box):
-            comparable = subject is not None and subject.is_comparable
-            if not comparable:
-                self.mode_box.setCurrentIndex(0)
+            self.mode_box.setCurrentIndex(mode)
             self.mode_box.setVisible(comparable)
-        mode = self.mode_box.currentIndex()
         shown = () if subject is None else (
             subject.target.key, subject.held, subject.before if mode else None, mode, subject.waiting, subject.problem,
         )  # fmt: skip
@@ -534,11 +531,11 @@ class TensorPane(QWidget):
             self.workspace.results.choose_element(subject.target.value, index)
 
     def choose_mode(self, mode: int) -> None:
-        """Show the value (0), that of the run before (1), or the difference (2), where there is one before."""
-        if self.mode_box.isVisible():
-            self.mode_box.setCurrentIndex(mode)
-            self._refresh()
-        elif mode:
+        """Show the value (0), that of the run before (1), or the difference (2), once there is one before."""
+        self._mode = mode
+        self.refresh()
+        if mode != self.mode_box.currentIndex() and not (self.subject and self.subject.may_be_comparable):
+            self._mode = 0
             detail = "Two runs must have given it, as tensors of one shape."
             self.workspace.message("info", "There is no value of the run before", detail)
 

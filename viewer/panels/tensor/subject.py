@@ -61,6 +61,7 @@ class Subject:
     so_far: bool = False  # of a run that goes on
     mismatch: str = ""
     before: Any = None
+    awaits_before: bool = False
 
     @property
     def editable(self) -> bool:
@@ -75,6 +76,11 @@ class Subject:
             self.kind == "tensor" and before is not None and before is not self.held
             and getattr(before, "shape", None) == self.shape and self.element_type is not ElementType.STRING
         )  # fmt: skip
+
+    @property
+    def may_be_comparable(self) -> bool:
+        """Whether that shows once values are there that are on their way."""
+        return self.waiting or self.awaits_before
 
     @property
     def likeness(self) -> tuple[object, ...]:
@@ -198,15 +204,15 @@ def _of_run(workspace: Workspace, target: Target, value: Value) -> Subject:
             target, "none" if kind == "tree" else kind, None, info.element_type, info.shape, info.nbytes, "of the run",
             problem, waiting, stale, so_far,
         )  # fmt: skip
+    awaits_before = isinstance(before, Summary) and results.fetch(value, before=True)
     if isinstance(before, Summary):
-        results.fetch(value, before=True)
         before = None
     info = describe(held)
     mismatch = mismatch_text(value.type, info.element_type, info.shape) if info.kind in ("tensor", "sparse") else ""
     kind = _KINDS.get(info.kind, "tree")
     return Subject(
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
-        mismatch, before,
+        mismatch, before, awaits_before,
     )  # fmt: skip
 
 
