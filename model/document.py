@@ -278,6 +278,20 @@ class Document:
         ]
         return [*back, *((entry, tuple(entry.steps), tuple(entry.inverses)) for entry in after[shared:])]
 
+    @contextmanager
+    def at(self, state: Entry) -> Iterator[None]:
+        """Within it the model is as in a state of the history, to be looked at; nobody is told."""
+        since = self.way(state)
+        for _, _, inverses in reversed(since):
+            for step in reversed(inverses):
+                step.apply()
+        try:
+            yield
+        finally:
+            for _, steps, _ in since:
+                for step in steps:
+                    step.apply()
+
     def mark_saved(self, path: Path | None = None, state: int | None = None) -> None:
         """The state now is what the file holds, or the state with the id an entry had when a save began."""
         if path is not None:

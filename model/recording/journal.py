@@ -9,12 +9,13 @@ so that it is known to be missing if the program dies before.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,6 +119,7 @@ class Journal:
         self._store: Store | None = None
         self._has_beginning = bool(self._base.path)
         self.problem = ""
+        self._until_kept: list[Callable[[], object]] = []
         self._begin_at(document.current)
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
 
@@ -157,6 +159,15 @@ class Journal:
                 store = self._opened()
                 store.begin_with(prepare(self._document.model, base_path(store.path), progress=progress))
                 self._has_beginning = True
+        self._pass_on()
+
+    def when_kept(self, call: Callable[[], object]) -> None:
+        """Call once, on any thread, when all that was done so far is written here, saved, or given up by the person.
+
+        Not when it could not be written.
+        """
+        self._until_kept.append(call)
+        self._pass_on()
 
     def meet_nodes(self) -> None:
         """Walk along the nodes of the main graph, if nothing was edited yet, so that the first edit need not."""
@@ -170,17 +181,9 @@ class Journal:
         self._remove()
         self._begin_at(self._document.current)
 
-    @contextlib.contextmanager
-    def as_it_began(self) -> Iterator[None]:
+    def as_it_began(self) -> AbstractContextManager[None]:
         """Within it the model is as the journal began."""
-        since = self._document.way(self._began)
-        for _, _, inverses in reversed(since):
-            _apply(reversed(inverses))
-        try:
-            yield
-        finally:
-            for _, steps, _ in since:
-                _apply(steps)
+        return self._document.at(self._began)
 
     def look(self) -> None:
         """Take notice of what writing in the background ran into."""
@@ -197,11 +200,14 @@ class Journal:
         while self._endings:
             self._endings.pop()()
         self._remove()
+        for call in list(self._until_kept):
+            self._let_go(call)
 
     def abandon(self) -> None:
         """Stop writing and leave the file, as a crash would."""
         while self._endings:
             self._endings.pop()()
+        self._until_kept.clear()
         if self._store is not None:
             self._store.close(remove=False)
             self._store = None
@@ -338,6 +344,22 @@ class Journal:
                 self._at = self._states[entry] = self._at.next()
             if since:
                 self._write_down([_Line({"edit": entry.title}, steps, inverses) for entry, steps, inverses in since])
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Have what waits until all is kept called after that, if it is on its way."""
+        if self.needs_beginning or self.problem:
+            return
+        for call in list(self._until_kept):
+            if self._store is None:
+                self._let_go(call)
+            else:
+                self._store.after(partial(self._let_go, call))
+
+    def _let_go(self, call: Callable[[], object]) -> None:
+        if call in self._until_kept:
+            self._until_kept.remove(call)
+            call()
 
     def _remove(self) -> None:
         if self._store is not None:

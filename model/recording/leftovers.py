@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,11 +135,14 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def recover(document: Document, leftover: Leftover) -> int:
+def recover(
+    document: Document, leftover: Leftover, when_kept: Callable[[Callable[[], object]], object] = lambda call: call()
+) -> int:
     """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
 
     The journal is marked before it starts, so that one that brings the program down is not offered again. When a
-    line does not apply, what came before it stays, and ModelError says how far it got.
+    line does not apply, what came before it stays, and ModelError says how far it got. `when_kept` is given what
+    throws the journal away, to call when what was done again is kept elsewhere: until then it is offered again.
     """
     tried = leftover.path.with_suffix(SUFFIX + _TRIED)
     try:
@@ -156,7 +160,9 @@ def recover(document: Document, leftover: Leftover) -> int:
             kept.close()
     if count or leftover.is_unsaved:
         document.mark_unsaved()
-    remove_files(tried)
+    with contextlib.suppress(OSError):
+        tried.replace(leftover.path)
+    when_kept(partial(discard, leftover))
     return count
 
 

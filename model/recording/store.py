@@ -121,6 +121,13 @@ class Store:
             descriptor = os.dup(self._lines.fileno())
             threading.Thread(target=_sync, args=(descriptor,), name="journal", daemon=True).start()
 
+    def after(self, call: Callable[[], object]) -> None:
+        """Call when all that was given so far is written, on either thread; not when some of it cannot be."""
+        if self._thread is None:
+            call()
+        else:
+            self._put(call)
+
     def flush(self) -> None:
         """Wait until all is written."""
         self._waiting.join()

@@ -163,7 +163,7 @@ def test_an_edit_made_while_saving_stays_unsaved(window, qtbot, write_model):
     rename(tab, "first")
     run(window, "file.save")
     rename(tab, "second")
-    qtbot.waitUntil(lambda: not tab.workspace.jobs.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not window.files.saving, timeout=20_000)
     assert tab.modified
     tab.workspace.document.undo()
     assert not tab.modified

@@ -17,6 +17,7 @@ from viewer import garbage
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
 from viewer.files import opening, operator_sets, unused_data
+from viewer.files.preparation import Preparation
 from viewer.jobs import Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import plural
@@ -298,7 +299,7 @@ class Files(QObject):
             self._write(tab, path, then)
 
     def _write(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None, *, force: bool = False) -> None:
-        """Prepare the save here, where the model lives, and write in a job; edits may go on meanwhile."""
+        """Prepare the save here, where the model lives, and write in a job; edits may go on during both."""
         from model.io.save import prepare
 
         if tab in self._saves:  # which changes what is expected to be there
@@ -308,11 +309,7 @@ class Files(QObject):
         if replaces_own_file and path.exists() and opening.identity_at(path) != tab.identity:
             self._warn_before_overwriting(tab, path, then)
             return
-        try:
-            saving = prepare(tab.workspace.model, path, expected=tab.identity if replaces_own_file else None)
-        except ModelError as error:
-            self._not_saved(tab, then, error)
-            return
+        expected = tab.identity if replaces_own_file else None
         state = tab.workspace.document.current.id
 
         def written(saved: Saved) -> None:
@@ -320,7 +317,19 @@ class Files(QObject):
             if then is not None:
                 then()
 
-        self._start(tab, saving, written, then)
+        def failed(error: Exception) -> None:
+            self._not_saved(tab, then, error)
+            self._save_ended(tab)
+            if not isinstance(error, ModelError):
+                raise error
+
+        self._saves[tab] = {}
+        Preparation(
+            tab.workspace,
+            lambda progress: prepare(tab.workspace.model, path, expected=expected, progress=progress),
+            lambda saving: self._start(tab, saving, written, then),
+            failed,
+        )
 
     def _start(
         self,
@@ -329,7 +338,7 @@ class Files(QObject):
         done: Callable[[Saved], object],
         then: Callable[[], object] | None = None,
     ) -> None:
-        self._saves[tab] = {}
+        self._saves.setdefault(tab, {})
         tab.workspace.withdraw(unused_data.UNUSED)
         tab.workspace.jobs.start(
             f"Saving {saving.path.name}",

@@ -212,9 +212,12 @@ def _recover(window: MainWindow, leftover: Leftover) -> None:
 def _replay(tab: DocumentTab, leftover: Leftover) -> None:
     from model.recording.leftovers import recover
 
-    workspace = tab.workspace
+    workspace, journal = tab.workspace, tab.keeper.journal
     try:
-        recover(workspace.document, leftover)
+        if journal is None:
+            recover(workspace.document, leftover)
+        else:
+            recover(workspace.document, leftover, journal.when_kept)
     except ModelError as error:
         workspace.report(error)
         return

@@ -90,7 +90,8 @@ def choose(qtbot, tab, text):
 
 
 def idle(window):
-    return not window.files.jobs.running and not any(tab.workspace.jobs.running for tab in window.tabs())
+    working = any(tab.workspace.jobs.running for tab in window.tabs())
+    return not (working or window.files.jobs.running or window.files.saving)
 
 
 # -- saving ----------------------------------------------------------------------------------------------------
@@ -106,6 +107,62 @@ def test_saving_again_while_a_save_is_written_is_no_conflict(window, qtbot, tab,
     assert titles(tab) == []
     assert name_in(tab.path) == "second"
     assert not tab.modified
+
+
+@pytest.fixture
+def slow_preparing(monkeypatch):
+    """Saves are prepared in as many slices as there can be."""
+    monkeypatch.setattr("viewer.slices._SLICE_SECONDS", -1.0)
+
+
+@pytest.mark.parametrize("limit", [2000, 0])
+def test_edits_made_while_a_save_is_prepared_are_not_in_it(window, qtbot, tab, slow_preparing, monkeypatch, limit):
+    monkeypatch.setattr("viewer.files.preparation._MANY_STEPS", limit)
+    rename(tab, "saved")
+    window.files.save(tab)
+    assert name_in(tab.path) == "before"
+    assert window.files.saving
+    rename(tab, "meanwhile")
+    qtbot.waitUntil(lambda: not window.files.saving)
+    assert name_in(tab.path) == "saved"
+    assert node(tab).name == "meanwhile"
+    assert tab.modified
+    tab.workspace.document.undo()
+    assert not tab.modified
+
+
+def test_what_is_typed_on_while_a_save_is_prepared_is_not_in_it(window, qtbot, tab, slow_preparing):
+    for name in ("s", "saved"):
+        with tab.workspace.document.edit("Rename", merge="name") as edit:
+            edit.do(SetField(node(tab), "name", name))
+    window.files.save(tab)
+    with tab.workspace.document.edit("Rename", merge="name") as edit:
+        edit.do(SetField(node(tab), "name", "saved and more"))
+    qtbot.waitUntil(lambda: not window.files.saving)
+    assert name_in(tab.path) == "saved"
+    assert tab.modified
+
+
+def test_a_tab_closes_once_the_save_that_is_prepared_is_written(window, qtbot, tab, slow_preparing):
+    path = tab.path
+    rename(tab, "saved")
+    window.files.save(tab)
+    window.files.close(tab)
+    assert window.tabs() == [tab]
+    qtbot.waitUntil(lambda: window.tabs() == [])
+    assert name_in(path) == "saved"
+
+
+def test_a_model_that_fits_no_file_is_told_when_its_save_is_prepared(window, qtbot, tab, slow_preparing, monkeypatch):
+    def refuse(*_given):
+        raise ModelError("The model does not fit into one file", "")
+
+    monkeypatch.setattr("model.io.save._check_size", refuse)
+    rename(tab, "saved")
+    window.files.save(tab)
+    qtbot.waitUntil(lambda: "The model does not fit into one file" in titles(tab))
+    assert not window.files.saving
+    assert tab.modified
 
 
 def test_a_copy_that_is_being_written_is_finished_before_its_tab_closes(window, qtbot, tab, slow_saves, tmp_path):

@@ -128,6 +128,45 @@ def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     assert document.model.graph.nodes.first.name == "renamed"
 
 
+def test_a_second_kill_before_the_recovered_model_is_kept_anew_loses_nothing(qtbot, window, monkeypatch):
+    document = new_model(window, 600)
+    rename_in(document)
+    written(qtbot, window)
+    kill(window, monkeypatch)
+    with monkeypatch.context() as slow:
+        slow.setattr(recovery.Keeper, "_take_down_beginning", lambda keeper: None)
+        recovery.offer(window)
+        with qtbot.waitSignal(window.files.opened, timeout=20_000):
+            press(qtbot, window, "Recover")
+        qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
+        assert window.tab.keeper.is_beginning
+        kill(window, monkeypatch)
+    recovery.offer(window)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    again = window.tab.workspace.document
+    qtbot.waitUntil(lambda: again.undo_title == "Rename")
+    assert snapshot(again.model) == snapshot(document.model)
+
+
+@pytest.mark.parametrize("ending", ["kept", "closed"])
+def test_a_recovered_model_that_is_kept_anew_or_given_up_is_offered_no_more(qtbot, window, monkeypatch, ending):
+    rename_in(new_model(window))
+    written(qtbot, window)
+    kill(window, monkeypatch)
+    recovery.offer(window)
+    (old,) = recovery.journal_folder().glob("*.journal")
+    if ending == "closed":
+        monkeypatch.setattr(recovery.Keeper, "_take_down_beginning", lambda keeper: None)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
+    if ending == "closed":
+        assert old.exists()
+        window.remove_tab(window.tab)
+    qtbot.waitUntil(lambda: not old.exists())
+
+
 def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
     tab = opened(qtbot, window, model_file)
     with tab.workspace.document.edit("Rename") as edit:
