@@ -46,11 +46,12 @@ def test_a_node_says_it_of_its_outputs_with_what_is_not_finite(window, qtbot, wo
     idle(qtbot, workspace)
 
 
-def test_what_else_a_panel_is_called_is_as_good_as_its_title(window, workspace):
+def test_what_else_a_panel_is_called_is_nearly_as_good_as_its_title(window, workspace):
     window.open_palette()
     popup = window.palette_popup
     popup.field.setText("values")
-    assert "Tensor" in [entry.title for entry in popup.shown()][:3]
+    others = [entry.title for entry in popup.shown() if not entry.title.startswith("Values")]
+    assert others[0] == "Tensor"
     popup.field.setText("compare with")
     assert "Compare with…" in [entry.title for entry in popup.shown()]
     popup.close()
