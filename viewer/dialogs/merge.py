@@ -169,7 +169,7 @@ class MergeDialog(QDialog):
         takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         lines = [
             f"Comes in: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
-            f"Its inputs: {len(connected)} connected; {len(takers) - len(connected)} new inputs here.",
+            f"Its inputs: {len(connected)} connected; {plural(len(takers) - len(connected), 'new input')} here.",
         ]
         if feeding:
             shown = ", ".join(display(name, 30) for name in [*feeding][:6])

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QFont, QShowEvent
+from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from model.document import Document, Entry
@@ -82,13 +82,21 @@ class HistoryModel(QAbstractListModel):
         return None
 
 
+class _List(QListView):
+    """The list, where the second press of a double click counts for nothing: another row may have come there."""
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Take it, so that no one else does anything."""
+        event.accept()
+
+
 class HistoryPanel(Panel):
     """The list; one click goes there."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.model = HistoryModel(workspace.document, self)
-        self.list = QListView(self)
+        self.list = _List(self)
         self.list.setModel(self.model)
         self.list.setUniformItemSizes(True)
         self.list.setAccessibleName("History")

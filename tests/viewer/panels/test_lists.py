@@ -365,6 +365,23 @@ def test_history_lists_states_and_goes_to_any(qtbot, workspace):
     assert model.doc_string == "three"
 
 
+def test_a_double_click_into_a_branch_goes_to_the_row_that_was_there_first(qtbot, workspace):
+    """With the first click the branch moves left and others move away, so that the second meets another row."""
+    panel = shown(qtbot, HistoryPanel(workspace))
+    start = workspace.document.current
+    for branch in (("one",), ("two", "three")):
+        workspace.document.go_to(start)
+        for text in branch:
+            with workspace.document.edit(f"Write {text}") as edit:
+                edit.do(SetField(workspace.model, "doc_string", text))
+    assert [panel.model.index(row).data().strip() for row in range(4)][1] == "Write one"
+    position = panel.list.visualRect(panel.model.index(1)).center() + QPoint(5, 0)
+    for press in (qtbot.mouseClick, qtbot.mouseDClick, qtbot.mouseRelease):
+        press(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=position)
+    assert panel.model.index(1).data().strip() != "Write one"
+    assert workspace.model.doc_string == "one"
+
+
 def test_escape_leaves_find_and_takes_the_marks_away(qtbot, workspace):
     panel = shown(qtbot, FindPanel(workspace))
     marks, asked = [], []
