@@ -52,18 +52,22 @@ def set_threads(count: int) -> None:
 _BUSY = 0.75
 
 
-def usable_cores() -> int:
-    """How many threads a run should use: one for each core this process may use; one when others use them too.
+def allowed_cores() -> int:
+    """How many cores this process may use now."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Windows and macOS
+        return os.cpu_count() or 1
+
+
+def usable_cores(allowed: int) -> int:
+    """How many threads a run should use: one for each core it is allowed; one when others use them too.
 
     Above four, half of them are taken for a second thread of the same core, which adds nothing to arithmetic.
     """
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # Windows and macOS
-        cores = os.cpu_count() or 1
-    if hasattr(os, "getloadavg") and os.getloadavg()[0] > _BUSY * cores:
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > _BUSY * allowed:
         return 1
-    return min(_MOST, cores if cores <= 4 else max(4, cores // 2))
+    return min(_MOST, allowed if allowed <= 4 else max(4, allowed // 2))
 
 
 def threads(work: int = WORTH) -> int:

@@ -20,6 +20,7 @@ from exec.remote.messages import Sender
 from exec.remote.tables import Listener, ResultMessage
 from exec.remote.transfer import Exchange
 from exec.remote.worker import serve
+from exec.threads import allowed_cores
 from model.errors import ModelError
 
 
@@ -36,7 +37,10 @@ class Process:
         self.sender = Sender(self.exchange)
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=serve, args=(theirs, self.exchange.folder, budget, memory), name="onnx-workbench-run", daemon=True
+            target=serve,
+            args=(theirs, self.exchange.folder, budget, memory, allowed_cores()),
+            name="onnx-workbench-run",
+            daemon=True,
         )
         with _starting:
             self._process.start()
@@ -127,10 +131,13 @@ class Process:
         """Have all threads of the worker run on some cores only, where the system lets one choose; takes no time."""
         if sys.platform != "linux" or self._process.pid is None:
             return
+        threads, told = Path(f"/proc/{self._process.pid}/task"), set[str]()
         with contextlib.suppress(OSError):  # it has just ended
-            for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
-                with contextlib.suppress(ProcessLookupError):
-                    os.sched_setaffinity(int(thread.name), cores)
+            while new := {thread.name for thread in threads.iterdir()} - told:  # one not yet told may have started more
+                for thread in new:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.sched_setaffinity(int(thread), cores)
+                told |= new
 
     @property
     def exit_code(self) -> int | None:

@@ -54,8 +54,9 @@ class _Job:
 class Worker:
     """The worker's side of the conversation. Messages are (number, kind, content); answers carry the number."""
 
-    def __init__(self, connection: Connection, folder: str, budget: int) -> None:
+    def __init__(self, connection: Connection, folder: str, budget: int, cores: int) -> None:
         self._connection = connection
+        self._cores = cores  # not those it may use when a run begins: it may stand back just then
         self._exchange = Exchange(folder)
         self._receiver = Receiver(self._exchange)
         self._engine = Engine(budget)
@@ -207,7 +208,7 @@ class Worker:
         given = {value: self._exchange.take(sent) for value, sent in feeds.items()}
         whole = replace(request, snapshot=snapshot, feeds=given)
         job = self._jobs[number]
-        set_threads(usable_cores())
+        set_threads(usable_cores(self._cores))
         stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(job))
         job.stepper = stepper
         if not stepping:
@@ -316,15 +317,18 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
     return ResultTables(head, result.layout, infos, result.nodes, bodies, result.inner)
 
 
-def serve(connection: Connection, folder: str, budget: int, memory: int | None) -> None:
-    """The worker process from start to end. `memory` bounds its address space in bytes, where the system can."""
+def serve(connection: Connection, folder: str, budget: int, memory: int | None, cores: int) -> None:
+    """The worker process from start to end. `memory` bounds its address space in bytes, where the system can.
+
+    `cores` are those it may use when it does not stand back.
+    """
     faulthandler.enable()
     if sys.platform != "win32":
         os.nice(_MANNERS)
     if memory is not None:
         limit_memory(memory)
     threading.Thread(target=_watch_parent, name="watch", daemon=True).start()
-    Worker(connection, folder, budget).serve()
+    Worker(connection, folder, budget, cores).serve()
 
 
 def limit_memory(size: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 from exec.context import Limits, current_limits, set_limits
 from exec.kernels.onnx.math.matrix import product
 from exec.kernels.shared.products import Weight, pays
-from exec.threads import parallel_for, set_threads, split, threads
+from exec.threads import parallel_for, set_threads, split, threads, usable_cores
 
 
 @pytest.fixture(params=[1, 3])
@@ -111,3 +112,11 @@ def test_helpers_do_not_keep_what_they_worked_on(count: int) -> None:
             break
         threading.Event().wait(0.01)
     assert gone() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "getloadavg"), reason="the system does not tell how busy it is")
+def test_a_run_takes_the_cores_it_is_allowed_unless_others_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 0.1, 0.1))
+    assert [usable_cores(allowed) for allowed in (1, 2, 4, 6, 12, 64)] == [1, 2, 4, 4, 6, 8]
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.9, 0.1, 0.1))
+    assert [usable_cores(allowed) for allowed in (2, 4)] == [1, 4]
