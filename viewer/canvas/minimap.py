@@ -6,6 +6,7 @@ they look.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 
 _LONG = 190
 _SHORT = 96
+_PART = 16  # of the canvas: it covers no more, for there are nodes below
+_LEAST = 36  # px: smaller, nothing can be told from it
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
 
 
 class Minimap(QWidget):
-    """Hidden while the whole graph is in view anyway, or when switched off."""
+    """Hidden while the whole graph is in view anyway, in a canvas too small for it, or when switched off."""
 
     def __init__(self, surface: Surface) -> None:
         super().__init__(surface)
@@ -61,17 +64,20 @@ class Minimap(QWidget):
         size = QSize(_SHORT, _LONG) if tall else QSize(_LONG, _SHORT)
         limit = QSize(self._surface.width() // 4, self._surface.height() // 2)
         size = size.boundedTo(limit)
+        part = _PART * size.width() * size.height() / max(self._surface.width() * self._surface.height(), 1)
+        if part > 1:
+            size /= sqrt(part)
         self.setGeometry(
             self._surface.width() - size.width() - _MARGIN,
             self._surface.height() - size.height() - _MARGIN,
             size.width(),
             size.height(),
         )
+        self._follow()
 
     def _forget(self) -> None:
         self._map = None
         self.place()
-        self._follow()
 
     def _follow(self) -> None:
         scene = self._surface.scene
@@ -79,6 +85,7 @@ class Minimap(QWidget):
         if scene is not None and self._wanted and len(scene.rects):
             left, top, right, bottom = self._surface.viewport.area
             visible = left > 0 or top > 0 or right < scene.width or bottom < scene.height
+            visible = visible and min(self.width(), self.height()) >= _LEAST
         self.setVisible(visible)
         self.update()
 
