@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from model import schemas
@@ -261,7 +261,7 @@ def set_signature(
     defaults: tuple[Attribute, ...] | None = None,
 ) -> None:
     """Change the formal inputs, outputs and attributes of a function; calls keep what they pass, by position of
-    the values that stay.
+    the values that stay. Refused where an output would go that a call passes on to something.
     """
     calls = list(calls_of(edit.model, function))
     if inputs is not None:
@@ -282,6 +282,7 @@ def set_signature(
 def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ...], calls: list[Node]) -> None:
     old = function.body.outputs
     places = [old.index(v) if v in old else None for v in outputs]
+    _refuse_used(function, [place for place in range(len(old)) if place not in places], calls)
     edit.do(SetGraphOutputs(function.body, outputs))
     for call in calls:
         assert call.graph is not None
@@ -295,6 +296,18 @@ def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ..
                 taken.add(value.name)
                 given.append(value)
         edit.do(SetOutputs(call, tuple(given)))
+
+
+def _refuse_used(function: Function, leaving: Collection[int], calls: Iterable[Node]) -> None:
+    for call in calls:
+        for place in leaving:
+            value = call.outputs[place] if place < len(call.outputs) else None
+            if value is not None and value.uses:
+                raise ModelError(
+                    f"Output {function.body.outputs[place].name} is used",
+                    f"{call.title} gives it as {value.name}; disconnect that first.",
+                    value,
+                )
 
 
 def inline_call(edit: Transaction, call: Node) -> list[Node]:

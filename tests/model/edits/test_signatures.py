@@ -83,3 +83,16 @@ def test_the_body_of_a_function_has_no_texts_that_would_be_lost(document):
         ):
             with pytest.raises(ModelError, match="body of a function says nothing of itself"):
                 act()
+
+
+def test_a_function_keeps_an_output_that_a_call_passes_on(document):
+    function, call = document.model.functions[0], builders.node(document, "call")
+    formal = function.body.outputs[0]
+    with pytest.raises(ModelError, match=f"Output {formal.name} is used") as caught, document.edit("Remove") as edit:
+        interface.remove_output(edit, function.body, formal)
+    assert caught.value.place is call.outputs[0]
+    with document.edit("Free") as edit:
+        for graph in {user for user, _ in call.outputs[0].uses}:
+            interface.remove_output(edit, graph, call.outputs[0])
+        interface.remove_output(edit, function.body, formal)
+    assert (function.body.outputs, call.outputs) == ((), ())
