@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from model.passes.convert.hands import Hands, number_constant
-from model.passes.convert.upward import BROADCASTING, Adapter
+from model.passes.convert.upward import BROADCASTING, Adapter, cast_mask
 from model.tensors import ArrayTensor, Tensor
 from model.types import ElementType
 
@@ -336,6 +336,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("Pad", 11): _pad_from_11,
     ("Slice", 10): _slice_from_10,
     ("TopK", 10): _topk_from_10,
+    ("Dropout", 10): lambda hands: cast_mask(hands, ElementType.BOOL),
     ("Dropout", 12): _dropout_from_12,
     ("Pad", 19): _only("mode", "constant", "constant", "reflect", "edge"),
     ("Resize", 19): _only(

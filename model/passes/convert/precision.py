@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from model import schemas
 from model.attributes import Attribute, make_attribute
 from model.document import Transaction
+from model.edits.nodes import delete_and_bridge
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.passes.convert.hands import Names
@@ -107,6 +108,7 @@ class _Conversion:
                 self._convert(graph)
         self._interface(self._edit.model.graph)
         self._declare()
+        self._drop_idle_casts(roots)
         self._tell_of_left(left)
         return self._report
 
@@ -402,6 +404,27 @@ class _Conversion:
                 turned = _turned(declared, self._wish.source, kind)
                 if turned != declared:
                     self._edit.do(SetField(value, "type", turned))
+
+    # -- what is not needed any more -----------------------------------------------------------------------------
+
+    def _drop_idle_casts(self, roots: Collection[Graph]) -> None:
+        """Casts between the two precisions, as a conversion the other way made them, have nothing left to do."""
+        for root in roots:
+            for graph in root.walk():
+                for node in list(graph.nodes):
+                    if node.op_type == "Cast" and not node.domain and self._is_idle(node):
+                        self._report.changed("casts with nothing left to do taken away", graph)
+                        delete_and_bridge(self._edit, [node])
+
+    def _is_idle(self, cast: Node) -> bool:
+        given, made = (values[0] if values else None for values in (cast.inputs, cast.outputs))
+        if given is None or made is None or self._is_kept(cast):
+            return False
+        kinds = [self._now.get(v) or _innermost(self._type_of(v)) for v in (given, made)]
+        if kinds != [self._wish.target] * 2 or (given in self._now) == (made in self._now):
+            return False
+        # An output keeps its name: what goes into the cast takes it over, if a node of this graph makes it.
+        return not made.is_output or (given.graph is cast.graph and given.producer is not None and not given.is_output)
 
 
 def _innermost(kind: Type | None) -> ElementType | int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from model.passes.convert.hands import Hands
+from model.types import ElementType
 
 Adapter = Callable[[Hands], None]
 
@@ -89,6 +90,20 @@ def _dropout_to_7(hands: Hands) -> None:
     hands.drop("is_test")
 
 
+def cast_mask(hands: Hands, expected: ElementType) -> None:
+    """Let the mask of Dropout, of another type in the other version, be what the model expects it to be."""
+    mask = hands.node.outputs[1] if len(hands.node.outputs) > 1 else None
+    if mask is not None and mask.uses:
+        hands.after("Cast", output=1, to=int(expected))
+    else:
+        hands.drop_outputs(1)
+
+
+def _dropout_to_10(hands: Hands) -> None:
+    if len(hands.node.outputs) > 1:
+        cast_mask(hands, ElementType.from_numpy(hands.dtype(0)))
+
+
 def _dropout_to_12(hands: Hands) -> None:
     """In inference, which is all that version knew, the ratio has no effect; it is kept all the same."""
     import numpy as np
@@ -104,8 +119,6 @@ def _reshape_to_5(hands: Hands) -> None:
 
 
 def _cast_to_6(hands: Hands) -> None:
-    from model.types import ElementType
-
     name = hands.attribute("to", "FLOAT")
     if isinstance(name, str):
         try:
@@ -308,6 +321,7 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     ("Slice", 10): _slice_to_10,
     ("TopK", 10): _topk_to_10,
     ("Dropout", 7): _dropout_to_7,
+    ("Dropout", 10): _dropout_to_10,
     ("Dropout", 12): _dropout_to_12,
     ("Reshape", 5): _reshape_to_5,
     ("Cast", 6): _cast_to_6,

@@ -32,6 +32,8 @@ UP = [
     (9, 13, "g (float[4,6] x) => (y) { y = Slice<starts=[1,0],ends=[3,-2],axes=[0,1]>(x) }"),
     (9, 13, "g (float[4,6] x) => (y, i) { y, i = TopK<axis=1,k=2>(x) }"),
     (9, 13, "g (float[4,6] x) => (y) { y = Dropout<ratio=0.4>(x) }"),
+    (9, 13, "g (float[4,6] x) => (y, m) { y, m = Dropout(x) }"),
+    (9, 13, "g (float[4,6] x) => (y) <float[4,6] m> { y, m = Dropout(x) }"),
     (8, 13, 'g (float[1,2,3,3] x) => (y) { y = Upsample<mode="nearest",scales=[1.0,1.0,2.0,3.0]>(x) }'),
     (7, 13, 'g (float[1,2,3,3] x) => (y) { y = Upsample<mode="linear",scales=[1.0,1.0,2.0,2.0]>(x) }'),
     (10, 19, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,1.5,2.0}> { y = Resize(x, s) }"),
@@ -76,6 +78,8 @@ DOWN = [
     (13, 9, "g (float[4,6] x) => (y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {1}> { y = Slice(x, s, e, a) }"),
     (13, 9, "g (float[4,6] x) => (y, i) <int64[1] k = {2}> { y, i = TopK(x, k) }"),
     (13, 9, "g (float[4,6] x) => (y) <float r = {0.25}> { y = Dropout(x, r) }"),
+    (13, 9, "g (float[4,6] x) => (y, bool[4,6] m) { y, m = Dropout(x) }"),
+    (13, 9, "g (float[4,6] x) => (y) <bool[4,6] m> { y, m = Dropout(x) }"),
     (13, 10, "g (float[4,6] x) => (y) { a = Flatten<axis=-1>(x) y = Concat<axis=-1>(a, x) }"),
     (13, 10, "g (float[4,6] x) => (y) { y = ReduceMax<axes=[-1]>(x) }"),
     (13, 10, ("g (int64[2,3] x) => (y) <int64 d = {3}, float[2] v = {0.0,1.0}>"
