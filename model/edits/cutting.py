@@ -6,7 +6,7 @@ A Cut says what would be in the new model, so that it can be looked at first; `c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.attributes import Attribute
 from model.clone import Cloner
@@ -26,13 +26,17 @@ TypeOf = Callable[[Value], Type | None]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along."""
+    """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along.
+
+    `functions` come along though none of the nodes calls them.
+    """
 
     graph: Graph
     nodes: tuple[Node, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     constants: tuple[Value, ...] = ()
+    functions: tuple[Function, ...] = ()
 
 
 def cut_selection(nodes: Collection[Node]) -> Cut:
@@ -81,7 +85,7 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
 def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     """Before and after values. The first part computes them, and all else before them that is used after them.
 
-    Constants used on both sides are in both parts; inputs and constants that nothing uses are in the first.
+    Constants used on both sides are in both parts; inputs, constants and functions that nothing uses are in the first.
     """
     producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
     if not producers:
@@ -100,10 +104,20 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
         raise ModelError("Nothing comes after", "Everything is needed to compute the chosen values.")
     idle = [v for v in dict.fromkeys((*graph.inputs, *graph.initializers)) if not v.uses]
     first = _cut(graph, before, _inputs_in_order(graph, [*boundary(before)[0], *idle]), [*crossing, *results])
+    first = replace(first, functions=_uncalled(graph))
     used = set(taken)
     rest = _inputs_in_order(graph, taken)
     second = [n for n in graph.nodes if n in along or n not in ahead] if along else behind
     return first, _cut(graph, second, [*(v for v in crossing if v in used), *rest], ends)
+
+
+def _uncalled(graph: Graph) -> tuple[Function, ...]:
+    """The functions that the main graph does without; none for any other graph."""
+    model = graph.model
+    if model is None or graph is not model.graph:
+        return ()
+    called = set(functions_used(model, list(graph.nodes)))
+    return tuple(f for f in model.functions if f not in called)
 
 
 def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:
@@ -137,7 +151,8 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) 
     result = Model(part, ir_version=model.ir_version)
     for field in _TOLD:
         setattr(result, field, getattr(model, field))
-    result.functions = tuple(Cloner().function(f) for f in functions_used(model, cut.nodes))
+    along = {*functions_used(model, cut.nodes), *cut.functions}
+    result.functions = tuple(Cloner().function(f) for f in model.functions if f in along)
     for function in result.functions:
         function.model = result
     result.opset_imports = dict(graph.opset_imports)
@@ -173,8 +188,6 @@ def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:
 
 def _defaults(graph: Graph) -> Callable[[Attribute], Attribute | None] | None:
     """What stands for attributes that the caller of a function gives, outside of the function."""
-    from dataclasses import replace
-
     owner = graph.root.owner
     if not isinstance(owner, Function):
         return None

@@ -1,9 +1,8 @@
 """Cut a model in two at values: OUT-1 computes them, OUT-2 goes on from there.
 
-What else is computed before the cut and used behind it is passed on too; inputs and constants that nothing uses are in
-neither part. Merged again (merge --close), the parts are else the model that was split, but for two things that diff
-tells: values at the cut have their types declared, and what the file had of the second part before the end of the first
-has moved behind it.
+What else is computed before the cut and used behind it is passed on too; inputs, constants and functions that nothing
+uses are in the first part. Merged again (merge --close), the parts are the model that was split, but for training
+graphs, which are in neither.
 """
 
 from __future__ import annotations

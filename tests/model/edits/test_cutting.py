@@ -233,6 +233,19 @@ def test_real_models_cut_and_merged_are_the_same(shared_models):
         assert compare(model, whole).differences == [], name
 
 
+def test_functions_that_nothing_calls_are_in_the_first_part_alone():
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+        g (float[2] x) => (float[2] y) { a = Exp (x) b = Abs (a) y = local.Used (b) }
+        <domain: "local", opset_import: ["" : 21, "local" : 1]> Idle (p) => (q) { q = local.Inner (p) }
+        <domain: "local", opset_import: ["" : 21]> Used (p) => (q) { q = Neg (p) }
+        <domain: "local", opset_import: ["" : 21]> Inner (p) => (q) { q = Relu (p) }
+    """)
+    first, second = parts(model, ["b"])
+    assert [[f.name for f in part.functions] for part in (first, second)] == [["Idle", "Inner"], ["Used"]]
+    assert compare(model, merged(first, second)).differences == []
+
+
 def test_constant_nodes_come_along_like_initializers():
     model = builders.model("""
         <ir_version: 10, opset_import: ["" : 21]>
