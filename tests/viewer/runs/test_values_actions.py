@@ -203,6 +203,16 @@ def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     assert workspace.results.element == chosen
 
 
+def test_a_point_of_a_line_is_traced(window, qtbot, workspace):
+    pane = tensor(window, qtbot, workspace, "c").pane
+    pane.show_slice(pane.slices.slice.through((0, 2, 0, 0)))
+    do(qtbot, window, workspace, "Values as Lines")
+    qtbot.waitUntil(lambda: pane.stack.currentWidget() is pane.lines)
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Return):
+        qtbot.keyClick(pane.lines, key)
+    assert workspace.results.element == (value(workspace, "c"), (0, 2, 1, 1))
+
+
 @pytest.fixture
 def remote(make_window, qtbot, net):
     """A model whose values are in another process until someone looks."""

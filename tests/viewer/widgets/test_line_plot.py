@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 
 from viewer.widgets.plots.lines import LinePlot
@@ -35,3 +36,44 @@ def test_a_line_alone_needs_no_name(qtbot):
     plot.resize(400, 200)
     plot.show_lines(range(4), (("", np.arange(4.0), np.arange(4.0)),))
     assert not colors_above(plot)
+
+
+@pytest.fixture
+def chosen(qtbot):
+    """A plot of three lines, 0, 1 and 2 higher, and the elements chosen in it."""
+    plot = LinePlot()
+    qtbot.addWidget(plot)
+    plot.resize(400, 300)
+    plot.show_lines(range(0, 8, 2), rows(3), index=lambda line, position: (line, position))
+    found = []
+    plot.element_chosen.connect(found.append)
+    return plot, found
+
+
+@pytest.mark.parametrize(("across", "down", "index"), [(0.0, 1.0, (0, 0)), (1.0, 0.0, (2, 6)), (0.0, 0.6, (2, 0))])
+def test_a_click_chooses_the_element_of_the_nearest_line(chosen, qtbot, across, down, index):
+    plot, found = chosen
+    room = plot._plot()
+    place = QPoint(round(room.left() + across * room.width()), round(room.top() + down * room.height()))
+    qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=place)
+    assert found == [index]
+
+
+def test_keys_choose_an_element(chosen, qtbot):
+    plot, found = chosen
+    qtbot.keyClick(plot, Qt.Key.Key_Return)
+    assert found == []  # nothing is pointed at
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Return):
+        qtbot.keyClick(plot, key)
+    for key in (*[Qt.Key.Key_Down] * 4, Qt.Key.Key_Enter, *[Qt.Key.Key_Up] * 4, Qt.Key.Key_Enter):
+        qtbot.keyClick(plot, key)
+    assert found == [(1, 2), (2, 2), (0, 2)]
+
+
+def test_a_click_passes_over_lines_without_numbers(chosen, qtbot):
+    plot, found = chosen
+    nothing = np.full(4, np.nan)
+    plot.show_lines(range(4), (("a", nothing, nothing), *rows(1)), index=lambda line, position: (line, position))
+    qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=plot._plot().center().toPoint())
+    assert found[0][0] == 1
+    assert not plot.grab().isNull()

@@ -196,6 +196,7 @@ class TensorPane(QWidget):
         self.picture.detail_wanted.connect(self._refine)
         self.picture.element_chosen.connect(self._choose_element)
         self.lines = LinePlot()
+        self.lines.element_chosen.connect(self._choose_element)
         self.text = text_view("Values as text")
         self.tree = ValueTree()
         self.notice = notice_label()
@@ -471,7 +472,7 @@ class TensorPane(QWidget):
             widget: QWidget = self.picture
             show: Any = self.picture.show_picture
         elif view == "Lines":
-            widget, show = self.lines, lambda s: self.lines.show_lines(s.positions, s.lines, s.note)
+            widget, show = self.lines, lambda s: self.lines.show_lines(s.positions, s.lines, s.note, s.index)
             work = partial(pictures.series, reader, which)
         else:
             widget, show, work = self.text, self.text.setPlainText, partial(plane_text, reader, which)

@@ -223,11 +223,15 @@ def _denormalised(
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Lines to draw: for each, its name and the least and greatest value at each of the positions."""
+    """Lines to draw: for each, its name and the least and greatest value at each of the positions.
+
+    `index` has the element, the first of them, from the number of a line and a position.
+    """
 
     positions: range
     lines: tuple[tuple[str, NDArray[np.float64], NDArray[np.float64]], ...]
     note: str = ""
+    index: Callable[[int, int], tuple[int, ...]] = lambda _line, position: (position,)
 
 
 _MOST_LINES = 8
@@ -252,7 +256,7 @@ def series(reader: Reader, which: Slice, check: Callable[[], None] = lambda: Non
         values = numbers(reader.plane(which, range(row, row + 1), range(columns))[0], reader.element_type)
         lines.append((f"row {row}", *_envelope(values, step)))
     note = f"{len(shown)} of {number_text(rows)} rows" if len(shown) < rows else ""
-    return Series(range(0, columns, step), tuple(lines), note)
+    return Series(range(0, columns, step), tuple(lines), note, lambda line, at: which.index(shown[line], at))
 
 
 def _vector_series(reader: Reader, check: Callable[[], None]) -> Series:
@@ -266,7 +270,8 @@ def _vector_series(reader: Reader, check: Callable[[], None]) -> Series:
         low.append(least)
         high.append(most)
     note = f"least and greatest of {number_text(step)} elements each" if step > 1 else ""
-    return Series(range(0, reader.size, step), (("", np.concatenate(low), np.concatenate(high)),), note)
+    lines = (("", np.concatenate(low), np.concatenate(high)),)
+    return Series(range(0, reader.size, step), lines, note, lambda _line, at: (at,) if reader.shape else ())
 
 
 def _envelope(values: NDArray[np.float32], step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
@@ -23,10 +24,16 @@ _SWATCH = 12.0  # pixels of a line in the legend
 _GAP = 12.0
 
 Line = tuple[str, "NDArray[np.float64]", "NDArray[np.float64]"]
+Index = Callable[[int, int], tuple[int, ...]]
 
 
 class LinePlot(QWidget):
-    """Each line is the range from its least to its greatest value at each position. Left and right walk over them."""
+    """Each line is the range from its least to its greatest value at each position.
+
+    Left and right walk over them, up and down from line to line. A click, or Enter, chooses an element.
+    """
+
+    element_chosen = Signal(object)  # index
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,11 +46,14 @@ class LinePlot(QWidget):
         self._note = ""
         self._low = self._high = 0.0
         self._at: int | None = None
+        self._line = 0  # the one that Enter means
+        self._index: Index | None = None
         themes().themeChanged.connect(self.update)
 
-    def show_lines(self, positions: range, lines: tuple[Line, ...], note: str = "") -> None:
-        """Draw these."""
-        self._positions, self._lines, self._note, self._at = positions, lines, note, None
+    def show_lines(self, positions: range, lines: tuple[Line, ...], note: str = "", index: Index | None = None) -> None:
+        """Draw these; `index` has the element at a position of a line, where there are elements to be chosen."""
+        self._positions, self._lines, self._note, self._index = positions, lines, note, index
+        self._at, self._line = None, 0
         ends = [part[np.isfinite(part)] for line in lines for part in line[1:]]
         whole = np.concatenate(ends) if ends else np.zeros(0)
         self._low, self._high = (float(whole.min()), float(whole.max())) if whole.size else (0.0, 1.0)
@@ -103,11 +113,37 @@ class LinePlot(QWidget):
         self._at = None
         self.update()
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the element of the line that passes nearest."""
+        self.mouseMoveEvent(event)
+        if event.button() == Qt.MouseButton.LeftButton and self._at is not None:
+            plot = self._plot()
+            value = self._low + (plot.bottom() - event.position().y()) / plot.height() * (self._high - self._low)
+            self._line = min(range(len(self._lines)), key=lambda line: self._distance(line, value))
+            self._choose()
+
+    def _distance(self, line: int, value: float) -> float:
+        """How far a line is from a value at the position that is pointed at; infinite where it has none."""
+        _, low, high = self._lines[line]
+        found = max(float(low[self._at]) - value, value - float(high[self._at]), 0.0)
+        return found if np.isfinite(low[self._at]) and np.isfinite(high[self._at]) else np.inf
+
+    def _choose(self) -> None:
+        if self._index is not None and self._at is not None and self._lines:
+            self.element_chosen.emit(self._index(self._line, self._positions[self._at]))
+        self.update()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk over the positions."""
-        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._positions:
-            step = 1 if event.key() == Qt.Key.Key_Right else -1
+        """Walk over the positions and lines, choose."""
+        key, last = event.key(), len(self._lines) - 1
+        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._positions:
+            step = 1 if key == Qt.Key.Key_Right else -1
             self._point(0 if self._at is None else self._at + step)
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and last > 0:
+            self._line = min(max(self._line + (1 if key == Qt.Key.Key_Down else -1), 0), last)
+            self.update()
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._choose()
         else:
             super().keyPressEvent(event)
 
@@ -146,6 +182,7 @@ class LinePlot(QWidget):
             x = plot.left() + plot.width() * self._at / max(len(self._positions) - 1, 1)
             painter.setPen(QPen(colors.accent, 1, Qt.PenStyle.DashLine))
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
+            self._paint_chosen(painter, plot, x)
         painter.setPen(colors.text if self._at is not None else colors.muted)
         room = QRectF(plot.left(), self.height() - metrics.height() - 4, plot.width(), metrics.height())
         text = self.point_text or self._note
@@ -153,6 +190,14 @@ class LinePlot(QWidget):
             room, Qt.AlignmentFlag.AlignLeft, metrics.elidedText(text, Qt.TextElideMode.ElideRight, room.width())
         )
         paint_focus(painter, self)
+
+    def _paint_chosen(self, painter: QPainter, plot: QRectF, x: float) -> None:
+        """A ring where Enter or the last click means the line, if there are several."""
+        value = float(self._lines[self._line][2][self._at]) if len(self._lines) > 1 else np.nan
+        if np.isfinite(value):
+            painter.setPen(QPen(QColor(_COLORS[self._line % len(_COLORS)]), 2))
+            y = plot.bottom() - (value - self._low) * plot.height() / (self._high - self._low)
+            painter.drawEllipse(QPointF(x, y), 4, 4)
 
     def _paint_line(self, painter: QPainter, plot: QRectF, line: Line, color: QColor) -> None:
         _, low, high = line
