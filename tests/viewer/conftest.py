@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -96,6 +98,14 @@ def no_window_left(qapp: QApplication) -> Iterator[None]:
     for window in left:
         window.hide()
     assert not left, f"still on the screen: {left}"
+
+
+@pytest.fixture(autouse=True)
+def no_key_held(qapp: QApplication) -> None:
+    """What the test before pressed is let go: Qt takes Shift for held after Ctrl+Shift+T until the next key."""
+    if QApplication.keyboardModifiers() != Qt.KeyboardModifier.NoModifier:
+        QTest.keyRelease(QWidget(), Qt.Key.Key_Shift)
+    assert QApplication.keyboardModifiers() == Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
