@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="values of inputs by name")
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=VALUE",
-        help="value of one input: a file (.npy .npz .pb .csv .tsv .txt, a picture), numbers as in [[1, 2.5]], "
-        "normal, uniform or range",
+        help="value of one input, whatever --inputs has: a file (.npy .npz .pb .csv .tsv .txt, a picture), "
+        "numbers as in [[1, 2.5]], normal, uniform or range",
     )  # fmt: skip
     parser.add_argument("--seed", type=natural, default=0, help="of random inputs and random operators (0)")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension")
@@ -108,6 +109,7 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
         have = ", ".join(v.name for v in required_inputs(model.graph))
         raise ModelError("No such input", f"{arguments.inputs} has {', '.join(unknown)}; the model takes {have}")
     named, sources = sizes(arguments.size), _sources(arguments.input, [v.name for v in model.graph.inputs])
+    given = {name: array for name, array in given.items() if name not in sources}
     optional = {v.name: v for v in model.graph.inputs if v.initializer is not None and v.name in sources}
     for name, value in optional.items():
         given[name] = make_value(value, sources[name], named, seed=arguments.seed)
@@ -130,8 +132,9 @@ def _sources(texts: Sequence[str], names: Sequence[str]) -> dict[str, InputSourc
 def _source(text: str) -> InputSource:
     from exec.inputs import Constant, File, Random, Range
 
-    if Path(text).is_file():
-        return File(Path(text))
+    with suppress(OSError):  # numbers may be too many for the name of a file
+        if Path(text).is_file():
+            return File(Path(text))
     match text:
         case "normal":
             return Random("normal", 0.0, 1.0)

@@ -54,7 +54,27 @@ def test_one_input_comes_from_a_file_or_from_numbers(model: str, tmp_path: Path)
     assert (read_npz(out)["x"] < 0).any() or (read_npz(out)["x"] > 1).any()
 
 
-@pytest.mark.parametrize("value", ["x=", "x=nothing.npy", "x=[1", "z=1", "x"])
+def test_numbers_may_be_more_than_a_name_of_a_file_can_be_long(model: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.npz"
+    numbers = np.arange(300.0, dtype=np.float32).reshape(100, 3)
+    given = ["--input", f"x={numbers.tolist()}", "--size", "n=100"]
+    assert main(["run", model, *given, "--values", "x", "-o", str(out)]) == 0
+    np.testing.assert_array_equal(read_npz(out)["x"], numbers)
+
+
+def test_a_single_input_counts_more_than_the_file_of_all(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[1] x, float[1] d) => (float[1] y)
+        <float[1] d = {1}> { y = Add(x, d) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    np.savez(tmp_path / "in.npz", x=np.float32([10]), d=np.float32([20]))
+    out = tmp_path / "out.npz"
+    run = ["run", str(tmp_path / "model.onnx"), "--inputs", str(tmp_path / "in.npz"), "-o", str(out)]
+    for single, expected in (([], 30), (["--input", "x=1"], 21), (["--input", "d=2"], 12)):
+        assert main([*run, *single]) == 0
+        assert read_npz(out)["y"] == expected
+
+
+@pytest.mark.parametrize("value", ["x=", "x=nothing.npy", "x=[1", "x=\0", f"x={'a' * 300}", "z=1", "x"])
 def test_an_input_that_is_none_is_refused(model: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", model, "--input", value]) == 2
     assert capsys.readouterr().err
