@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,7 @@ from model.steps import SetInitializer, Step
 from model.tensors import Tensor
 
 _APART: Final = 64  # nodes from one that has a number to the next, when the list of a graph is met
+_LOOKS: Final = 8  # in one long list during an edit, after which it is noted where everything in it is
 _SHARE: Final = 8  # an edit with a step for one in so many nodes of the main graph meets all of it
 
 
@@ -49,6 +51,8 @@ class Numbers:
         self._met: list[list[Any]] = []
         self._tensors: dict[int, int] = {}  # by id, the number of the value that held each when it was met
         self._held: dict[int, Tensor] = {}  # by that number
+        self._looks: Counter[tuple[int, str]] = Counter()  # in lists, during this edit
+        self._orders: dict[tuple[int, str], dict[Any, int]] = {}  # where all was in a list, at some time in this edit
         self._enter(model, 0)
 
     # -- numbers -------------------------------------------------------------------------------------------------
@@ -71,6 +75,8 @@ class Numbers:
 
     def begin_edit(self, steps: Sequence[Step]) -> None:
         """Another edit begins, the model being as before it: what holds tensors now is met before they go elsewhere."""
+        self._looks.clear()
+        self._orders.clear()
         graph = self._model.graph
         if len(steps) * _SHARE > len(graph.nodes) > _APART:
             self._note_some(graph, "all")
@@ -155,9 +161,21 @@ class Numbers:
         if number is None:
             return None
         try:
-            return Place(number, field, getattr(owner, field).index(target), getattr(target, "name", ""))
+            return Place(number, field, self._index(number, owner, field, target), getattr(target, "name", ""))
         except ValueError:
             return None
+
+    def _index(self, number: int, owner: Any, field: str, target: Any) -> int:
+        """Where it is in a list; ValueError when it is not there."""
+        listed: Sequence[Any] = getattr(owner, field)
+        if len(listed) <= _APART:
+            return listed.index(target)
+        key = number, field
+        self._looks[key] += 1
+        if self._looks[key] > _LOOKS and key not in self._orders:
+            self._orders[key] = {one: index for index, one in enumerate(listed)}
+        at = self._orders.get(key, {}).get(target, len(listed))
+        return at if at < len(listed) and listed[at] is target else listed.index(target)
 
     def _place_of_graph(self, graph: Graph) -> Place | None:
         owner = graph.owner

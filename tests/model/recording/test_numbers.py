@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,10 +11,12 @@ from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.io.read import load
+from model.io.save import save
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
 from model.recording.numbers import Numbers
-from model.steps import InsertNode, RemoveNode, SetField
+from model.steps import InsertNode, RemoveNode, SetField, SetInitializer
+from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -95,3 +98,29 @@ def test_nodes_far_from_one_with_a_number_are_refused():
     numbers = Numbers(long_document().model)
     with pytest.raises(ModelError, match="does not fit"):
         numbers.meet_again([[1, 0, "graph", 0, ""], [2, 1, "some", 0, ""], [99, 2, "neighbour", 1 << 40, ""]])
+
+
+def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dead):
+    """Many at once, from the front, the back and between, and new ones in their places."""
+    document = builders.document()
+    graph = document.model.graph
+    with document.edit("Fill") as edit:
+        for number in range(LONG):
+            edit.do(SetInitializer(graph, Value(f"c{number}"), ArrayTensor(np.float32([number]))))
+    path = tmp_path / "model.onnx"
+    save(document.model, path)
+    document = Document(load(path), path)
+    graph = document.model.graph
+    kept = Journal(document, tmp_path / "journals")
+    constants = {value.name: value for value in graph.initializers}
+    with document.edit("Change") as edit:
+        for number in (*range(40), *range(LONG - 1, LONG - 40, -1), *range(100, 200, 3)):
+            edit.do(SetInitializer(graph, constants[f"c{number}"], None))
+            used = constants[f"c{50 + number % 40}"]
+            edit.do(InsertNode(graph, Node("Neg", (used,), (Value(f"n{number}"),), name=f"n{number}")))
+            edit.do(SetInitializer(graph, Value(f"d{number}"), ArrayTensor(np.float32([-number])), number % 7))
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path / "journals")
+    again = Document(load(path), path)
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
