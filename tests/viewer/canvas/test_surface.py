@@ -405,10 +405,11 @@ def test_no_edge_strikes_through_the_title_of_an_opened_body(qapp, branching_mod
 
 
 @pytest.mark.parametrize("mark", ["selected", "hovered"])
-def test_highlighted_edges_strike_through_no_title_of_an_opened_body(show, branching_model, mark):
+def test_highlighted_edges_strike_through_no_title_of_an_opened_body(qtbot, show, branching_model, mark):
     """An edge from outside that runs across a title, though layouts avoid it."""
     view = show(branching_model)
     view.expand(next(index for index, box in enumerate(view.scene.boxes) if box.title == "If"))
+    qtbot.waitUntil(lambda: not view.is_busy)
     settle(view)
     drawing, found = view.scene.drawing, view.scene.layout
     frame = next(index for index, box in enumerate(drawing.boxes) if box.title == "then_branch")
