@@ -45,10 +45,11 @@ INSPECTOR = (
 #: Keys in the views of values, which are no actions of the window either.
 VALUES = (
     ("Go from cell to cell of a picture", "Shift+arrows"),
-    ("Choose the cell, to trace its element", "Return"),
+    ("Choose the cell or point, to trace its element", "Return"),
     ("Zoom a picture, or see all of it", "+, −, 0"),
     ("Move a picture", "Arrows"),
     ("Read lines, bars or the memory of a run", "Left, Right"),
+    ("Go from line to line", "Up, Down"),
 )
 
 _FIRST_RECENT = "file.recent.1"

@@ -293,25 +293,46 @@ def match(model: Model, named: Mapping[str, float], progress: Progress) -> dict[
 def read_numbers(path: Path) -> dict[str, float]:
     """Numbers by name: a JSON object, a JSON list of [name, number], or a CSV file whose first columns are those.
 
-    ModelError when it is none of these.
+    Its columns may also be divided by semicolons or tabs, as where numbers have decimal commas. ModelError when it is
+    none of these.
     """
+    expected = "a name and a number in each line were expected"
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise ModelError("The file is too large", f"{path.name} has more than {_LARGEST_FILE >> 20} MB", str(path))
         text = path.read_text("utf-8-sig")
         if path.suffix.lower() == ".json":
-            content: Any = json.loads(text)
-            pairs = list(content.items()) if isinstance(content, dict) else [(row[0], row[1]) for row in content]
+            expected = 'an object like {"name": 1.5} or a list like [["name", 1.5]] was expected'
+            numbers = _numbers(_pairs(json.loads(text)))
         else:
-            pairs = [(row[0], row[1]) for row in csv.reader(text.splitlines()) if len(row) > 1]
-    except (OSError, ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
+            numbers = next(filter(None, (_columns(text, mark) for mark in "\t;,")), {})
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise ModelError(f"{path.name} has no numbers per node", str(error), str(path)) from None
+    if not numbers:
+        raise ModelError(f"{path.name} has no numbers per node", expected, str(path))
+    return numbers
+
+
+def _pairs(content: Any) -> list[tuple[Any, Any]]:
+    if isinstance(content, dict):
+        return list(content.items())
+    rows = content if isinstance(content, list) else []
+    return [(row[0], row[1]) for row in rows if isinstance(row, list) and len(row) > 1]
+
+
+def _columns(text: str, mark: str) -> dict[str, float]:
+    """The numbers when this mark divides columns; other marks than a comma go with decimal commas."""
+    rows = [row for row in csv.reader(text.splitlines(), delimiter=mark) if len(row) > 1]
+    return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows])
+
+
+def _numbers(pairs: list[tuple[Any, Any]]) -> dict[str, float]:
     return {str(name): number for name, value in pairs if (number := _number(value)) is not None}
 
 
 def _number(value: Any) -> float | None:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None  # a heading
     return number if isfinite(number) else None

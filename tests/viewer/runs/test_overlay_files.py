@@ -1,0 +1,55 @@
+"""Files of numbers per node: the forms that people have, and what is said of others."""
+
+import json
+
+import pytest
+
+from model.errors import ModelError
+from viewer.runs.overlays import read_numbers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "conv,1.5\nfc,2\n",
+        "name,number,more\nconv,1.5,x\nfc,2,y\n",
+        "Name;Zahl\r\nconv;1,5\r\nfc;2\r\n",
+        "conv\t1.5\n\nfc\t2\n",
+        "\ufeffconv,1.5\nalone\nfc,2\nbad,inf\n",
+    ],
+    ids=["commas", "heading", "semicolons", "tabs", "odd lines"],
+)
+def test_columns(tmp_path, text):
+    path = tmp_path / "numbers.csv"
+    path.write_text(text, "utf-8")
+    assert read_numbers(path) == {"conv": 1.5, "fc": 2.0}
+
+
+def test_a_semicolon_in_a_name_divides_nothing_where_commas_do(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("a;b,1\nc;d,2\n")
+    assert read_numbers(path) == {"a;b": 1.0, "c;d": 2.0}
+
+
+@pytest.mark.parametrize("content", [{"conv": 1.5, "fc": 2}, [["conv", 1.5], ["fc", "2", "x"], ["odd"], 3, None]])
+def test_json(tmp_path, content):
+    path = tmp_path / "numbers.json"
+    path.write_text(json.dumps(content))
+    assert read_numbers(path) == {"conv": 1.5, "fc": 2.0}
+
+
+@pytest.mark.parametrize("content", [[{"name": "conv", "number": 3}], {"conv": {"time": 3}}, 5, None, [], {}, [[1]]])
+def test_json_of_another_form_is_refused_with_the_expected_one(tmp_path, content):
+    path = tmp_path / "numbers.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ModelError, match="was expected"):
+        read_numbers(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"one\ntwo\n", b"\xff\xfe", b"[" * 100_000, b"a," + b"1" * 400])
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_what_is_damaged_or_has_no_numbers_is_a_message(tmp_path, data, suffix):
+    path = tmp_path / f"numbers{suffix}"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="has no numbers per node"):
+        read_numbers(path)
