@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from model.graph import Graph
+from model import schemas
+from model.graph import Graph, Node
 from model.recording.references import References
 from model.recording.steps import KINDS, encode
-from model.steps import SetField, SetGraphInputs, SetGraphOutputs, Step
+from model.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInputs, Step
 
 _MERGED = frozenset({
     "opset_imports", "metadata", "functions", "training_info", "configurations", "declared", "quantization_annotations",
@@ -21,6 +23,8 @@ _WAS = "was"
 def noted(step: Step, references: References) -> dict[str, Any]:
     """A step that is about to be applied, with the list or table it replaces."""
     before = _unchanged(step)
+    if isinstance(before, SetInputs) and any(v is not None and references.of(v) is None for v in before.inputs):
+        before = None  # a value that an earlier step took out has no name any more
     was = {} if before is None else {_WAS: encode(before, references)["to"]}
     return {**encode(step, references), **was}
 
@@ -34,7 +38,7 @@ def adapted(entry: Mapping[str, Any], references: References) -> Mapping[str, An
     now = None if before is None else encode(before, references)["to"]
     if now is None or now == entry[_WAS]:
         return entry
-    merge = _merged_table if isinstance(now, dict) else _merged_list
+    merge = _merged_table if isinstance(now, dict) else _merged_wires if isinstance(step, SetInputs) else _merged_list
     return {**entry, "to": merge(entry[_WAS], entry["to"], now)}
 
 
@@ -45,9 +49,18 @@ def _unchanged(step: Step) -> Step | None:
             return SetGraphInputs(graph, graph.inputs)
         case SetGraphOutputs(graph=graph):
             return SetGraphOutputs(graph, graph.outputs)
+        case SetInputs(node=node) if _takes_any_number(node):
+            return SetInputs(node, node.inputs)
         case SetField(target=target, field=field) if field in _MERGED:
             return SetField(target, field, getattr(target, field))
     return None
+
+
+def _takes_any_number(node: Node) -> bool:
+    """Whether the inputs of a node are a list, not places with a meaning each."""
+    version = node.graph.opset_imports.get(node.domain) if node.graph is not None else None
+    schema = None if version is None else schemas.find(node.op_type, version, node.domain)
+    return schema is not None and bool(schema.inputs) and schema.inputs[-1].option == "variadic"
 
 
 def _step_of(entry: Mapping[str, Any], references: References) -> Step | None:
@@ -57,6 +70,8 @@ def _step_of(entry: Mapping[str, Any], references: References) -> Step | None:
             return SetGraphInputs(references.find(entry["graph"], Graph), ())
         case "set graph outputs":
             return SetGraphOutputs(references.find(entry["graph"], Graph), ())
+        case "set inputs":
+            return SetInputs(references.find(entry["node"], Node), ())
     kind = next((k for k in KINDS if k in entry), None)
     return (
         None
@@ -85,6 +100,21 @@ def _merged_list(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
     result = following.get(None, [])
     for key, item in merged.items():
         result += [item, *following.get(key, ())]
+    return result
+
+
+def _merged_wires(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
+    """The same for what a node takes, which may be one value several times."""
+    return [item for item, _ in _merged_list(_numbered(was), _numbered(to), _numbered(now))]
+
+
+def _numbered(items: list[Any]) -> list[Any]:
+    """Each item with how often it stood before."""
+    seen: Counter[str] = Counter()
+    result = []
+    for item in items:
+        result.append([item, seen[_key(item)]])
+        seen[_key(item)] += 1
     return result
 
 

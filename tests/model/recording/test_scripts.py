@@ -14,7 +14,7 @@ from model.graph import Value
 from model.recording import script
 from model.recording.merging import adapted
 from model.recording.references import Names
-from model.steps import MoveUses, SetAttribute, SetField, SetGraphInputs, SetInitializer
+from model.steps import MoveUses, SetAttribute, SetField, SetGraphInputs, SetInitializer, SetInputs
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import (
     ElementType,
@@ -128,6 +128,35 @@ def test_lists_are_merged_by_what_the_edit_changed(was, to, now):
         assert merged == to
     if to == was:
         assert merged == now or set(was) & set(now)
+
+
+JOINED = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[n] y)
+{
+    [a] a = Relu (x)
+    [c] c = Abs (x)
+    [join] y = Concat <axis = 0> (%s)
+}
+"""
+
+
+@pytest.mark.parametrize(("taken", "wanted"), [
+    ("a, a, x", "a, c, a, x"), ("x, a, a", "x, a, c, a"), ("a", "a, c"), ("", "c"), ("a, a, a", "a, c, a, a"),
+])  # fmt: skip
+def test_what_a_newer_export_joins_besides_stays(taken, wanted):
+    """A Concat had an input more there, which was lost when a script added or took away another."""
+
+    def names(text):
+        return [name for name in text.split(", ") if name]
+
+    document, newer = builders.document(JOINED % "a, a"), builders.document(JOINED % "a, c, a")
+    with document.edit("Join") as edit:
+        inputs = tuple(builders.value(document, name) for name in names(taken))
+        edit.do(SetInputs(builders.node(document, "join"), inputs))
+    script.replay(newer, script.export(document))
+    assert [v.name for v in builders.node(newer, "join").inputs] == names(wanted)
+    assert_linked(newer.model)
 
 
 BODY = """
