@@ -117,7 +117,6 @@ class Problems(QObject):
     def _stop_comparing(self) -> None:
         if self._comparing is not None:
             self._comparing.cancel()
-            self._comparing.deleteLater()
             self._comparing = None
 
     def _collect(self) -> None:

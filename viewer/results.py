@@ -278,7 +278,6 @@ class Results(QObject):
     def _end_search(self) -> None:
         if self._search is not None:
             self._search.cancel()
-            self._search.deleteLater()
             self._search = None
 
     def _recall(self, state: int) -> Record | None:

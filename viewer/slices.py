@@ -32,6 +32,8 @@ _PAUSE_MS = 4  # between slices, for what the person does
 class Slices(QObject, Generic[T]):
     """Runs `work(progress)` in slices, then calls `done` with its result, or `failed` with what it raised.
 
+    With that, or when it is cancelled, it deletes itself.
+
     Little work needs no thread: on a busy machine one that is new waits longer for a processor than a frame may take.
     So the first slice is tried on the GUI thread, and `work` must bear to be cancelled and called once more.
     `around()` is entered before each slice and left after it, on the GUI thread.
@@ -64,9 +66,10 @@ class Slices(QObject, Generic[T]):
         self._timer.start()
 
     def cancel(self) -> None:
-        """Stop at the next check, before this returns; neither `done` nor `failed` is called."""
-        self.running = False
-        self._timer.stop()
+        """Stop at the next check, before this returns; neither `done` nor `failed` is called any more."""
+        if not self.running:
+            return
+        self._end()
         self._baton.cancel()
         while self._thread is not None and self._thread.is_alive():
             self._resume.release()
@@ -89,14 +92,18 @@ class Slices(QObject, Generic[T]):
                 self._call(_Glance(seconds))
         if not self._result and self._error is None:
             return
-        self.running = False
-        self._timer.stop()
+        self._end()
         if self._thread is not None:
             self._thread.join()
         if self._error is not None:
             self._failed(self._error)
         else:
             self._done(self._result[0])
+
+    def _end(self) -> None:
+        self.running = False
+        self._timer.stop()
+        self.deleteLater()
 
     def _lend(self, seconds: float) -> None:
         """Let the thread of the work run until its slice is over."""

@@ -117,7 +117,6 @@ class Types(QObject):
     def _stop_asking(self) -> None:
         if self._asking is not None:
             self._asking.cancel()
-            self._asking.deleteLater()
             self._asking = None
 
     def _set(self, inferred: Inferred) -> None:

@@ -36,6 +36,24 @@ def test_what_fits_into_one_slice_needs_no_thread(qtbot):
     assert threads == [threading.main_thread()]
 
 
+@pytest.mark.parametrize("end", ["done", "failed", "cancelled"])
+def test_nothing_is_left_of_it(qtbot, end):
+    """What it gave would stay as long as who asked for it, and that may be until the program ends."""
+    around, ended = QObject(), []
+
+    def work(_progress):
+        if end == "failed":
+            raise ValueError
+        return 3
+
+    slices = Slices(work, ended.append, ended.append, around)
+    if end == "cancelled":
+        slices.cancel()
+    qtbot.waitUntil(lambda: not around.children(), timeout=10_000)
+    slices.cancel()  # is no error
+    assert len(ended) == (end != "cancelled")
+
+
 def test_what_takes_longer_begins_anew_on_a_thread(qtbot):
     seen, done, threads = [], [], []
 

@@ -119,7 +119,6 @@ class Keeper(QObject):
     def _stop(self) -> None:
         if self._preparing is not None:
             self._preparing.cancel()
-            self._preparing.deleteLater()
             self._preparing = None
 
     def close(self) -> None:

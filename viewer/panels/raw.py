@@ -99,7 +99,6 @@ class RawPanel(Panel):
     def _stop(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
-            self._reading.deleteLater()
             self._reading = None
 
     def _begin(self) -> None:

@@ -41,21 +41,16 @@ class Rehearsing(QObject):
         """Stop; `done` is not called."""
         if self._slices is not None:
             self._slices.cancel()
-            self._forget()
+            self._slices = None
 
     def _on_change(self, _change: object) -> None:
         if self.running:
             self.start()
 
     def _hand_over(self, rehearsal: Rehearsal) -> None:
-        self._forget()
+        self._slices = None
         self._done(rehearsal)
 
     def _fail(self, error: Exception) -> None:
-        self._forget()
+        self._slices = None
         raise error
-
-    def _forget(self) -> None:
-        if self._slices is not None:
-            self._slices.deleteLater()
-            self._slices = None

@@ -58,7 +58,6 @@ class Preparing(QObject):
         self._rest.stop()
         if self._slices is not None:
             self._slices.cancel()
-            self._slices.deleteLater()
             self._slices = None
 
     def _start_again(self) -> None:
