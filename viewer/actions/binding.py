@@ -149,9 +149,9 @@ class ActionBinding(QObject):
         """Every action for the command palette, which calls `run` with the id of what was chosen."""
         return [
             Entry(
-                title=_without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
+                title=without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
                 run=partial(run, one.id),
-                where=" › ".join(_without_mnemonic(part) for part in (one.menu.value, one.submenu) if part)
+                where=" › ".join(without_mnemonic(part) for part in (one.menu.value, one.submenu) if part)
                 if one.menu
                 else "",
                 shortcut=shortcut_text(one),
@@ -183,5 +183,6 @@ def tooltip(one: Action) -> str:
     return f"{title}\n{one.tip}" if one.tip else title
 
 
-def _without_mnemonic(text: str) -> str:
+def without_mnemonic(text: str) -> str:
+    """What is written on a menu, a button or an action, without the mark of its letter."""
     return text.replace("&&", "\0").replace("&", "").replace("\0", "&")

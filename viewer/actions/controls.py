@@ -1,4 +1,4 @@
-"""What stands in the panels as entries of the command palette: every field, choice, switch and list by its name."""
+"""What stands in the panels as entries of the command palette: fields, choices, switches, lists, entries of menus."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QPushButton, QScrollArea, QToolButton, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QMenu, QPushButton, QScrollArea, QToolButton, QWidget
 from shiboken6 import isValid
 
 from viewer.actions import actions
+from viewer.actions.binding import without_mnemonic
 from viewer.widgets.command_palette import Entry
 
 if TYPE_CHECKING:
@@ -21,18 +23,41 @@ if TYPE_CHECKING:
 def control_entries(docks: Docks) -> list[Entry]:
     """An entry for each control of the panels that are open; none for a button that is called as an action is."""
     known = {one.plain_title.lower() for one in actions()}
-    return [
-        Entry(
-            title=name,
-            run=partial(_use, docks, info.id, control),
-            where=f"{info.title} panel",
-            words=control.toolTip(),
-            enabled=control.isEnabled(),
-        )
-        for info, panel in docks.open_panels()
-        for name, control in controls_of(panel)
-        if name.lower() not in known
-    ]
+    found: list[Entry] = []
+    for info, panel in docks.open_panels():
+        where = f"{info.title} panel"
+        for name, control in controls_of(panel):
+            if name.lower() not in known:
+                use = partial(_use, docks, info.id, control)
+                found.append(Entry(name, use, where, words=control.toolTip(), enabled=control.isEnabled()))
+            menu = _menu_of(control) if control.isEnabled() else None
+            if menu is not None:
+                menu.aboutToShow.emit()  # which fills those that are filled only then
+                found += _menu_entries(docks, info.id, menu, f"{where} › {name}")
+    return found
+
+
+def _menu_of(control: QWidget) -> QMenu | None:
+    return control.menu() if isinstance(control, (QToolButton, QPushButton)) else None
+
+
+def _menu_entries(docks: Docks, panel_id: str, menu: QMenu, where: str, before: str = "") -> Iterator[Entry]:
+    """What can be chosen in a menu; what is in a menu within it has that one's title in front."""
+    for action in menu.actions():
+        title = before + without_mnemonic(action.text()).removesuffix("…")
+        inner = action.menu()
+        if isinstance(inner, QMenu):
+            yield from _menu_entries(docks, panel_id, inner, where, f"{title}: ")
+        elif not action.isSeparator():
+            run = partial(_trigger, docks, panel_id, action)
+            yield Entry(title, run, where, words=action.toolTip(), enabled=action.isEnabled())
+
+
+def _trigger(docks: Docks, panel_id: str, action: QAction) -> None:
+    """Choose it; nothing where the menu has been filled anew since."""
+    docks.open(panel_id)
+    if isValid(action):
+        action.trigger()
 
 
 def controls_of(panel: Panel) -> Iterator[tuple[str, QWidget]]:
@@ -46,7 +71,7 @@ def controls_of(panel: Panel) -> Iterator[tuple[str, QWidget]]:
 def control_name(widget: QWidget) -> str:
     """What screen readers call it: the name it was given, or what stands on the button; empty for other widgets."""
     written = widget.text() if isinstance(widget, QAbstractButton) else ""
-    return widget.accessibleName() or written.replace("&", "").removesuffix("…")
+    return widget.accessibleName() or without_mnemonic(written).removesuffix("…")
 
 
 def _use(docks: Docks, panel_id: str, control: QWidget) -> None:
@@ -59,7 +84,7 @@ def _use(docks: Docks, panel_id: str, control: QWidget) -> None:
         if isinstance(around, QScrollArea):
             around.ensureWidgetVisible(control)
         around = around.parentWidget()
-    menu = control.menu() if isinstance(control, (QToolButton, QPushButton)) else None
+    menu = _menu_of(control)
     if menu is not None:
         menu.popup(control.mapToGlobal(control.rect().bottomLeft()))
     elif isinstance(control, QAbstractButton):

@@ -2,10 +2,12 @@
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from shiboken6 import isValid
 
+from model.types import ElementType
 from tests.viewer.runs.driving import make_finite, opened, run, value
+from viewer.actions.controls import controls_of
 
 
 @pytest.fixture
@@ -17,13 +19,13 @@ def workspace(window, qtbot, net):
     return workspace
 
 
-def call(window, qtbot, title, panel):
+def call(window, qtbot, title, where):
     """Type a title into the palette, go to the entry of a panel, press Enter."""
     window.open_palette()
     popup = window.palette_popup
     qtbot.keyClicks(popup.field, title)
     names = [(entry.title, entry.where) for entry in popup.shown()]
-    for _ in range(names.index((title, f"{panel} panel"))):
+    for _ in range(names.index((title, where))):
         qtbot.keyClick(popup.field, Qt.Key.Key_Down)
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
 
@@ -38,14 +40,14 @@ def show(window, qtbot, workspace, name):
 
 def test_a_choice_opens_a_switch_is_turned_and_a_field_has_the_keyboard(window, qtbot, workspace):
     pane = show(window, qtbot, workspace, "c").pane
-    call(window, qtbot, "View", "Tensor")
+    call(window, qtbot, "View", "Tensor panel")
     qtbot.waitUntil(pane.view_box.view().isVisible)
     pane.view_box.hidePopup()
-    call(window, qtbot, "Logarithmic", "Tensor")
+    call(window, qtbot, "Logarithmic", "Tensor panel")
     assert pane.facts.histogram.logarithmic
     panel = window.docks.open("run")
     panel.seed.setValue(3)
-    call(window, qtbot, "Seed", "Run")
+    call(window, qtbot, "Seed", "Run panel")
     qtbot.waitUntil(lambda: panel.seed.isAncestorOf(QApplication.focusWidget()) or panel.seed.hasFocus())
     assert not panel.seed.visibleRegion().isEmpty()
     qtbot.keyClicks(QApplication.focusWidget(), "12")
@@ -57,7 +59,7 @@ def test_a_panel_behind_others_comes_to_the_front(window, qtbot, workspace):
     show(window, qtbot, workspace, "c")
     profile = window.docks.open("profile")
     window.docks.open("watch")
-    call(window, qtbot, "View of the profile", "Profile")
+    call(window, qtbot, "View of the profile", "Profile panel")
     qtbot.waitUntil(profile.view.view().isVisible)
     assert not profile.visibleRegion().isEmpty()
     profile.view.hidePopup()
@@ -65,11 +67,42 @@ def test_a_panel_behind_others_comes_to_the_front(window, qtbot, workspace):
 
 def test_a_menu_opens_at_its_button(window, qtbot, workspace):
     pane = show(window, qtbot, workspace, "c").pane
-    call(window, qtbot, "More", "Tensor")
+    call(window, qtbot, "More", "Tensor panel")
     qtbot.waitUntil(lambda: QApplication.activePopupWidget() is pane.menu)
     assert isinstance(pane.menu, QMenu)
     assert any("Export" in action.text().replace("&", "") for action in pane.menu.actions())
     pane.menu.close()
+
+
+def test_what_stands_in_a_menu_of_a_panel_is_called_by_its_own_name(window, qtbot, workspace):
+    pane = show(window, qtbot, workspace, "c").pane
+    workspace.selection.set([value(workspace, "k")])
+    qtbot.waitUntil(lambda: pane.reader is not None and pane.subject.editable)
+    call(window, qtbot, "Change Type: float16", "Tensor panel › More")
+    qtbot.waitUntil(lambda: pane.subject.element_type is ElementType.FLOAT16 or pane.ask.is_confirming)
+
+
+def test_when_a_breakpoint_stops_is_chosen_by_the_name_of_its_value(window, qtbot, workspace):
+    panel = window.docks.open("run")
+    for name in ("c", "r"):
+        workspace.runs.toggle_breakpoint(value(workspace, name))
+    qtbot.waitUntil(lambda: "When to stop after r" in dict(controls_of(panel)))
+    call(window, qtbot, "When to stop after r", "Run panel")
+    qtbot.waitUntil(lambda: isinstance(QApplication.activePopupWidget(), QWidget))
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Return):
+        qtbot.keyClick(QApplication.activePopupWidget().focusWidget() or QApplication.activePopupWidget(), key)
+    qtbot.waitUntil(lambda: [one.condition for one in workspace.runs.breakpoints] == ["", "non-finite"])
+
+
+def test_an_entry_of_a_menu_that_was_filled_anew_does_nothing(window, qtbot, workspace):
+    pane = show(window, qtbot, workspace, "c").pane
+    window.open_palette()
+    popup = window.palette_popup
+    entry = next(entry for entry in popup.shown() if entry.where == "Tensor panel › More")
+    popup.close()
+    pane.menu.build()
+    qtbot.waitUntil(lambda: not isValid(entry.run.args[-1]))
+    entry.run()
 
 
 def test_what_an_action_does_stands_once_and_what_is_off_is_shown_as_such(window, qtbot, workspace):

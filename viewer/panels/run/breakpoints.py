@@ -107,7 +107,9 @@ class BreakpointSection(Section):
 
     def _when(self, one: Breakpoint) -> Combo:
         """On which condition a breakpoint of a value stops."""
-        when = Combo("When to stop", [(text, condition) for condition, text in _WHEN.items()])
+        assert one.value is not None
+        name = display(name_of(one.value), 40)
+        when = Combo(f"When to stop after {name}", [(text, condition) for condition, text in _WHEN.items()])
         when.setItemText(list(_WHEN).index("above"), f"if |x| > {one.limit or self._limit:g}")
         when.choose(one.condition)
         when.activated.connect(lambda _: self._change(one, when.currentData()))
