@@ -67,12 +67,15 @@ Part = tuple[object, int, int]
 
 
 def _part(tensor: Tensor) -> Part | None:
-    """What holds the values of a tensor; None where that is no one part of a file."""
-    if not isinstance(tensor, ProtoTensor):
-        return tensor, 0, tensor.nbytes
-    pieces = None if tensor.problem else tensor.raw_pieces()
-    first = pieces[0] if pieces is not None and len(pieces) == 1 else None
-    return (first.source, first.offset, first.length) if isinstance(first, Payload) else None
+    """What holds the values of a tensor: a part of a file, or else the tensor; None where they cannot be had."""
+    if isinstance(tensor, ProtoTensor):
+        if tensor.problem:
+            return None
+        pieces = tensor.raw_pieces()
+        first = pieces[0] if pieces is not None and len(pieces) == 1 else None
+        if isinstance(first, Payload):
+            return first.source, first.offset, first.length
+    return tensor, 0, tensor.nbytes
 
 
 class Copies:

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from model import load, save
 from model.errors import ModelError
@@ -177,6 +177,28 @@ def test_weights_stay_where_the_last_save_put_them(path):
     assert not save(model, path).data_files
     assert path.stat().st_size > 3 * 12_000
     assert_holds(load(path))
+
+
+@pytest.mark.parametrize("layout", [Layout.ONE_FILE, Layout.FILE_PER_TENSOR])
+def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_path, monkeypatch, layout):
+    monkeypatch.setattr("model.io.read.PARSED_WHOLE", 16 << 20)  # all is in messages, nothing in ranges of the file
+    proto = onnx.load(path)
+    proto.graph.node.append(helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(weights()["w0"])))
+    typed = helper.make_tensor("typed", TensorProto.INT32, [1000], range(1000))  # numbers of many widths
+    proto.graph.initializer.append(typed)
+    onnx.save(proto, path)
+    model = load(path)
+    made = save(model, path, layout=layout).data_files
+    edit(model)
+    again = save(model, path)
+    assert (again.data_files, again.unused) == ((), ())
+    assert path.stat().st_size < 4096
+    assert sorted(p.name for p in tmp_path.glob("*.data")) == sorted(p.name for p in made)
+    fresh = load(path)
+    constant = next(n for n in fresh.graph.nodes if n.op_type == "Constant")
+    np.testing.assert_array_equal(constant.attributes["value"].value.numpy(), weights()["w0"])
+    held = {v.name: v.initializer.numpy().tolist() for v in fresh.graph.initializers}
+    assert held == {name: array.tolist() for name, array in weights().items()} | {"typed": [*range(1000)]}
 
 
 def test_weights_stay_inside_once_they_were_put_there(external_path):
