@@ -204,6 +204,8 @@ def _concerns_model(step: Step) -> bool:
             inside = graph is not None and not isinstance(graph.root.owner, Model)
             return inside or bool(step.node.domain or step.node.bodies or step.node.details.device_configurations)
         case SetField():
+            if step.field == "metadata":
+                return isinstance(step.target, (Model, Function, Graph))
             return step.field in ("op_type", "domain", "overload", "device_configurations", "name")
         case SetAttribute():
             return _holds_graphs(step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 
 from model import schemas
@@ -45,8 +46,25 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
     yield from _check_imports(model)
     yield from _check_functions(model)
     yield from _check_devices(model)
+    holders: tuple[Model | Function | Graph, ...] = (model, *model.functions, model.graph)
+    for holder in holders:
+        yield from _check_metadata(holder)
     for training in model.training_info:
         yield from _check_training(model, training)
+    setters = Counter(key for training in model.training_info for key in dict(training.update_binding))
+    for key in (key for key, count in setters.items() if count > 1):
+        yield error("training-binding", f"Several training steps update {key}", model, "One variable, one update.")
+
+
+def _check_metadata(place: Model | Function | Graph) -> Iterator[Problem]:
+    """Keys that only the file has twice: an edit of the metadata writes each once."""
+    entries = place._source.metadata_props if place._source is not None else ()
+    counts = Counter(entry.key for entry in entries)
+    last = {entry.key: entry.value for entry in entries}
+    for key, count in counts.items() if last == place.metadata else ():
+        if count > 1:
+            detail = "The last entry counts; keys must differ."
+            yield error("duplicate-metadata", f"The metadata has {key} {count} times", place, detail)
 
 
 def _check_imports(model: Model) -> Iterator[Problem | None]:
@@ -184,7 +202,8 @@ def _check_training(model: Model, training: TrainingInfo) -> Iterator[Problem]:
         (training.initialization_binding, training.initialization, "initialization"),
         (training.update_binding, training.algorithm, "update"),
     ):
-        outputs = {v.name for v in graph.outputs} if graph is not None else set()
+        sources = (graph, model.graph) if name == "update" else (graph,)
+        outputs = {v.name for source in sources if source is not None for v in source.outputs}
         keys = [key for key, _ in binding]
         if len(set(keys)) < len(keys):
             yield error("training-binding", f"The {name} binding sets a name twice", model)

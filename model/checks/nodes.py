@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from model import schemas
@@ -23,6 +24,7 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
         return
     function = model.function(node.domain, node.op_type, node.overload) if model.functions else None
     yield from _check_inputs_defined(node)
+    yield from _check_repeated_attributes(node)
     yield from _check_references(node)
     if function is not None:
         yield from _check_call(node, function)
@@ -82,6 +84,19 @@ def _check_inputs_defined(node: Node) -> Iterator[Problem]:
                 node,
                 f"Input {index} must name a graph input, an initializer or an output of another node.",
             )
+
+
+def _check_repeated_attributes(node: Node) -> Iterator[Problem]:
+    """Attributes that only the file has twice: a node holds the first of each name."""
+    protos = node._source.attribute if node._source is not None else ()
+    if len(protos) < 2 or len(protos) <= len(node.attributes):
+        return
+    counts = Counter(proto.name for proto in protos)
+    if len(counts) == len(node.attributes):  # else they were edited, and are written anew
+        for name, count in counts.items():
+            if count > 1:
+                detail = "The first one counts; the names of a node's attributes must differ."
+                yield error("duplicate-attribute", f"{node.title} has {count} attributes {name}", node, detail)
 
 
 def _check_references(node: Node) -> Iterator[Problem]:

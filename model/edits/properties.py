@@ -136,6 +136,12 @@ def set_training_graph(
     edit.do(SetField(training, field, graph))
 
 
+def _bindable(model: Model, graph: Graph | None, field: str) -> set[str]:
+    """What bindings of a training graph may take: its outputs, and for updates those of the main graph too."""
+    graphs = (graph, model.graph) if field == "update_binding" else (graph,)
+    return {value.name for each in graphs if each is not None for value in each.outputs}
+
+
 def set_bindings(
     edit: Transaction,
     training: TrainingInfo,
@@ -154,7 +160,7 @@ def set_bindings(
     ):
         if binding is None:
             continue
-        outputs = {v.name for v in graph.outputs} if graph is not None else set()
+        outputs = _bindable(model, graph, field)
         for key, output in binding.items():
             if key not in targets:
                 raise ModelError(f"No initializer {key!r}", "A binding sets an initializer of the model.", training)

@@ -141,13 +141,13 @@ def _rename_in_bindings(edit: Transaction, value: Value, old: str, name: str) ->
     graph, model = value.graph, edit.model
     for training in model.training_info:
         keys = graph in (model.graph, training.algorithm)
-        for field, source in (
-            ("initialization_binding", training.initialization),
-            ("update_binding", training.algorithm),
+        for field, sources in (
+            ("initialization_binding", (training.initialization,)),
+            ("update_binding", (training.algorithm, model.graph)),
         ):
             binding: tuple[tuple[str, str], ...] = getattr(training, field)
             changed = tuple(
-                (name if keys and key == old else key, name if graph is source and target == old else target)
+                (name if keys and key == old else key, name if graph in sources and target == old else target)
                 for key, target in binding
             )
             if changed != binding:

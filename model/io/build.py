@@ -359,10 +359,9 @@ class ModelBuilder:
         found: dict[str, int] = {}
         for entry in imports:
             domain = normal_domain(text(entry.domain))
-            if found.get(domain, entry.version) != entry.version:
+            if found.setdefault(domain, entry.version) != entry.version:
                 self._problem(f"The operator set {domain or 'ai.onnx'!r} is imported in two versions")
-            found[domain] = entry.version
-        return found
+        return read_opsets(imports)
 
     def _check_header(self, proto: ModelProto) -> None:
         if not proto.HasField("ir_version"):
@@ -392,6 +391,15 @@ class ModelBuilder:
             self.problems.append(words)
         elif len(self.problems) == _MOST_PROBLEMS:
             self.problems.append("There are more problems of this kind than are listed")
+
+
+def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """Versions by domain; of several of one domain the highest, to which nodes are bound."""
+    found: dict[str, int] = {}
+    for entry in entries:
+        domain = normal_domain(text(entry.domain))
+        found[domain] = max(found.get(domain, entry.version), entry.version)
+    return found
 
 
 def normal_domain(domain: str) -> str:

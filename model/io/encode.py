@@ -11,7 +11,7 @@ from typing import Any
 
 from model.details import Details
 from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
-from model.io.build import normal_domain
+from model.io.build import normal_domain, read_opsets
 from model.io.decode import (
     read_device_configuration,
     read_entries,
@@ -112,7 +112,7 @@ def set_pairs(message: Any, field: str, values: Sequence[tuple[str, str]]) -> No
 def set_opsets(message: Any, imports: Mapping[str, int]) -> None:
     """Set the operator-set imports if they differ, keeping how a domain is spelled."""
     entries = message.opset_import
-    if {normal_domain(text(e.domain)): e.version for e in entries} == imports:
+    if read_opsets(entries) == imports:
         return
     old = {normal_domain(text(e.domain)): e.SerializeToString() for e in entries}
     message.ClearField("opset_import")

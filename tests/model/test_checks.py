@@ -16,9 +16,11 @@ from model.checks import Checker, check_model
 from model.checks.models import check_properties
 from model.checks.standing import check_graph
 from model.document import Document
-from model.edits import nodes, values
+from model.edits import attributes, nodes, properties, values
+from model.errors import ModelError
 from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
+from model.io.save import to_bytes
 from model.lookup import Lookup
 from model.steps import (
     InsertNode,
@@ -519,3 +521,65 @@ def test_an_unused_constant_says_what_it_takes_where_that_is_known():
     """)
     found = [(p.message, p.detail) for p in check_model(document.model)]
     assert found == [("Initializer numbers is not used", "8 bytes."), ("Initializer texts is not used", "")]
+
+
+def test_what_only_a_file_can_hold_twice_is_found_until_it_is_edited():
+    proto = onnx.parser.parse_model(builders.CHAIN)
+    node = next(n for n in proto.graph.node if n.name == "fourth")
+    node.attribute.add().CopyFrom(node.attribute[0])
+    for holder in (proto, proto.graph):
+        for text in ("first", "second"):
+            holder.metadata_props.add(key="note", value=text)
+    document = Document(load(proto.SerializeToString()))
+    found = [(problem.rule, problem.place) for problem in errors(document.model)]
+    model, fourth = document.model, builders.node(document, "fourth")
+    assert set(found) == {
+        ("duplicate-attribute", fourth), ("duplicate-metadata", model), ("duplicate-metadata", model.graph),
+    }  # fmt: skip
+    with document.edit("Mend") as edit:
+        for holder in (model, model.graph):
+            properties.set_metadata(edit, holder, "note", "one")
+        attributes.set_attribute(edit, fourth, "more", 1)
+    assert rules(document.model) == ["attribute-unknown"]
+
+
+def test_of_two_versions_of_an_operator_set_the_highest_counts():
+    """As the specification binds nodes; 18 stood after 21 and was taken."""
+    proto = onnx.parser.parse_model(builders.CHAIN)
+    highest = proto.opset_import[0].version
+    proto.opset_import.add(domain="", version=highest - 3)
+    model = load(proto.SerializeToString())
+    assert model.opset_imports[""] == highest
+    assert to_bytes(model) == proto.SerializeToString()
+
+
+TRAINED = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x) => (float[2] y, float[2] kept) <float[2] w = {1, 2}> { y = Add (x, w) kept = Neg (y) }
+"""
+
+
+def test_an_update_may_take_an_output_of_the_main_graph():
+    """As the specification says; it was an error, and renaming the output did not follow."""
+    document = builders.document(TRAINED)
+    model = document.model
+    with document.edit("Train") as edit:
+        properties.add_training(edit, TrainingInfo(Graph("initialization"), Graph("algorithm")))
+        properties.set_bindings(edit, model.training_info[0], update={"w": "kept"})
+    assert errors(model) == []
+    with document.edit("Rename") as edit:
+        values.rename_value(edit, builders.value(document, "kept"), "again")
+    assert model.training_info[0].update_binding == (("w", "again"),)
+    assert errors(model) == []
+    with document.edit("Initialize") as edit, pytest.raises(ModelError, match="No output 'again'"):
+        properties.set_bindings(edit, model.training_info[0], initialization={"w": "again"})
+
+
+def test_two_training_steps_that_update_one_variable_are_found():
+    document = builders.document(TRAINED)
+    with document.edit("Train twice") as edit:
+        for output in ("kept", "y"):
+            training = TrainingInfo(Graph("initialization"), Graph("algorithm"))
+            properties.add_training(edit, training)
+            properties.set_bindings(edit, training, update={"w": output})
+    assert [p.message for p in errors(document.model)] == ["Several training steps update w"]
