@@ -212,6 +212,50 @@ def _fused_conv(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (dims[0], weights[0] if weights else None, *([None] * (len(dims) - 2)))),)
 
 
+def _gemm_float8(call: Call) -> Sequence[Type | None]:
+    return tuple(
+        TensorType(E(call.attribute("dtype", E.FLOAT)), found.shape) if isinstance(found, TensorType) else None
+        for found in _gemm(call)
+    )
+
+
+def _bias_split_gelu(call: Call) -> Sequence[Type | None]:
+    """The halves of the last dimension are multiplied."""
+    data, dims = call.tensor(0), call.dims(0)
+    if data is None or not dims:
+        return ()
+    return (tensor(data.element_type, (*dims[:-1], dims[-1] // 2 if isinstance(dims[-1], int) else None)),)
+
+
+def _relative_position_bias(call: Call) -> Sequence[Type | None]:
+    """A table of buckets and heads, and how many queries and keys there are."""
+    table, dims = call.tensor(0), call.dims(0)
+    if table is None:
+        return ()
+    lengths = [next(iter(given or ()), None) for given in (*call.values, None, None)[1:3]]
+    return (tensor(table.element_type, (1, dims[1] if dims is not None and len(dims) == 2 else None, *lengths)),)
+
+
+def _nhwc_conv(call: Call) -> Sequence[Type | None]:
+    data, dims, weights = call.tensor(0), call.dims(0), call.dims(1)
+    if data is None or dims is None or len(dims) < 2:
+        return ()
+    return (tensor(data.element_type, (dims[0], *([None] * (len(dims) - 2)), weights[0] if weights else None)),)
+
+
+def _gather_block_quantized(call: Call) -> Sequence[Type | None]:
+    """In the type of the scales; of bytes that hold two elements each the last dimension is another."""
+    data, dims, indices, scales = call.tensor(0), call.dims(0), call.dims(1), call.tensor(2)
+    if data is None or scales is None:
+        return ()
+    if not dims or indices is None:
+        return (tensor(scales.element_type, None),)
+    axis = call.attribute("gather_axis", 0) % len(dims)
+    last = (None,) if data.element_type == E.UINT8 else dims[-1:]
+    dims = (*dims[:-1], *last)
+    return (tensor(scales.element_type, (*dims[:axis], *indices, *dims[axis + 1 :])),)
+
+
 # -- ai.onnx.ml -----------------------------------------------------------------------------------------------
 
 
@@ -320,13 +364,14 @@ _LIKE_FIRST = (
     "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "BiasAdd", "BiasSoftmax", "QLinearSigmoid", "QLinearLeakyRelu",
     "QLinearSoftmax", "RotaryEmbedding", "GroupNorm", "SkipGroupNorm", "MoE", "QMoE",
     "SimplifiedLayerNormalization", "PackedAttention", "DecoderMaskedSelfAttention", "GemmaRotaryEmbedding",
-    "Trilu", "RestorePadding", "NGramRepeatBlock",
+    "Trilu", "RestorePadding", "NGramRepeatBlock", "LongformerAttention", "PagedAttention",
 )  # fmt: skip
 
 #: (domain, operator) → rule.
 RULES: dict[tuple[str, str], Rule] = {
     ("", "Dropout"): _dropout,
     ("", "SimplifiedLayerNormalization"): same_as(0),
+    **{("", name): same_as(0) for name in ("MemcpyFromHost", "MemcpyToHost")},
     **{(_MS, name): same_as(0) for name in _LIKE_FIRST},
     (_MS, "BiasDropout"): _dropout,
     (_MS, "SkipLayerNormalization"): _skip_normalization,
@@ -340,6 +385,13 @@ RULES: dict[tuple[str, str], Rule] = {
     (_MS, "MatMulNBits"): _matmul_nbits,
     (_MS, "MatMulBnb4"): _matmul_nbits,
     (_MS, "FusedGemm"): _gemm,
+    (_MS, "GemmFloat8"): _gemm_float8,
+    (_MS, "GemmFastGelu"): _matmul(),
+    (_MS, "BiasSplitGelu"): _bias_split_gelu,
+    (_MS, "RelativePositionBias"): _relative_position_bias,
+    (_MS, "NhwcConv"): _nhwc_conv,
+    (_MS, "GatherBlockQuantized"): _gather_block_quantized,
+    (_MS, "DecoderMaskedMultiHeadAttention"): _multi_head_attention,
     (_MS, "FusedConv"): _fused_conv,
     (_MS, "QGemm"): _quantized_gemm,
     (_MS, "GroupQueryAttention"): _group_query_attention,

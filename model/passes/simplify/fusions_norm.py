@@ -10,8 +10,7 @@ from model.graph import Node, Value
 from model.passes.simplify.context import Context
 from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.fusions_activation import fuse, is_alike, product, scalar
-from model.passes.simplify.reading import ints, number
-from model.passes.simplify.shape_rules import constant_ints
+from model.passes.simplify.reading import constant_ints, ints, number
 from model.types import ElementType
 
 

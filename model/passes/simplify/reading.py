@@ -1,10 +1,15 @@
-"""Reading attributes of nodes as plain numbers and texts."""
+"""Reading attributes and constant inputs of nodes as plain numbers and texts."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model.graph import Node
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from model.passes.simplify.facts import Facts
 
 
 def plain(node: Node, name: str) -> Any:
@@ -35,3 +40,18 @@ def text(node: Node, name: str, default: str) -> str:
     """A STRING attribute."""
     value = plain(node, name)
     return value if isinstance(value, str) else default
+
+
+def content_of(facts: Facts, node: Node, index: int) -> NDArray[Any] | None:
+    """What an input holds, numbers and symbols; None where that is not known or the input is left out."""
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return None if value is None else facts.contents.get(value)
+
+
+def constant_ints(facts: Facts, node: Node, index: int) -> tuple[int, ...] | None:
+    """The numbers in an input, when all are known."""
+    found = content_of(facts, node, index)
+    if found is None:
+        return None
+    flat = found.reshape(-1).tolist()
+    return tuple(flat) if all(isinstance(v, int) for v in flat) else None

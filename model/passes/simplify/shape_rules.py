@@ -11,7 +11,7 @@ import numpy as np
 
 from model.graph import Node, Value
 from model.passes.simplify import sizes
-from model.passes.simplify.reading import ints, number
+from model.passes.simplify.reading import constant_ints, content_of, ints, number
 from model.passes.simplify.sizes import AnySize
 from model.passes.simplify.spatial_rules import SPATIAL
 from model.types import ElementType
@@ -65,7 +65,7 @@ def dims_of(facts: Facts, node: Node, opset: int) -> Sequence[Dims | None]:
         found = rule(facts, node, opset)
     except _CANNOT_RUN:
         return ()
-    return [found]
+    return [None if found is None or any(isinstance(d, int) and not 0 <= d < 1 << 63 for d in found) else found]
 
 
 # -- dimensions ---------------------------------------------------------------------------------------------------
@@ -144,14 +144,14 @@ def reshaped(have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool) -> Dims
 
 def _reshape(facts: Facts, node: Node, opset: int) -> Dims | None:
     have = facts.dims(node.inputs[0])
-    wanted = _content(facts, node, 1) if opset >= 5 else _vector(ints(node, "shape") or ())
+    wanted = content_of(facts, node, 1) if opset >= 5 else _vector(ints(node, "shape") or ())
     if have is None or wanted is None:
         return None
     return reshaped(have, list(wanted.reshape(-1)), allow_zero=bool(number(node, "allowzero", 0)))
 
 
 def _expand(facts: Facts, node: Node, _opset: int) -> Dims | None:
-    wanted = _content(facts, node, 1)
+    wanted = content_of(facts, node, 1)
     if wanted is None or any(sizes.least(s) is None for s in wanted.reshape(-1)):
         return None
     return _broadcast([facts.dims(node.inputs[0]), tuple(wanted.reshape(-1))])
@@ -250,7 +250,22 @@ def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
             return length
     if isinstance(size, int) and size > 0 and (start, step) == (0, 1) and last is None and _is_size(end):
         return sizes.at_most(size, end)
+    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+        left = _left(size, start, end, step)
+        if left is not None:
+            return left
     return sizes.undecided("slice", size, start, end, step)
+
+
+def _left(size: AnySize, start: int, end: int, step: int) -> AnySize | None:
+    """What a slice leaves of a dimension that may be shorter than its bounds."""
+    if start == 0 and end >= _ENDLESS and step > 1:
+        return sizes.dimension(size + (step - 1), step)
+    if step != 1 or 0 <= end < _ENDLESS:
+        return None
+    if start < 0:
+        return sizes.at_most(-start, size) if end >= _ENDLESS else None
+    return sizes.without(size, start - min(end, 0))
 
 
 def _is_size(size: AnySize) -> bool:
@@ -270,7 +285,7 @@ def _within(size: AnySize, bound: AnySize) -> AnySize | None:
 
 
 def _counted(facts: Facts, node: Node, _opset: int) -> Dims | None:
-    bounds = [_content(facts, node, i) for i in range(3)]
+    bounds = [content_of(facts, node, i) for i in range(3)]
     if any(b is None or b.size != 1 for b in bounds):
         return None
     start, limit, step = (b.reshape(-1)[0] for b in bounds if b is not None)
@@ -311,20 +326,6 @@ def _vector(values: Sequence[AnySize]) -> NDArray[Any]:
     return array
 
 
-def _content(facts: Facts, node: Node, index: int) -> NDArray[Any] | None:
-    value = node.inputs[index] if index < len(node.inputs) else None
-    return None if value is None else facts.contents.get(value)
-
-
-def constant_ints(facts: Facts, node: Node, index: int) -> tuple[int, ...] | None:
-    """The numbers in an input, when all are known."""
-    content = _content(facts, node, index)
-    if content is None:
-        return None
-    flat = content.reshape(-1).tolist()
-    return tuple(flat) if all(isinstance(v, int) for v in flat) else None
-
-
 def axes_of(facts: Facts, node: Node, opset: int) -> tuple[int, ...] | None:
     """The axes of Squeeze or Unsqueeze; None when left out or unknown."""
     return constant_ints(facts, node, 1) if opset >= 13 else ints(node, "axes")
@@ -353,7 +354,7 @@ def _scalar(size: AnySize) -> NDArray[Any]:
 
 
 def _same(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
-    return _content(facts, node, 0)
+    return content_of(facts, node, 0)
 
 
 def _cast(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
@@ -365,7 +366,7 @@ def _cast_like(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def _converted(facts: Facts, node: Node, to: int | None) -> NDArray[Any] | None:
-    content = _content(facts, node, 0)
+    content = content_of(facts, node, 0)
     if content is None:
         content = _whole_numbers(facts, node.inputs[0])
     if content is None or to not in _INT_CASTS:
@@ -391,7 +392,7 @@ def _shaped(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _gather(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
-    content, indices = _content(facts, node, 0), _content(facts, node, 1)
+    content, indices = content_of(facts, node, 0), content_of(facts, node, 1)
     if content is None or indices is None or not all(isinstance(i, int) for i in indices.reshape(-1)):
         return None
     return _array(np.take(content, indices.astype(np.int64), axis=number(node, "axis", 0)))
@@ -403,7 +404,7 @@ def _array(found: Any) -> NDArray[Any]:
 
 
 def _slice(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
-    content, bounds = _content(facts, node, 0), slice_bounds(facts, node, opset)
+    content, bounds = content_of(facts, node, 0), slice_bounds(facts, node, opset)
     if content is None or bounds is None or content.ndim != 1 or len(bounds) != 1:
         return None
     _, start, end, step = bounds[0]
@@ -424,7 +425,7 @@ def slice_bounds(facts: Facts, node: Node, opset: int) -> list[tuple[int, AnySiz
         starts, ends, axes = given
         steps: Sequence[AnySize] | None = None
     else:
-        read = [_content(facts, node, i) for i in range(1, 5)]
+        read = [content_of(facts, node, i) for i in range(1, 5)]
         present = [i < len(node.inputs) and node.inputs[i] is not None for i in range(1, 5)]
         if any(p and r is None for p, r in zip(present, read, strict=True)):
             return None
@@ -442,7 +443,7 @@ def slice_bounds(facts: Facts, node: Node, opset: int) -> list[tuple[int, AnySiz
 
 
 def _concat(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
-    parts = [_content(facts, node, i) for i in range(len(node.inputs))]
+    parts = [content_of(facts, node, i) for i in range(len(node.inputs))]
     known = [p for p in parts if p is not None]
     if len(known) < len(parts):
         return None
@@ -450,12 +451,12 @@ def _concat(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def _unsqueeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
-    content, axes = _content(facts, node, 0), axes_of(facts, node, opset)
+    content, axes = content_of(facts, node, 0), axes_of(facts, node, opset)
     return None if content is None or axes is None else np.expand_dims(content, axes)
 
 
 def _squeeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
-    content = _content(facts, node, 0)
+    content = content_of(facts, node, 0)
     if content is None:
         return None
     given = ints(node, "axes") is not None if opset < 13 else len(node.inputs) > 1 and node.inputs[1] is not None
@@ -466,7 +467,7 @@ def _squeeze(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
 
 
 def _reshape_content(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
-    content = _content(facts, node, 0)
+    content = content_of(facts, node, 0)
     wanted = constant_ints(facts, node, 1) if opset >= 5 else ints(node, "shape")
     if content is None or wanted is None or 0 in wanted:
         return None
@@ -475,7 +476,7 @@ def _reshape_content(facts: Facts, node: Node, opset: int) -> NDArray[Any] | Non
 
 def _elementwise(operation: Callable[[Any, Any], Any]) -> Callable[[Facts, Node, int], NDArray[Any] | None]:
     def rule(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
-        parts = [_content(facts, node, i) for i in range(len(node.inputs))]
+        parts = [content_of(facts, node, i) for i in range(len(node.inputs))]
         if not parts or any(p is None for p in parts):
             return None
         arrays = np.broadcast_arrays(*[p for p in parts if p is not None])
@@ -486,7 +487,7 @@ def _elementwise(operation: Callable[[Any, Any], Any]) -> Callable[[Facts, Node,
 
 
 def _where(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
-    parts = [_content(facts, node, i) for i in range(3)]
+    parts = [content_of(facts, node, i) for i in range(3)]
     if any(p is None for p in parts):
         return None
     condition, yes, no = np.broadcast_arrays(*[p for p in parts if p is not None])
@@ -498,7 +499,7 @@ def _where(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def _reduce_prod(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
-    content = _content(facts, node, 0)
+    content = content_of(facts, node, 0)
     if content is None or content.ndim > 1:
         return None
     total = sizes.product(tuple(content.reshape(-1)))
@@ -525,7 +526,7 @@ def _range(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def _split(facts: Facts, node: Node, opset: int) -> list[NDArray[Any] | None] | None:
-    content = _content(facts, node, 0)
+    content = content_of(facts, node, 0)
     if content is None or content.ndim != 1:
         return None
     lengths = constant_ints(facts, node, 1) if opset >= 13 else ints(node, "split")
@@ -560,7 +561,7 @@ _CONTENTS: dict[str, Callable[[Facts, Node, int], Any]] = {
     "Mod": _elementwise(sizes.remainder),
     "Min": _elementwise(_extreme(largest=False)),
     "Max": _elementwise(_extreme(largest=True)),
-    "Neg": lambda facts, node, _opset: None if (c := _content(facts, node, 0)) is None else -c,
+    "Neg": lambda facts, node, _opset: None if (c := content_of(facts, node, 0)) is None else -c,
     "Equal": _elementwise(sizes.is_equal),
     "Less": _elementwise(sizes.is_less),
     "Greater": _elementwise(lambda a, b: sizes.is_less(b, a)),

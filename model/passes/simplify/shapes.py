@@ -13,9 +13,9 @@ from model.passes.simplify import sizes
 from model.passes.simplify.context import Context
 from model.passes.simplify.facts import Dims
 from model.passes.simplify.framework import Match, Pass, said
-from model.passes.simplify.reading import number
+from model.passes.simplify.reading import constant_ints, number
 from model.passes.simplify.rewriter import Rewriter
-from model.passes.simplify.shape_rules import constant_ints, reshaped
+from model.passes.simplify.shape_rules import reshaped
 from model.passes.simplify.sizes import AnySize
 from model.tensors import ArrayTensor
 from model.types import ElementType

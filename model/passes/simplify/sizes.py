@@ -116,6 +116,11 @@ def at_most(limit: int, size: AnySize) -> Size:
     return symbol(f"min({limit}, {size})")
 
 
+def without(size: AnySize, gone: int) -> Size:
+    """What is left of a size when so many are taken away, or all."""
+    return symbol(f"max({size - gone}, 0)")
+
+
 def is_at_most(part: AnySize, whole: AnySize) -> bool:
     """Whether `part` is `whole` or, if that is larger, a number from 1 on."""
     limit, comma, rest = str(part).removeprefix("min(").partition(", ")

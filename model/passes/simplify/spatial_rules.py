@@ -1,4 +1,4 @@
-"""How sizes flow through convolutions and pooling: what is left of a dimension that a window slides over."""
+"""How sizes flow through convolutions and pooling, and through what makes pictures larger."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from model.graph import Node
 from model.passes.simplify import sizes
-from model.passes.simplify.reading import ints, number, text
+from model.passes.simplify.reading import constant_ints, content_of, ints, number, text
 from model.passes.simplify.sizes import AnySize
 
 if TYPE_CHECKING:
@@ -73,6 +73,27 @@ def _resized(facts: Facts, node: Node, opset: int) -> Dims | None:
     )
 
 
+def _padded(facts: Facts, node: Node, opset: int) -> Dims | None:
+    dims = facts.dims(node.inputs[0]) or ()
+    pads = constant_ints(facts, node, 1) if opset >= 11 else ints(node, "pads")
+    axes = constant_ints(facts, node, 3) if len(node.inputs) > 3 and node.inputs[3] else tuple(range(len(dims)))
+    if pads is None or axes is None or len(pads) != 2 * len(axes):
+        return None
+    result = list(dims)
+    for axis, before, after in zip(axes, pads, pads[len(axes) :], strict=False):
+        result[axis] = result[axis] + (before + after)
+    return tuple(result)
+
+
+def _tiled(facts: Facts, node: Node, opset: int) -> Dims | None:
+    dims, repeats = facts.dims(node.inputs[0]) or (), content_of(facts, node, 1)
+    if opset < 6 or repeats is None or repeats.size != len(dims):
+        return None
+    if any(sizes.is_less(count, 0) is not False for count in repeats):
+        return None
+    return tuple(size * count for size, count in zip(dims, repeats, strict=True))
+
+
 SPATIAL: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
     "Conv": _convolved,
     "MaxPool": _pooled,
@@ -82,4 +103,6 @@ SPATIAL: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
     "Upsample": _resized,
     "GlobalAveragePool": _globally_pooled,
     "GlobalMaxPool": _globally_pooled,
+    "Pad": _padded,
+    "Tile": _tiled,
 }

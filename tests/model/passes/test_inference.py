@@ -78,6 +78,18 @@ def test_a_shape_put_together_from_pieces():
         ("y = com.microsoft.QLinearAdd(x, s, z, x, s, z, s, z)", tensor("N", 4)),
         ("y = com.microsoft.FusedGemm<transB = 1>(x, x)", tensor("N", "N")),
         ("y = com.microsoft.QGemm<transB = 1>(x, s, z, x, s, z)", tensor("N", "N")),
+        ("y = com.microsoft.GemmFloat8<transB = 1>(x, x)", tensor("N", "N")),
+        ("y = com.microsoft.BiasSplitGelu(x, x)", tensor("N", 2)),
+        ("y = com.microsoft.LongformerAttention<num_heads = 1, window = 2>(x, x, x, x, x, x, x)", tensor("N", 4)),
+        (
+            "k = Constant<value_int = 7>() y = com.microsoft.RelativePositionBias<max_distance = 5>(x, k, k)",
+            tensor(1, 4, 7, 7),
+        ),
+        (
+            "l = Constant<value_ints = [0, 1]>() k = Unsqueeze(x, l) y = com.microsoft.NhwcConv(k, k)",
+            tensor(1, None, None, 1),
+        ),
+        ("i = Constant<value_ints = [1, 2]>() y = com.microsoft.GatherBlockQuantized(x, i, x)", tensor(2, 4)),
         ("y = com.microsoft.GroupQueryAttention<num_heads = 1, kv_num_heads = 1>(x, x, x)", tensor("N", 4)),
     ],
 )
@@ -312,7 +324,16 @@ def test_only_distinct_types_are_written_in_the_answer():
         ("y = Resize(x, , f)", ("N", 4, "2*T")),
         ("y = Slice(x, zero, four, one)", ("N", 4, "T")),
         ("y = Reshape(x, flat)", ("4*N*T",)),
-        ("s = Shape(x) y = Tile(x, s)", None),
+        ("y = Tile(x, four3)", ("4*N", 16, "4*T")),
+        ("s = Shape(x) y = Tile(x, s)", ("N*N", 16, "T*T")),
+        ("y = Tile(x, endless3)", (None, None, None)),
+        ("y = Pad(x, gone)", None),
+        ("y = Pad(x, ends)", ("N", 4, "T + 3")),
+        ("y = Pad(x, end, , two)", ("N", 4, "T + 4")),
+        ("y = Slice(x, one, endless, two)", ("N", 4, "max(T - 1, 0)")),
+        ("y = Slice(x, one, less, two)", ("N", 4, "max(T - 4, 0)")),
+        ("y = Slice(x, less, endless, two)", ("N", 4, "min(3, T)")),
+        ("y = Slice(x, zero, endless, two, two)", ("N", 4, "div(T + 1, 2)")),
         # What is added fits or is 1, and an even size is not.
         ("r = Resize(x, , f) c = Conv <strides = [2], pads = [1, 1]> (x, v) y = Add(r, c)", ("N", 4, "2*T")),
         ("p = Concat <axis = 2> (x, x) q = Concat <axis = 2> (p, k, k) y = Add(x, q)", ("N", 4, "2*T + 2")),
@@ -325,6 +346,11 @@ def test_sizes_follow_as_formulas_of_named_ones(call, expected):
         "f = Constant <value_floats = [1.0, 1.0, 2.0]> () flat = Constant <value_ints = [-1]> () "
         "zero = Constant <value_ints = [0]> () four = Constant <value_ints = [4]> () "
         "one = Constant <value_ints = [1]> () two = Constant <value_ints = [2]> () "
+        "four3 = Constant <value_ints = [4, 4, 4]> () ends = Constant <value_ints = [0, 0, 1, 0, 0, 2]> () "
+        "end = Constant <value_ints = [0, 4]> () less = Constant <value_ints = [-3]> () "
+        "endless = Constant <value_ints = [9223372036854775807]> () "
+        "endless3 = Concat <axis = 0> (endless, endless, endless) "
+        "gone = Constant <value_ints = [0, -3, 0, 0, -3, 0]> () "
         "v = Slice(w, zero, four, zero) k = ReduceSum(x, two) " + call
     )
     found = inferred(body, inputs="float[N, 4, T] x")("y").shape
