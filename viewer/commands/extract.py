@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,7 +53,7 @@ def _cut(graph: Graph, options: argparse.Namespace) -> Cut:
     if options.nodes is not None:
         if options.inputs is not None:
             raise ModelError("Nodes bring their inputs", "Leave --inputs out, or give --outputs instead of --nodes.")
-        return cut_selection(_named({node.name: node for node in graph.nodes if node.name}, options.nodes, "node"))
+        return cut_selection(nodes_named(graph.nodes, options.nodes))
     inputs = list(graph.inputs) if options.inputs is None else values_named(graph, options.inputs)
     return cut_between(graph, inputs, values_named(graph, options.outputs))
 
@@ -75,6 +75,11 @@ def types_of(model: Model, values: Sequence[Value]) -> TypeOf:
     if all(value.type is not None for value in values):
         return lambda value: value.type
     return infer(model).type_of
+
+
+def nodes_named(nodes: Iterable[Node], names: Sequence[str]) -> list[Node]:
+    """Those of the nodes that have these names; ModelError with names like one that is missing."""
+    return _named({node.name: node for node in nodes if node.name}, names, "node")
 
 
 def values_named(graph: Graph, names: Sequence[str]) -> list[Value]:

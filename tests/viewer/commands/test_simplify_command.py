@@ -33,3 +33,25 @@ def test_passes_are_chosen_by_name(tmp_path, capsys):
     assert [n.op_type for n in load(target).graph.nodes] == ["Add", "Mul"]
     assert main(["simplify", str(source), "-o", str(target), "--skip", "nonsense"]) == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+def test_some_nodes_are_simplified_alone(tmp_path, capsys):
+    source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    text = """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x, bool c) => (float[2] y, float[2] z) {
+            [one] a = Identity(x) [two] b = Identity(a) z = Abs(b)
+            [choose] y = If(c) <
+                then_branch = t () => (float[2] p) { [three] q = Identity(x) p = Neg(q) },
+                else_branch = e () => (float[2] r) { r = Exp(x) }
+            >
+        }
+    """
+    source.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    command = ["simplify", str(source), "-o", str(target), "--nodes"]
+    assert main([*command, "two"]) == 0
+    assert [n.name for g in load(target).graphs() for n in g.nodes] == ["one", "", "choose", "three", "", ""]
+    assert main([*command, "one", "choose"]) == 0
+    assert [n.name for g in load(target).graphs() for n in g.nodes] == ["two", "", "choose", "", ""]
+    assert main([*command, "tow"]) == 2
+    assert "two" in capsys.readouterr().err
