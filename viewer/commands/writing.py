@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewer.commands.arguments import natural
 from viewer.commands.terminal import progress
+from viewer.text import display
 
 if TYPE_CHECKING:
     from model.graph import Model
@@ -29,12 +31,15 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def write_model(model: Model, options: argparse.Namespace) -> Saved:
-    """Write to OUT atomically; ModelError when it cannot be done."""
+    """Write to OUT atomically and say what is not in it; ModelError when it cannot be done."""
     from model.io.place import Layout
     from model.io.save import save
 
     layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
     with progress(f"Writing {options.output.name}") as writing:
-        return save(
+        saved = save(
             model, options.output, layout=layouts[options.external], threshold=options.threshold, progress=writing
         )
+    for warning in saved.warnings:
+        print(display(f"warning: {warning}", 500, elide="end"), file=sys.stderr)
+    return saved

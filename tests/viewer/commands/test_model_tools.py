@@ -139,6 +139,20 @@ def test_edit_does_what_a_script_says(chain, tmp_path, capsys):
     assert capsys.readouterr().out == "1 edit done\n"
 
 
+def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys):
+    proto = onnx.load(chain)
+    proto.graph.node[0].metadata_props.add(key="origin", value="here")
+    onnx.save(proto, chain)
+    recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnxtxt"
+    recorded.write_text('{"format": "onnx-workbench edit script", "version": 1}\n')
+    assert main(["edit", "--json", str(chain), str(recorded), "-o", str(out)]) == 0
+    told = capsys.readouterr()
+    assert "warning: ONNX text has no words for some of what the model holds" in told.err
+    assert json.loads(told.out)["output"] == str(out)
+    assert main(["edit", str(chain), str(recorded), "-o", str(out.with_suffix(".onnx"))]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_an_edit_that_does_not_fit_writes_nothing(chain, tmp_path, capsys):
     recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
     recorded.write_text(
