@@ -164,13 +164,15 @@ def _check_signature(node: Node, schema: Schema, version: int) -> Iterator[Probl
 
 
 def _check_arity(node: Node, schema: Schema) -> Iterator[Problem]:
-    for what, actual, least, most in (
-        ("input", node.inputs, schema.min_inputs, schema.max_inputs),
-        ("output", node.outputs, schema.min_outputs, schema.max_outputs),
+    none: frozenset[int] = frozenset()
+    for what, actual, least, most, gaps in (
+        ("input", node.inputs, schema.min_inputs, schema.max_inputs, none),
+        ("output", node.outputs, schema.min_outputs, schema.max_outputs, schema.output_gaps),
     ):
         count = len(actual)
-        if not least <= count <= most:
+        if not least <= count <= most or count in gaps:
             expected = str(least) if least == most else f"{least} to {most}" if most < 1 << 20 else f"at least {least}"
+            expected = f"{least} or {most}" if gaps else expected
             yield error(
                 "arity",
                 f"{node.title} has {count} {what}s",

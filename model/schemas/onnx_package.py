@@ -71,7 +71,15 @@ def _convert(raw: Any) -> Schema:
         max_inputs=min(raw.max_input, unlimited),
         min_outputs=raw.min_output,
         max_outputs=min(raw.max_output, unlimited),
+        output_gaps=_output_gaps(raw),
     )
+
+
+def _output_gaps(raw: Any) -> frozenset[int]:
+    """What the package keeps to itself: only this operator has some outputs all or none of which are given."""
+    if raw.name != "BatchNormalization" or raw.domain:
+        return frozenset()
+    return frozenset(range(raw.min_output + 1, raw.max_output))
 
 
 def _category(file: str) -> str:

@@ -74,6 +74,7 @@ class Schema:
     max_inputs: int = 0
     min_outputs: int = 0
     max_outputs: int = 0
+    output_gaps: frozenset[int] = frozenset()  # numbers of outputs between least and most that are refused all the same
     origin: str = "onnx"
     is_signature_known: bool = True  # False: only the name is, so nothing can be checked
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
+import onnx.checker
 import onnx.helper
 import onnx.numpy_helper
 import onnx.parser
@@ -583,3 +584,22 @@ def test_two_training_steps_that_update_one_variable_are_found():
             properties.add_training(edit, training)
             properties.set_bindings(edit, training, update={"w": output})
     assert [p.message for p in errors(document.model)] == ["Several training steps update w"]
+
+
+@pytest.mark.parametrize(("opset", "count"), [(9, 1), (9, 2), (9, 4), (9, 5), (15, 1), (15, 2), (15, 3)])
+def test_batch_normalization_gives_all_of_its_statistics_or_none(opset, count):
+    """As the onnx package has it, which refuses numbers of outputs in between."""
+    names = ["y", "mean", "var", "saved_mean", "saved_var"][:count]
+    node = onnx.helper.make_node("BatchNormalization", list("xsbmv"), names, training_mode=1)
+    if opset < 14:
+        del node.attribute[:]
+    tensors = [onnx.helper.make_tensor_value_info(name, 1, [2, 2] if name == "x" else [2]) for name in "xsbmv"]
+    outputs = [onnx.helper.make_tensor_value_info("y", 1, [2, 2])]
+    graph = onnx.helper.make_graph([node], "g", tensors, outputs)
+    proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8)
+    try:
+        onnx.checker.check_model(proto)
+    except onnx.checker.ValidationError:
+        assert "arity" in rules(load(proto.SerializeToString()))
+    else:
+        assert "arity" not in rules(load(proto.SerializeToString()))

@@ -270,6 +270,7 @@ EDITS = {
 ELSEWHERE = {
     "functions.call_instead": "by extract_function",
     "functions.replace_by_body": "by inline_call",
+    "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
     "initializers.put_constant": "by add_constant and paste",
     "unknown.add_unknown": "by add_unknown_field",
     "unknown.change_unknown": "by remove_field and set_field of such a field",
