@@ -19,6 +19,6 @@ def fingerprint(tensor: Tensor, progress: Progress = SILENT) -> str:
     for start in range(0, tensor.size, _AT_ONCE):
         progress.check()
         part = tensor.read(start, min(start + _AT_ONCE, tensor.size))
-        # Written as lists, or two texts could be told from one no more.
+        # Texts as a list: joined, two could be taken for one.
         digest.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
     return digest.hexdigest()

@@ -34,7 +34,7 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
-from model.queries.polynomial import Polynomial
+from model.queries.polynomial import Polynomial, ungrouped
 from model.queries.scopes import DEEPEST
 from model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
 from model.types import Type
@@ -72,7 +72,8 @@ COLUMNS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
 )
 _FORMULAS = (
     "Named dimensions stay in formulas: 640·batch·seq is 640 times both. Give them numbers above the table. "
-    "? is what follows from no known shape; sums leave it out and say so, the line above the table for how many nodes. "
+    "? stands for what cannot be computed, as a shape is not known. Sums leave it out and end in + ?; the line above "
+    "the table tells for how many nodes. "
     "Bodies of loops count as often as they go round, those of functions for each call, both branches of an If."
 )
 #: What is counted, by field; shown over the titles of the columns.
@@ -386,7 +387,7 @@ class StatisticsPanel(Panel):
                 writer = csv.writer(file)
                 writer.writerow(["what", *(title.lower() for title, _, _ in COLUMNS)])
                 for row in self.model.rows:
-                    writer.writerow([row.title, *("" if a is None else str(a).replace(",", "") for a in row.amounts)])
+                    writer.writerow([row.title, *("" if a is None else ungrouped(a) for a in row.amounts)])
         except OSError as error:
             self.workspace.report(ModelError(f"{path.name} cannot be written", str(error)))
 
