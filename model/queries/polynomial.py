@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 _LONGEST = 200  # letters of a formula that is taken apart
+_FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {"div(": operator.floordiv, "max(": max, "min(": min}
 _MOST_TERMS = 64  # beyond this a formula tells nobody anything
 
 
@@ -109,7 +111,7 @@ def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:
     bound = values or {}
     if text in bound:
         return Polynomial(bound[text])
-    if len(text) > _LONGEST or not re.search(r"[*]| [-+] |div\(|^-", text):
+    if len(text) > _LONGEST or not re.search(r"[*]| [-+] |(div|max|min)\(|^-", text):
         return Polynomial(text)
     try:
         reader = _Reader(text, bound)
@@ -123,7 +125,7 @@ class _Reader:
     """Reads a formula from left to right; ValueError where it is none."""
 
     def __init__(self, text: str, values: Mapping[str, int]) -> None:
-        self._tokens = [t for t in re.split(r"( \+ | - |\*|div\(|, |\)|\()", text) if t]
+        self._tokens = [t for t in re.split(r"( \+ | - |\*|div\(|max\(|min\(|, |\)|\()", text) if t]
         self._values = values
         self._at = 0
 
@@ -149,8 +151,8 @@ class _Reader:
 
     def _factor(self) -> Polynomial:
         part = self._take()
-        if part == "div(":
-            return self._quotient()
+        if part in _FUNCTIONS:
+            return self._call(part)
         if part in ("(", ")", "*", ", ", " + ", " - "):
             raise ValueError(part)
         if part.lstrip("-").isdecimal() and len(part) < 20:
@@ -158,16 +160,16 @@ class _Reader:
         sign, name = (-1, part[1:]) if part.startswith("-") else (1, part)
         return Polynomial(self._values.get(name, name)) * sign
 
-    def _quotient(self) -> Polynomial:
+    def _call(self, function: str) -> Polynomial:
         a = self.sum()
         if self._take() != ", ":
             raise ValueError("no comma")
         b = self.sum()
         if self._take() != ")":
             raise ValueError("no end")
-        if a.constant is not None and b.constant:
-            return Polynomial(a.constant // b.constant)
-        return Polynomial(f"div({_plain(a)}, {_plain(b)})")
+        if a.constant is not None and b.constant is not None and (b.constant or function != "div("):
+            return Polynomial(_FUNCTIONS[function](a.constant, b.constant))
+        return Polynomial(f"{function}{_plain(a)}, {_plain(b)})")
 
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
@@ -180,4 +182,9 @@ class _Reader:
 
 
 def _plain(amount: Polynomial) -> str:
-    return str(amount).replace("·", "*").replace("−", "-").replace(",", "")
+    return ungrouped(amount).replace("·", "*").replace("−", "-")
+
+
+def ungrouped(amount: Polynomial | int | str) -> str:
+    """An amount as text without the commas in large numbers; those in ``div(T, 2)`` stay."""
+    return re.sub(r"(?<=\d),(?=\d)", "", str(amount))

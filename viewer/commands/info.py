@@ -149,10 +149,12 @@ def _print_costs(told: dict[str, Any], by: str) -> None:
 
 def _write_csv(told: dict[str, Any], by: str) -> None:
     """A row for each operator, scope or node, numbers in full. Sums are left to whoever reads it."""
+    from model.queries.polynomial import ungrouped
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow((by, *told["model"]))
     for name, total in told[f"{by}s"].items():
-        writer.writerow((name, *(str(amount).replace(",", "") for amount in total.values())))
+        writer.writerow((name, *(ungrouped(amount) for amount in total.values())))
 
 
 def _cell(amount: int | str) -> str:

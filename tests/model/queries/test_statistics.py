@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from model.graph import Graph, Model, Node, Value
 from model.io.read import load
 from model.passes.inference import infer
-from model.queries.polynomial import Polynomial, parse
+from model.queries.polynomial import Polynomial, parse, ungrouped
 from model.queries.statistics import operator_of, scope_of, statistics
 from model.steps import InsertNode
 from model.types import ElementType, Shape, TensorType
@@ -188,6 +188,9 @@ def test_sizes_that_are_formulas_are_bound_too():
         ("batch-size", {"batch-size": 4}, 4),
         ("s0 * s1", {"s0 * s1": 4}, 4),
         ("div(T, 0) + 1", {"T": 9}, None),
+        ("2*max(T - 1, 0)", {"T": 9}, 16),
+        ("max(T - 1, 0) + 1", {"T": 0}, 1),
+        ("min(3, T)", {"T": 2}, 2),
         ("div(T", {"T": 9}, None),
         ("T + ", {"T": 9}, None),
     ],
@@ -196,7 +199,13 @@ def test_formulas_of_sizes_are_read(text, at, value):
     assert parse(text, at).constant == value
 
 
-@given(st.text(alphabet="TN*+-(), div019", max_size=40))
+def test_formulas_keep_their_commas_where_large_numbers_lose_them():
+    amount = parse("2000*div(div(T, 2000), 3)")
+    assert str(amount) == "2,000·div(div(T, 2000), 3)"
+    assert ungrouped(amount) == "2000·div(div(T, 2000), 3)"
+
+
+@given(st.text(alphabet="TN*+-(), divmaxn019", max_size=40))
 def test_any_name_of_a_size_is_something(text):
     parse(text, {"T": 3})
 
