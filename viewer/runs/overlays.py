@@ -126,7 +126,6 @@ class Overlays(QObject):
     def _end_work(self) -> None:
         if self._working is not None:
             self._working.cancel()
-            self._working.deleteLater()
             self._working = None
 
     def _on_change(self, _change: object) -> None:
