@@ -139,11 +139,20 @@ def offer(window: MainWindow) -> None:
         return  # as at nearly every start, which then loads nothing for it
     from model.recording.leftovers import discard, leftovers
 
-    for leftover in leftovers(folder, partial(_tell_unreadable, window)):
-        if leftover.titles or leftover.missing or leftover.is_unsaved:
+    found = list(leftovers(folder, partial(_tell_unreadable, window)))
+    for leftover in found:
+        if any(_began_to_recover(leftover, other) for other in found):
+            discard(leftover)  # what it would say is lost is offered with the other
+        elif leftover.titles or leftover.missing or leftover.is_unsaved:
             window.show_message(_question(window, leftover))
         else:  # all was undone: closing would not have asked either
             discard(leftover)
+
+
+def _began_to_recover(leftover: Leftover, other: Leftover) -> bool:
+    """Whether a journal is of a program that died while it did again what another one still holds."""
+    same = (*leftover.titles, *leftover.missing) == other.titles[: len(leftover.titles) + len(leftover.missing)]
+    return leftover.is_lost and same and not (other.base.path or other.is_lost) and other.time < leftover.time
 
 
 def _tell_unreadable(window: MainWindow, path: Path, reason: str) -> None:

@@ -142,6 +142,7 @@ def test_a_second_kill_before_the_recovered_model_is_kept_anew_loses_nothing(qtb
         assert window.tab.keeper.is_beginning
         kill(window, monkeypatch)
     recovery.offer(window)
+    assert [message.title for message in window.messages.messages] == ["Unsaved edits of a new model"]
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     again = window.tab.workspace.document
