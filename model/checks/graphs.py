@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
+from model.checks.entries import check_keys, check_tensor_keys
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.document import Transaction
 from model.edits.names import regenerate_node_names
@@ -169,6 +170,10 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             "A graph's name must not be empty.",
             Fix("Name the graph", lambda edit: edit.do(SetField(graph, "name", "graph"))),
         )
+    if not isinstance(graph.owner, Function):  # whose body has the metadata of the function
+        yield from check_keys(graph, f"Graph {graph.name}")
+    for value in graph.inputs:
+        yield from check_keys(value, value.name)
     if len(set(graph.inputs)) < len(graph.inputs):
         yield error("duplicate-input", "An input is listed twice", graph, "Each input must be listed once.")
     for value in graph.outputs:
@@ -193,6 +198,8 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
     if tensor.problem:
         yield error("tensor", f"The values of {value.name} are not available", value, tensor.problem)
     yield from _check_element_type(value, tensor, model)
+    if isinstance(tensor, Tensor):
+        yield from check_tensor_keys(value, tensor)
     if model.ir_version < 4 and not is_input and graph is model.graph:
         yield error(
             "initializer-input",

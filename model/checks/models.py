@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 
 from model import schemas
+from model.checks.entries import check_keys
 from model.checks.graphs import BREATH
 from model.checks.parts import concerning
 from model.checks.problem import Fix, Problem, error, info, warning
@@ -46,25 +47,14 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
     yield from _check_imports(model)
     yield from _check_functions(model)
     yield from _check_devices(model)
-    holders: tuple[Model | Function | Graph, ...] = (model, *model.functions, model.graph)
-    for holder in holders:
-        yield from _check_metadata(holder)
+    yield from check_keys(model, "The model")
+    for function in model.functions:
+        yield from check_keys(function, f"Function {function.name}")
     for training in model.training_info:
         yield from _check_training(model, training)
     setters = Counter(key for training in model.training_info for key in dict(training.update_binding))
     for key in (key for key, count in setters.items() if count > 1):
         yield error("training-binding", f"Several training steps update {key}", model, "One variable, one update.")
-
-
-def _check_metadata(place: Model | Function | Graph) -> Iterator[Problem]:
-    """Keys that only the file has twice: an edit of the metadata writes each once."""
-    entries = place._source.metadata_props if place._source is not None else ()
-    counts = Counter(entry.key for entry in entries)
-    last = {entry.key: entry.value for entry in entries}
-    for key, count in counts.items() if last == place.metadata else ():
-        if count > 1:
-            detail = "The last entry counts; keys must differ."
-            yield error("duplicate-metadata", f"The metadata has {key} {count} times", place, detail)
 
 
 def _check_imports(model: Model) -> Iterator[Problem | None]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from model import schemas
 from model.attributes import Attribute, AttributeKind
+from model.checks.entries import check_keys
 from model.checks.problem import Fix, Problem, error, warning
 from model.document import Transaction
 from model.graph import Function, Model, Node, Value
@@ -25,6 +26,10 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
     function = model.function(node.domain, node.op_type, node.overload) if model.functions else None
     yield from _check_inputs_defined(node)
     yield from _check_repeated_attributes(node)
+    yield from check_keys(node, node.title)
+    for value in node.outputs:
+        if value is not None:
+            yield from check_keys(value, value.name)
     yield from _check_references(node)
     if function is not None:
         yield from _check_call(node, function)

@@ -17,7 +17,7 @@ from model.checks import Checker, check_model
 from model.checks.models import check_properties
 from model.checks.standing import check_graph
 from model.document import Document
-from model.edits import attributes, nodes, properties, values
+from model.edits import nodes, properties, values
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
@@ -522,26 +522,6 @@ def test_an_unused_constant_says_what_it_takes_where_that_is_known():
     """)
     found = [(p.message, p.detail) for p in check_model(document.model)]
     assert found == [("Initializer numbers is not used", "8 bytes."), ("Initializer texts is not used", "")]
-
-
-def test_what_only_a_file_can_hold_twice_is_found_until_it_is_edited():
-    proto = onnx.parser.parse_model(builders.CHAIN)
-    node = next(n for n in proto.graph.node if n.name == "fourth")
-    node.attribute.add().CopyFrom(node.attribute[0])
-    for holder in (proto, proto.graph):
-        for text in ("first", "second"):
-            holder.metadata_props.add(key="note", value=text)
-    document = Document(load(proto.SerializeToString()))
-    found = [(problem.rule, problem.place) for problem in errors(document.model)]
-    model, fourth = document.model, builders.node(document, "fourth")
-    assert set(found) == {
-        ("duplicate-attribute", fourth), ("duplicate-metadata", model), ("duplicate-metadata", model.graph),
-    }  # fmt: skip
-    with document.edit("Mend") as edit:
-        for holder in (model, model.graph):
-            properties.set_metadata(edit, holder, "note", "one")
-        attributes.set_attribute(edit, fourth, "more", 1)
-    assert rules(document.model) == ["attribute-unknown"]
 
 
 def test_of_two_versions_of_an_operator_set_the_highest_counts():
