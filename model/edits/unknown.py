@@ -13,7 +13,7 @@ from model.errors import ModelError
 from model.graph import Function, Model, Node, Value
 from model.io.messages import Path, hexadecimal, integer
 from model.io.rawview import Contents, RawField, contents_of, fields, root
-from model.io.unknown import identifying
+from model.io.unknown import identifying, unnamed
 from model.io.wire import FIXED32, FIXED64, LENGTH, START_GROUP, VARINT, encode_tag, encode_varint
 from model.steps import SetField
 from model.unknown import UnknownChange
@@ -77,22 +77,25 @@ def _held(contents: Contents, path: Path) -> tuple[list[str], RawField, list[Raw
         inner = next((field for field in found if field.key == step), None)
         if inner is None:
             raise ModelError(f"There is no {step[0]} here", "The model changed meanwhile.")
+        beside = sum(field.number == inner.number for field in found)
         held, found = inner, list(fields(contents, inner))
-        keys.append(_key(contents, inner, found))
+        keys.append(_key(contents, inner, found, beside))
     if any(field.wire_type == START_GROUP for field in found):
         raise ModelError("The message holds a group", "Where unknown groups end is not told, so all of them stay.")
     return keys, held, found
 
 
-def _key(contents: Contents, message: RawField, found: list[RawField]) -> str:
-    """What a message of these fields goes by."""
-    schema = identifying(message.message) if message.message is not None else None
-    said = [field for field in found if schema is not None and field.schema is schema]
-    return (
-        contents.read(said[-1].content, said[-1].end - said[-1].content).decode("utf-8", "surrogateescape")
-        if said
-        else ""
-    )
+def _key(contents: Contents, message: RawField, found: list[RawField], count: int) -> str:
+    """What a message of these fields goes by, in a list of so many: see `UnknownChange`."""
+    if message.schema is None or message.message is None:
+        return ""
+    known = identifying(message.message)
+    if known is None:
+        places = ((field.number, field.content, field.end) for field in found)
+        return unnamed(message.message, places, contents.read, count) if message.schema.repeated else ""
+    said = [field for field in found if field.schema is known]
+    name = contents.read(said[-1].content, said[-1].end - said[-1].content) if said else b""
+    return name.decode("utf-8", "surrogateescape")
 
 
 def _named(inner: Path, keys: list[str]) -> tuple[tuple[str, int, str], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -53,23 +53,40 @@ def change_unknown(message: Any, changes: Sequence[UnknownChange]) -> None:
 
 
 def _holder(message: Any, change: UnknownChange) -> Any:
-    """The message whose unknown fields are meant.
+    """The message whose unknown fields are meant, wherever in its lists it is now.
 
-    Of those in lists that go by something, the one that goes by it, wherever it is now; of others the one in its
-    place. When none does, it may go by something else now: it is told by its unknown fields if no other has them.
+    It is the one that goes by the same and, of several, stands where it stood. One that nothing else names may hold
+    something else by now, and is then the one in its place if none came or went. When none is found, it may go by
+    another name: it is told by its unknown fields if no other has them.
     """
     same, others = [], []
-    for places, held in _at(message, [name for name, _, _ in change.path]):
+    for steps, held in _at(message, [name for name, _, _ in change.path]):
         if own_unknown(held) != change.old:
             continue
-        wanted = [(index, key) for _, index, key in change.path]
-        if all(key == k if k else index == i for (index, key), (i, k) in zip(places, wanted, strict=True)):
-            same.append((places != wanted, held))
-        else:
+        fits = [_fit(now, then) for now, (_, *then) in zip(steps, change.path, strict=True)]
+        if _NO_FIT in fits:
             others.append(held)
+        else:
+            same.append((sum(fits), held))
     if same:
         return min(same, key=lambda pair: pair[0])[1]
     return others[0] if change.old and len(others) == 1 else None
+
+
+_NO_FIT = -1
+
+
+def _fit(now: tuple[int, str], then: Sequence[Any]) -> int:
+    """How far a message in a list is from being the one that was meant; 0 is nearest."""
+    (index, key), (old_index, old_key) = now, then
+    if key == old_key or not old_key:
+        return int(index != old_index) if old_key else (0 if index == old_index else _NO_FIT)
+    if not old_key.startswith(_UNNAMED):
+        return _NO_FIT
+    count, content = (part.split(" ", 1) for part in (key, old_key))
+    if count[1:] == content[1:]:
+        return 1 + int(index != old_index)
+    return 3 if count[0] == content[0] and index == old_index else _NO_FIT
 
 
 def _at(message: Any, names: Sequence[str]) -> Iterator[tuple[list[tuple[int, str]], Any]]:
@@ -80,20 +97,48 @@ def _at(message: Any, names: Sequence[str]) -> Iterator[tuple[list[tuple[int, st
     field = next((field for field in _schema(message).fields.values() if field.name == names[0]), None)
     if field is None or field.message is None or not (field.repeated or message.HasField(field.name)):
         return
-    known = identifying(field.message)
-    for index, item in enumerate(getattr(message, field.name) if field.repeated else [getattr(message, field.name)]):
-        key = text(getattr(item, known.name)) if known is not None else ""
-        for places, held in _at(item, names[1:]):
-            yield [(index, key), *places], held
+    items = getattr(message, field.name) if field.repeated else [getattr(message, field.name)]
+    for index, item in enumerate(items):
+        known = identifying(field.message)
+        if known is not None:
+            key = text(getattr(item, known.name))
+        else:
+            key = unnamed(field.message, *_contents(item), len(items)) if field.repeated else ""
+        for steps, held in _at(item, names[1:]):
+            yield [(index, key), *steps], held
 
 
 def identifying(schema: MessageSchema) -> FieldSchema | None:
-    """The text by which messages of a kind are told from those beside them; None where only their place does that."""
+    """The text by which messages of a kind are told from those beside them; None where nothing names them."""
     named = {field.name: field for field in schema.fields.values() if field.is_text and not field.repeated}
     return next((named[name] for name in _IDENTIFYING if name in named), None)
 
 
+def unnamed(
+    schema: MessageSchema, parts: Iterable[tuple[int, int, int]], read: Callable[[int, int], bytes], count: int
+) -> str:
+    """What a message in a list that nothing names goes by: how many the list has, and what its known fields hold.
+
+    `parts` are number, begin and end of the content of its fields, and `read` gives so many bytes from a position; of
+    long fields it is their length that counts.
+    """
+    held = []
+    for number, start, end in parts:
+        if number in schema.fields:
+            held.append(f"{number}:{read(start, end - start).hex() if end - start <= _SHORT else end - start}")
+    return f"{_UNNAMED}{count} {' '.join(sorted(held))}"
+
+
+_UNNAMED = "="  # what the key of a message without a name begins with
+_SHORT = 64  # bytes
 _IDENTIFYING = ("name", "key", "tensor_name", "configuration_id", "domain")
+
+
+def _contents(message: Any) -> tuple[Iterator[tuple[int, int, int]], Callable[[int, int], bytes]]:
+    """Where the fields of a message stand once it is written, and how to read them."""
+    data = message.SerializeToString()
+    places = ((field.number, field.content, field.end) for field in fields_of(data))
+    return places, lambda start, size: data[start : start + size]
 
 
 def _schema(message: Any) -> MessageSchema:

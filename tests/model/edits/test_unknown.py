@@ -20,6 +20,7 @@ from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
 from model.steps import SetAttribute, SetField, SetInputs
+from model.types import ElementType, Shape, TensorType
 from tests.model.edits.test_raw import proto, walk
 from tests.model.io.test_write import with_unknown_fields
 
@@ -318,6 +319,37 @@ def test_what_was_added_stays_with_its_message_when_others_go():
         interface.remove_input(edit, graph, graph.inputs[0])
         initializers.remove_initializer(edit, graph.initializers[0])
     assert unknown(document) == []
+    while document.undo():
+        pass
+    assert to_bytes(document.model) == made.SerializeToString()
+
+
+def test_what_was_added_to_a_message_without_a_name_stays_with_it():
+    made = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> m (float[2, 3, 4] a) => (float[2, 3, 4] y) { y = Neg (a) }'
+    )
+    for name in ("first", "second", "third"):
+        made.training_info.add().algorithm.CopyFrom(onnx.helper.make_graph([], name, [], []))
+    document = Document(load(made.SerializeToString()))
+    model, (a,) = document.model, document.model.graph.inputs
+    dims = (("graph", 0), ("input", 0), ("type", 0), ("tensor_type", 0), ("shape", 0))
+    added(document, *dims, ("dim", 1))
+    added(document, ("training_info", 1))
+
+    def change(shape, training):
+        with document.edit("Change") as edit:
+            values.set_types(edit, {a: TensorType(ElementType.FLOAT, Shape(shape))})
+            edit.do(SetField(model, "training_info", training))
+        return {path[:-1] for path, _ in unknown(document)}
+
+    one, two, three = model.training_info
+    assert change((3, 4), (two, three)) == {(*dims, ("dim", 0)), (("training_info", 0),)}
+    assert change((5, 2, 3, 4), (three, one, two)) == {(*dims, ("dim", 2)), (("training_info", 2),)}
+    assert change((2, 5, 4), (one, two, three)) == {(*dims, ("dim", 1)), (("training_info", 1),)}, (
+        "changed in its place"
+    )
+    assert change((2, 4), (one, three)) == set(), "gone"
+    assert change((2, 3, 4), (one, two, three)) == {(*dims, ("dim", 1)), (("training_info", 1),)}
     while document.undo():
         pass
     assert to_bytes(document.model) == made.SerializeToString()
