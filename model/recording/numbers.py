@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from model.errors import ModelError
@@ -12,7 +12,8 @@ from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.payloads import Payload
 from model.io.source import Source
 from model.io.tensors import TensorFiles
-from model.steps import SetInitializer, Step
+from model.queries.scope import dependencies
+from model.steps import RemoveNode, SetInitializer, SetInput, SetInputs, SetOutputs, Step
 from model.tensors import Tensor
 
 _APART: Final = 64  # nodes from one that has a number to the next, when the list of a graph is met
@@ -65,7 +66,7 @@ class Numbers:
     def new(self, made: Any) -> int:
         """The next number, for what comes in with the step that is being written."""
         self._fresh.add(made)
-        return self._enter(made, len(self._objects))
+        return self._enter(made, len(self._objects), holds=False)  # whoever reads it has no tensor there yet
 
     def take_met(self) -> list[list[Any]]:
         """What was met with the step just written: number and place of each, in that order, to stand before it."""
@@ -74,7 +75,11 @@ class Numbers:
         return met
 
     def begin_edit(self, steps: Sequence[Step]) -> None:
-        """Another edit begins, the model being as before it: what holds tensors now is met before they go elsewhere."""
+        """Another edit begins, the model being as before it.
+
+        What holds tensors now is met before they go elsewhere, and what a later step of the edit may bring back before
+        nothing in the model tells it any more: the ends of nodes that go or are wired anew.
+        """
         self._looks.clear()
         self._orders.clear()
         graph = self._model.graph
@@ -83,6 +88,11 @@ class Numbers:
         for step in steps:
             if isinstance(step, SetInitializer) and step.value.initializer is not None:
                 self.of(step.value)
+        rewired = (s.node for s in steps if isinstance(s, (RemoveNode, SetInput, SetInputs, SetOutputs)))
+        for node in dict.fromkeys(rewired) if len(steps) > 1 else ():
+            for value in chain(node.outputs, dependencies(node)):
+                if value is not None and (value.producer is node or not value.is_defined):
+                    self.of(value)
 
     def meet_again(self, met: Sequence[Sequence[Any]]) -> None:
         """Number what whoever wrote the journal met at this point; ModelError when it is not there."""
@@ -116,10 +126,10 @@ class Numbers:
     def left(self, value: Value) -> None:
         """A number stays with its object."""
 
-    def _enter(self, target: Any, number: int) -> int:
+    def _enter(self, target: Any, number: int, *, holds: bool = True) -> int:
         self._objects[number] = target
         self._numbers[target] = number
-        if isinstance(target, Value) and isinstance(target.initializer, Tensor):
+        if holds and isinstance(target, Value) and isinstance(target.initializer, Tensor):
             # tensors are compared by identity, so this one is kept alive, or another could get the same
             self._held[number] = target.initializer
             self._tensors.setdefault(id(target.initializer), number)

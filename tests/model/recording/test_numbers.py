@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.document import Document
+from model.edits import functions, nodes
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.io.read import load
@@ -124,3 +125,41 @@ def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dea
     again = Document(load(path), path)
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
+
+
+def recovered(folder, document, text):
+    """The same model with the edits that a killed program left in a journal."""
+    again = builders.document(text)
+    (leftover,) = leftovers(folder)
+    recover(again, leftover)
+    assert_linked(again.model)
+    return again
+
+
+def test_what_nothing_tells_within_an_edit_is_the_same_value_afterwards(tmp_path, dead):
+    document = builders.document(builders.BRANCHES)
+    kept = Journal(document, tmp_path)
+    d = builders.value(document, "d")
+    with document.edit("Leave d without a node that gives it") as edit:
+        edit.do(RemoveNode(builders.node(document, "double")))
+    with document.edit("Move what alone uses it") as edit:
+        functions.extract_function(edit, [builders.node(document, "choose")], "g")
+    document.undo()
+    with document.edit("Insert behind it") as edit:
+        nodes.insert_on_edge(edit, d, "Identity")
+    kept.abandon()
+    assert snapshot(recovered(tmp_path, document, builders.BRANCHES).model) == snapshot(document.model)
+
+
+def test_tensors_of_new_values_are_written_out():
+    """Whoever reads the journal gives them to the value only after it has its number."""
+    document = builders.document(builders.BRANCHES)
+    numbers = Numbers(document.model)
+    tensor = ArrayTensor(np.zeros(4, np.float32))
+    made = Value("made", graph=document.model.graph)
+    SetInitializer(document.model.graph, made, tensor).apply()
+    numbers.new(made)
+    assert numbers.tensor(tensor) is None
+    w = builders.value(document, "w")
+    number = numbers.of(w)
+    assert numbers.tensor(w.initializer) == [number]
