@@ -17,6 +17,8 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", 
 #: What a picture is taken for by its content. Pillow knows more, among them PostScript, which it hands to Ghostscript.
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 
+_BANDS = {"L": 1, "RGB": 3, "BGR": 3, "RGBA": 4}
+
 #: A picture larger than this is refused rather than unpacked.
 MAX_PIXELS = 200_000_000
 
@@ -49,6 +51,7 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
     layout = options.layout or _layout(dims)
     size = options.size or _size(dims, layout)
     channels = options.channels or _channels(dims, layout)
+    _check(options, size, _BANDS[channels])
     try:
         with Image.open(path, formats=_FORMATS) as picture:
             if picture.width * picture.height > MAX_PIXELS:
@@ -71,6 +74,20 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
     if len(dims) != 3:
         pixels = pixels[None]
     return np.ascontiguousarray(pixels)
+
+
+def _check(options: ImageOptions, size: tuple[int, int] | None, bands: int) -> None:
+    """Refuse sizes beyond all measure, and numbers for another count of channels than there are."""
+    if size is not None and not (min(size) > 0 and size[0] * size[1] <= MAX_PIXELS):
+        msg = f"a size of {size[0]} × {size[1]}; expected 1 to {MAX_PIXELS:,} pixels"
+        raise ValueError(msg)
+    for name, numbers in (("mean", options.mean), ("std", options.std)):
+        if len(numbers) not in (1, bands):
+            msg = f"{name} has {len(numbers)} numbers; expected 1, or {bands}: one for each channel"
+            raise ValueError(msg)
+    if 0 in options.std:
+        msg = "std has a zero; expected numbers to divide by"
+        raise ValueError(msg)
 
 
 def _layout(dims: tuple[object, ...]) -> Literal["NCHW", "NHWC"]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from model.errors import ModelError
+
+if TYPE_CHECKING:
+    from exec.images import ImageOptions
 
 _MOST_DIGITS = 18  # what surely fits 64 bits
 
@@ -40,6 +45,57 @@ def sizes(given: Sequence[str]) -> dict[str, int]:
             raise ModelError(f"{text!r} gives no dimension a size", "Write it as NAME=SIZE, such as batch=1.")
         found[name] = int(size)
     return found
+
+
+def add_picture_arguments(parser: argparse.ArgumentParser) -> None:
+    """How pictures become tensors; see `picture_options`."""
+    group = parser.add_argument_group("pictures", "Each element is (value × scale − mean) / std.")
+    group.add_argument("--picture-size", type=height_and_width, metavar="HxW", help="resize to it (declared)")
+    group.add_argument("--picture-fit", choices=("stretch", "crop", "pad"), default="stretch", help="how (stretch)")
+    group.add_argument("--picture-layout", choices=("NCHW", "NHWC"), help="order of axes (declared)")
+    group.add_argument("--picture-channels", choices=("RGB", "BGR", "L", "RGBA"), help="their order (declared)")
+    group.add_argument("--picture-scale", type=number, default=1 / 255, metavar="S", help="(1/255)")
+    for name, default in (("mean", 0.0), ("std", 1.0)):
+        text = f"one number, or one for each channel as in 0.5,0.4,0.3 ({default:g})"
+        group.add_argument(f"--picture-{name}", type=numbers, default=(default,), metavar="X,…", help=text)
+
+
+def picture_options(arguments: argparse.Namespace) -> ImageOptions:
+    """What the options of `add_picture_arguments` say."""
+    from exec.images import ImageOptions
+
+    return ImageOptions(
+        size=arguments.picture_size, layout=arguments.picture_layout, channels=arguments.picture_channels,
+        fit=arguments.picture_fit, scale=arguments.picture_scale, mean=arguments.picture_mean,
+        std=arguments.picture_std,
+    )  # fmt: skip
+
+
+def height_and_width(text: str) -> tuple[int, int]:
+    """Two whole numbers as in ``224x224``, or one for both, for argparse."""
+    found = re.fullmatch(r"(\d{1,9})(?:[x×](\d{1,9}))?", text)
+    if found is None:
+        msg = f"{text!r} is no height and width such as 224x224"
+        raise argparse.ArgumentTypeError(msg)
+    return int(found[1]), int(found[2] or found[1])
+
+
+def number(text: str) -> float:
+    """A number that is finite, or a quotient such as ``1/255``, for argparse."""
+    above, _, below = text.partition("/")
+    try:
+        found = float(above) / float(below or 1)
+    except (ValueError, ZeroDivisionError):
+        found = math.nan
+    if not math.isfinite(found):
+        msg = f"{text!r} is no number"
+        raise argparse.ArgumentTypeError(msg)
+    return found
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers with commas between them, for argparse."""
+    return tuple(number(part) for part in text.split(","))
 
 
 def add_check_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:

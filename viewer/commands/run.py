@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.errors import ModelError
-from viewer.commands.arguments import natural, seconds, sizes
+from viewer.commands.arguments import add_picture_arguments, natural, picture_options, seconds, sizes
 from viewer.commands.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.text import display
 
 if TYPE_CHECKING:
     import argparse
 
+    from exec.images import ImageOptions
     from exec.inputs import InputSource
     from exec.results import RunResult
     from model.graph import Model
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", action="store_true", help="time and memory by node and operator")
     parser.add_argument("--memory-limit", type=size, metavar="4G", help="the largest value there may be, in bytes")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="seconds the run may take")
+    add_picture_arguments(parser)
 
 
 def size(text: str) -> int:
@@ -108,7 +110,8 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     if unknown:
         have = ", ".join(v.name for v in required_inputs(model.graph))
         raise ModelError("No such input", f"{arguments.inputs} has {', '.join(unknown)}; the model takes {have}")
-    named, sources = sizes(arguments.size), _sources(arguments.input, [v.name for v in model.graph.inputs])
+    names, image = [v.name for v in model.graph.inputs], picture_options(arguments)
+    named, sources = sizes(arguments.size), _sources(arguments.input, names, image)
     given = {name: array for name, array in given.items() if name not in sources}
     optional = {v.name: v for v in model.graph.inputs if v.initializer is not None and v.name in sources}
     for name, value in optional.items():
@@ -118,23 +121,23 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     return make_feeds(model, sources=sources, sizes=named, seed=arguments.seed) | given
 
 
-def _sources(texts: Sequence[str], names: Sequence[str]) -> dict[str, InputSource]:
+def _sources(texts: Sequence[str], names: Sequence[str], image: ImageOptions) -> dict[str, InputSource]:
     """Where the values of inputs come from, by ``name=value`` texts."""
     found = {}
     for text in texts:
         name = max((n for n in names if text.startswith(f"{n}=")), key=len, default=None)
         if name is None:
             raise ModelError("No such input", f"{text!r} is not NAME=VALUE; the model takes {', '.join(names)}")
-        found[name] = _source(text[len(name) + 1 :])
+        found[name] = _source(text[len(name) + 1 :], image)
     return found
 
 
-def _source(text: str) -> InputSource:
+def _source(text: str, image: ImageOptions) -> InputSource:
     from exec.inputs import Constant, File, Random, Range
 
     with suppress(OSError):  # numbers may be too many for the name of a file
         if Path(text).is_file():
-            return File(Path(text))
+            return File(Path(text), image=image)
     match text:
         case "normal":
             return Random("normal", 0.0, 1.0)

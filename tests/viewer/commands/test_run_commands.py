@@ -54,6 +54,51 @@ def test_one_input_comes_from_a_file_or_from_numbers(model: str, tmp_path: Path)
     assert (read_npz(out)["x"] < 0).any() or (read_npz(out)["x"] > 1).any()
 
 
+@pytest.fixture
+def picture_model(tmp_path: Path) -> str:
+    path = tmp_path / "pictures.onnx"
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[1,a,b,c] x) => (float[1,a,b,c] y) { y = Identity(x) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    Image.fromarray(np.array([[[10, 20, 30], [40, 50, 60]]], np.uint8)).save(tmp_path / "p.png")
+    return str(path)
+
+
+def test_pictures_become_tensors_as_told(picture_model: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.npz"
+    run = ["run", picture_model, "--input", f"x={tmp_path / 'p.png'}", "-o", str(out)]
+    assert main(run) == 0
+    plain = np.array([[[10, 20, 30], [40, 50, 60]]], np.float32)
+    np.testing.assert_allclose(read_npz(out)["y"], plain.transpose(2, 0, 1)[None] / 255, rtol=1e-6)
+    told = ["--picture-layout", "NHWC", "--picture-channels", "BGR", "--picture-scale", "1/10"]
+    assert main([*run, *told, "--picture-mean", "1,2,3", "--picture-std", "0.5,1,2"]) == 0
+    expected = (plain[..., ::-1] / 10 - [1, 2, 3]) / [0.5, 1, 2]
+    np.testing.assert_allclose(read_npz(out)["y"], expected[None], rtol=1e-5)
+    assert main([*run, "--picture-size", "4x6", "--picture-fit", "pad", "--picture-channels", "L"]) == 0
+    assert read_npz(out)["y"].shape == (1, 1, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (["--picture-mean", "1,2"], "mean has 2 numbers; expected 1, or 3"),
+        (["--picture-std", "1,0,1"], "std has a zero"),
+        (["--picture-size", "100000x100000"], "100000 × 100000; expected 1 to 200,000,000 pixels"),
+        (["--picture-size", "0"], "0 × 0; expected 1"),
+    ],
+)
+def test_what_no_picture_can_become_is_refused(
+    picture_model: str, tmp_path: Path, told: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", picture_model, "--input", f"x={tmp_path / 'p.png'}", *told]) == 2
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("told", [["--picture-size", "4by6"], ["--picture-scale", "1/0"], ["--picture-std", "1,,2"]])
+def test_what_is_no_number_is_refused(told: list[str], picture_model: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", picture_model, *told])
+
+
 def test_numbers_may_be_more_than_a_name_of_a_file_can_be_long(model: str, tmp_path: Path) -> None:
     out = tmp_path / "out.npz"
     numbers = np.arange(300.0, dtype=np.float32).reshape(100, 3)
