@@ -41,6 +41,7 @@ class Options:
     memory_limit: int | None = None  # bytes of a single value
     time_limit: float | None = None  # seconds
     fresh: bool = False
+    watched: bool = False  # somebody looks at every step: those that are constant are gone through too
 
 
 @dataclass(slots=True)
@@ -205,6 +206,8 @@ class Engine:
             run.code = plan.code
         else:
             execution.prepare(needed, targets)
+        if options.watched:
+            execution.reopen_constants()
         self._last = execution
         return execution
 
@@ -376,6 +379,16 @@ class Execution:
         if targets is None and not run.dead and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
             self._remember(plan, rest, code)
         run.code = [*run.code, *code] if constants else code
+
+    def reopen_constants(self) -> None:
+        """Stand before the first step, be it constant: it is gone through as others are, and gives the same again."""
+        run, steps = self.run, self.plan.steps
+        if run.stopped:
+            return
+        folded = [steps[index] for index, kept in self._kept.items() if kept is None]
+        self._kept = {index: kept for index, kept in self._kept.items() if kept is not None}
+        self._costs = None
+        run.rewind(self._code(sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)))
 
     def _remember(self, plan: Plan, steps: list[Step], code: list[Code]) -> None:
         """The next run of everything need not find out again what everything is."""

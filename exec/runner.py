@@ -122,6 +122,15 @@ class Run:
 
     # -- the loop --------------------------------------------------------------------------------------------
 
+    def rewind(self, code: list[Code]) -> None:
+        """Stand before the first step of other code; what the slots hold stays."""
+        self.code, self.held, self._told = code, 0, 0
+        self.stamps.clear()
+        self.sizes.clear()
+        self._gaps.clear()
+        self.failures.clear()
+        self.skipped.clear()
+
     def execute(self, count: int | None = None, expected: Estimate | None = None) -> None:
         """Run the steps of `code` that are left, or the next `count` of them; `stopped` says why it ended early.
 
@@ -364,13 +373,14 @@ class Run:
         return self._frame(plan, slots, plan.code if self.watch is None else self._watched(plan, slots, self.watch))
 
     def _watched(self, plan: Plan, slots: list[RuntimeValue], watch: Watch) -> Iterator[Code]:
-        """The steps of a body, with a look before, between and after them."""
+        """The steps of a body, with a look before, between and after them; of those that are constant, a look only."""
         self._depth += 1
         previous = None
-        for code in plan.code:
-            self._look_inside(plan, Place(previous, code.step, self._depth), slots, watch)
-            yield code
-            previous = code.step
+        for step in plan.steps:
+            self._look_inside(plan, Place(previous, step, self._depth), slots, watch)
+            if not step.folded:
+                yield step.code()
+            previous = step
         self._look_inside(plan, Place(previous, None, self._depth), slots, watch)
         self._depth -= 1
 

@@ -95,6 +95,7 @@ class Runs:
             memory_limit=default_memory_limit() if memory_limit is None else memory_limit,
             time_limit=asked.get("time_limit"),
             fresh=asked.get("fresh", False) or bool(asked.get("breakpoints")),
+            watched=bool(asked.get("breakpoints")),
         )
         given = feeds_by_number(self.snapshots, feeds or {})
         conditions = tuple(compile_breakpoint(b, self.snapshots) for b in asked.get("breakpoints", ()))
@@ -295,15 +296,14 @@ class Stepper:
         return self._stops.after(self._execution.plan, step, run.slots)
 
     def _given(self) -> str:
-        """Why to stop before anything is computed: because of an input, or of what constants alone make."""
+        """Why to stop before anything is computed: because of an input."""
         slots, plan = self._execution.run.slots, self._execution.plan
         for breakpoint_, watched in self._stops.of(plan):
             for slot in watched.intersection(plan.inputs):
                 reason = "" if slots[slot] is MISSING else breakpoint_.holds(breakpoint_.value, slots[slot])
                 if reason:
                     return f"before the first node: {reason}"
-        made = (self._stops.after(plan, step, slots) for step in plan.steps if step.folded)
-        return next(filter(None, made), "")
+        return ""
 
     def __iter__(self) -> Iterator[Node]:
         while (following := self.next_node) is not None and self.step():

@@ -214,3 +214,58 @@ def test_a_breakpoint_on_what_is_not_finite() -> None:
     result = Session(model).run({"x": X}, breakpoints=[Breakpoint(condition="non-finite")])
     assert "not finite" in result.stopped
     assert states(result) == {"a": "DONE", "y": "WAITING"}
+
+
+CONSTANT_BODIES = """g (float[2] x) => (float[2] y, float[2] z) <bool yes = {1}, float[2] c = {-1.0, 1.0}> {
+  t = Neg(c)
+  f = If(yes) <
+    then_branch = t () => (float[2] a) { l = Log(c)  n = IsNaN(l)  a = Where(n, c, l) },
+    else_branch = e () => (float[2] b) { b = Identity(c) }
+  >
+  y = Add(x, f)
+  one = Constant <value = int64 {1}> ()
+  z = Loop(one, yes, x) <body = b (int64 i, bool k, float[2] v) => (bool j, float[2] w) {
+    j = Identity(k)
+    s = Log(c)
+    w = Max(v, s)
+  }>
+}"""
+
+
+def inner(model: Model, output: str) -> Any:
+    nodes = (n for graph in model.graphs() for n in graph.nodes)
+    return next(n for n in nodes if n.outputs[0].name == output)
+
+
+@pytest.mark.parametrize("output", ["t", "f", "l", "a", "s"])
+def test_breakpoints_at_what_constants_alone_decide(output: str) -> None:
+    model = parse(CONSTANT_BODIES)
+    session = Session(model)
+    plain = session.run({"x": X[:2]})
+    for _ in range(2):
+        stepper = session.steps({"x": X[:2]}, breakpoints=[Breakpoint(node=inner(model, output))])
+        assert stepper.go_on()
+        assert stepper.next_node[1].outputs[0].name == output
+        assert not stepper.go_on()
+        assert stepper.done
+        result = stepper.result()
+        assert result.ok
+        for name, value in plain.outputs.items():
+            np.testing.assert_array_equal(result.outputs[name], value)
+        assert [n.state for n in result.nodes] == [n.state for n in plain.nodes]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_condition_is_seen_in_what_constants_alone_decide(first: bool) -> None:
+    model = parse(CONSTANT_BODIES)
+    session = Session(model)
+    if not first:
+        session.run({"x": X[:2]})
+    stepper = session.steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="non-finite")])
+    reasons = list(iter(stepper.go_on, ""))
+    assert [reason.split(":")[0] for reason in reasons] == [
+        "in 'If', after 'Log'",
+        "in 'Loop', after 'Log'",
+        "in 'Loop', after 'Max'",
+        "after 'Loop'",
+    ]

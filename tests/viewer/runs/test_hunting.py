@@ -32,6 +32,16 @@ Safe (s) => (t) { p = Identity (s) l = Log (p) bad = IsNaN (l) t = Where (bad, p
 MASKED = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[2] x) => (float[2] y) { n = Neg (x) l = Log (n) bad = IsNaN (l) y = Where (bad, x, l) }"""
 
+#: An If whose condition, and all that its bodies read, is known before the run.
+FOLDED = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) <bool yes = {1}, float[2] c = {-1.0, 1.0}> {
+  f = If (yes) <
+    then_branch = t () => (float[2] a) { l = Log (c)  bad = IsNaN (l)  a = Where (bad, c, l) },
+    else_branch = e () => (float[2] b) { b = Identity (c) }
+  >
+  y = Add (x, f)
+}"""
+
 
 @pytest.fixture(params=[True, False], ids=["worker", "thread"])
 def open_text(request, window, qtbot, tmp_path):
@@ -91,6 +101,15 @@ def test_a_value_that_was_let_go(window, qtbot, open_text):
     run(qtbot, workspace)
     assert hunt(qtbot, workspace) == ("l", (0,))
     assert causes(window, qtbot, "l") == [("n", -1.0)]
+
+
+def test_a_branch_that_constants_alone_decide(window, qtbot, open_text):
+    workspace = open_text(FOLDED, 1.0)
+    for _ in range(2):  # computed in the first run, known in the second
+        run(qtbot, workspace)
+        assert hunt(qtbot, workspace) == ("l", (0,))
+        assert causes(window, qtbot, "l") == [("c", -1.0)]
+    assert workspace.runs.is_paused
 
 
 def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
