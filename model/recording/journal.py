@@ -24,17 +24,9 @@ from model.errors import errors_to
 from model.io.payloads import Payload
 from model.progress import SILENT, Cancelled, Progress
 from model.recording.numbers import Numbers
-from model.recording.steps import encode
+from model.recording.steps import encode, is_known
 from model.recording.store import Store, base_path
-from model.steps import (
-    InsertNode,
-    MoveUses,
-    SetField,
-    SetGraphInputs,
-    SetGraphOutputs,
-    SetInitializer,
-    Step,
-)
+from model.steps import SetField, Step
 
 FORMAT: Final = "onnx-workbench journal"
 VERSION: Final = 4
@@ -373,8 +365,8 @@ def _apply(steps: Iterable[Step]) -> None:
 
 
 def _encoded(step: Step, numbers: Numbers) -> list[dict[str, Any]]:
-    """What is written of a step, after what is met with it: nothing when what it changes is not known."""
-    written = [encode(step, numbers)] if _is_known(step, numbers) else []
+    """What is written of a step, after what is met with it: nothing when what it changes was out of the model."""
+    written = [encode(step, numbers)] if is_known(step, numbers) else []
     met = numbers.take_met()
     return [{"met": met}, *written] if met else written
 
@@ -382,20 +374,3 @@ def _encoded(step: Step, numbers: Numbers) -> list[dict[str, Any]]:
 def _moves_something(step: Step) -> bool:
     """Whether objects are at other places after a step, or have another name."""
     return not (isinstance(step, SetField) and step.field in ("type", "doc_string", "metadata"))
-
-
-def _is_known(step: Step, numbers: Numbers) -> bool:
-    """Whether what a step changes is in the model that replaying begins with, or came in since.
-
-    What was taken out before the last save is not. Changes to it are not written, but when it comes back it is
-    written whole, as it is then.
-    """
-    match step:
-        case SetField():
-            return numbers.of(step.target) is not None
-        case InsertNode() | SetGraphInputs() | SetGraphOutputs() | SetInitializer():
-            return numbers.of(step.graph) is not None
-        case MoveUses():
-            return numbers.of(step.source) is not None
-        case _:
-            return numbers.of(step.node) is not None

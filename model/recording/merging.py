@@ -23,8 +23,6 @@ _WAS = "was"
 def noted(step: Step, references: References) -> dict[str, Any]:
     """A step that is about to be applied, with the list or table it replaces."""
     before = _unchanged(step)
-    if isinstance(before, SetInputs) and any(v is not None and references.of(v) is None for v in before.inputs):
-        before = None  # a value that an earlier step took out has no name any more
     was = {} if before is None else {_WAS: encode(before, references)["to"]}
     return {**encode(step, references), **was}
 

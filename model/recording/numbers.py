@@ -120,12 +120,6 @@ class Numbers:
             raise ModelError("The journal does not fit this model", f"The number {reference} was not expected here.")
         self._enter(made, reference)
 
-    def removed(self, node: Node) -> None:
-        """A number stays with its object."""
-
-    def left(self, value: Value) -> None:
-        """A number stays with its object."""
-
     def _enter(self, target: Any, number: int, *, holds: bool = True) -> int:
         self._objects[number] = target
         self._numbers[target] = number

@@ -9,8 +9,8 @@ from typing import Any
 from model.document import Document, Entry
 from model.errors import ModelError
 from model.recording.merging import adapted, noted
-from model.recording.references import Names
-from model.recording.steps import decode
+from model.recording.names import Names
+from model.recording.steps import decode, is_known
 
 FORMAT = "onnx-workbench edit script"
 _VERSION = 1
@@ -42,7 +42,9 @@ def _steps(document: Document, entry: Entry, names: Names) -> list[dict[str, Any
     encoded = []
     try:
         for step in entry.steps:
-            encoded.append(noted(step, names))
+            if is_known(step, names):
+                encoded.append(noted(step, names))
+            names.before(step)
             applied.append(step.apply())
     finally:
         names.settled()
@@ -107,9 +109,11 @@ def _replay_all(document: Document, edits: Iterable[tuple[int, dict[str, Any]]])
 def _replay_one(document: Document, names: Names, number: int, entry: dict[str, Any]) -> None:
     document.end_gesture()
     with document.edit(str(entry["edit"])) as edit:
-        for step in entry["steps"]:
+        for line in entry["steps"]:
             try:
-                edit.do(decode(adapted(step, names), names))
+                step = decode(adapted(line, names), names)
+                names.before(step)
+                edit.do(step)
             except ModelError as error:
                 raise ModelError(f"Line {number} does not apply: {error.title}", error.detail, error.place) from error
             except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:

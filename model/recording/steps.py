@@ -52,9 +52,7 @@ def encode(step: Step, references: References) -> dict[str, Any]:
             to = write.node_or_reference(step.node)
             return {"do": "insert node", "graph": of(step.graph), "before": before, "to": to}
         case RemoveNode():
-            reference = of(step.node)
-            references.removed(step.node)
-            return {"do": "remove node", "node": reference}
+            return {"do": "remove node", "node": of(step.node)}
         case SetInputs():
             return {"do": "set inputs", "node": of(step.node), "to": write.values(step.inputs)}
         case SetInput():
@@ -68,9 +66,7 @@ def encode(step: Step, references: References) -> dict[str, Any]:
         case SetOutputs():
             return {"do": "set outputs", "node": of(step.node), "to": write.values(step.outputs)}
         case SetGraphInputs():
-            entry = {"do": "set graph inputs", "graph": of(step.graph), "to": write.values(step.inputs)}
-            _leave_inputs(step, references)
-            return entry
+            return {"do": "set graph inputs", "graph": of(step.graph), "to": write.values(step.inputs)}
         case SetGraphOutputs():
             return {"do": "set graph outputs", "graph": of(step.graph), "to": write.values(step.outputs)}
         case SetInitializer():
@@ -78,18 +74,23 @@ def encode(step: Step, references: References) -> dict[str, Any]:
             entry["to"] = write.any_tensor(step.tensor)
             if step.index is not None:
                 entry["at"] = step.index
-            _leave_constant(step, references)
             return entry
 
 
-def _leave_inputs(step: SetGraphInputs, references: References) -> None:
-    for value in set(step.graph.inputs).difference(step.inputs):
-        references.left(value)
+def is_known(step: Step, references: References) -> bool:
+    """Whether what a step changes is in the model that the recording begins with, or came in since.
 
-
-def _leave_constant(step: SetInitializer, references: References) -> None:
-    if step.tensor is None:
-        references.left(step.value)
+    Changes to what is in no model are not written: when it comes in it is written whole, as it is then.
+    """
+    match step:
+        case SetField():
+            return references.of(step.target) is not None
+        case InsertNode() | SetGraphInputs() | SetGraphOutputs() | SetInitializer():
+            return references.of(step.graph) is not None
+        case MoveUses():
+            return references.of(step.source) is not None
+        case _:
+            return references.of(step.node) is not None
 
 
 def _field(step: SetField, write: Encoder) -> Any:
@@ -132,9 +133,7 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
             before = None if entry["before"] is None else find(entry["before"], Node)
             return InsertNode(graph, read.node(entry["to"]), before)
         case "remove node":
-            node = find(entry["node"], Node)
-            references.removed(node)
-            return RemoveNode(node)
+            return RemoveNode(find(entry["node"], Node))
         case "set inputs":
             return SetInputs(find(entry["node"], Node), read.values(entry["to"]))
         case "set input":
@@ -146,17 +145,13 @@ def decode(entry: Mapping[str, Any], references: References) -> Step:
         case "set outputs":
             return SetOutputs(find(entry["node"], Node), read.values(entry["to"]))
         case "set graph inputs":
-            replaced = SetGraphInputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
-            _leave_inputs(replaced, references)
-            return replaced
+            return SetGraphInputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
         case "set graph outputs":
             return SetGraphOutputs(find(entry["graph"], Graph), read.known_values(entry["to"]))
         case "set initializer":
             graph = find(entry["graph"], Graph)
             value = read.value(entry["value"])
-            constant = SetInitializer(graph, value, read.any_tensor(entry["to"]), entry.get("at"))
-            _leave_constant(constant, references)
-            return constant
+            return SetInitializer(graph, value, read.any_tensor(entry["to"]), entry.get("at"))
     return _decode_field(entry, read, references)
 
 

@@ -10,11 +10,21 @@ from hypothesis import strategies as st
 from model.attributes import Attribute, AttributeKind, make_attribute
 from model.edits import attributes, functions, initializers, interface, nodes, properties, values
 from model.errors import ModelError
-from model.graph import Value
+from model.graph import Node, Value
 from model.recording import script
 from model.recording.merging import adapted
-from model.recording.references import Names
-from model.steps import MoveUses, SetAttribute, SetField, SetGraphInputs, SetInitializer, SetInputs
+from model.recording.names import Names
+from model.steps import (
+    InsertNode,
+    MoveUses,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetInitializer,
+    SetInput,
+    SetInputs,
+    SetOutputs,
+)
 from model.tensors import ArrayTensor, SparseTensor
 from model.types import (
     ElementType,
@@ -191,6 +201,81 @@ def test_what_only_bodies_use_is_known_while_it_changes(change):
     script.replay(again, script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
+
+
+def delete_what_a_body_uses(edit, document):
+    nodes.delete(edit, [builders.node(document, "before")])
+
+
+def define_it_anew(edit, document):
+    (user,) = builders.graph(document, "t").nodes
+    left = user.inputs[0]
+    edit.do(SetInput(user, 0, document.model.graph.inputs[1]))
+    edit.do(SetField(left, "name", "other"))
+    edit.do(SetInput(user, 0, left))
+
+
+def take_away_and_wire_again(edit, document):
+    """Between the steps nothing in the model says what the value was."""
+    node, (user,) = builders.node(document, "before"), builders.graph(document, "t").nodes
+    (given,) = node.outputs
+    edit.do(SetOutputs(node, ()))
+    edit.do(SetInput(user, 0, None))
+    edit.do(SetField(given, "name", "again"))
+    edit.do(SetInput(user, 0, given))
+    edit.do(SetOutputs(node, (given,)))
+
+
+def change_what_is_out_of_the_model(edit, document):
+    graph, node = document.model.graph, Node("Relu", (document.model.graph.inputs[1],), (Value("r"),))
+    edit.do(SetField(node, "name", "made"))
+    edit.do(InsertNode(graph, node))
+
+
+USED_IN_A_BODY = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (bool f, float[2] x) => (float[2] y)
+    {
+        [before] c = Abs (x)
+        [choose] y = If (f) <
+            then_branch: graph = t () => (float[2] u) { [inner] u = Relu (c) },
+            else_branch: graph = e () => (float[2] v) { v = Neg (x) }
+        >
+    }
+"""
+
+
+@pytest.mark.parametrize("changes", [
+    [delete_what_a_body_uses, define_it_anew], [take_away_and_wire_again], [change_what_is_out_of_the_model],
+])  # fmt: skip
+def test_what_leaves_the_model_and_comes_back_is_the_same(changes):
+    """What only a body used, with nothing that gives it, had no name: such scripts did not apply."""
+    document, again = builders.document(USED_IN_A_BODY), builders.document(USED_IN_A_BODY)
+    for change in changes:
+        with document.edit("Change") as edit:
+            change(edit, document)
+    script.replay(again, script.export(document))
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+
+
+def test_names_that_look_like_others_are_told_apart():
+    documents = [builders.document(USED_IN_A_BODY) for _ in range(2)]
+    for document in documents:
+        graph, inner = document.model.graph, builders.graph(document, "t")
+        inner.nodes.first.outputs[0].name = "u"
+        graph.outputs[0].name = "main/choose.then_branch: u"
+        first = graph.nodes.first
+        for name, output in (("new 1", "new 1"), ("new 1", "new 1"), ("new 1#2", "new 2"), ("", "a: b")):
+            InsertNode(graph, Node("Abs", first.inputs, (Value(output),), name=name), first).apply()
+    document, again = documents
+    for number, node in enumerate([*document.model.graph.nodes, *builders.graph(document, "t").nodes]):
+        with document.edit("Change") as edit:
+            edit.do(SetField(node, "doc_string", str(number)))
+            edit.do(SetField(node.outputs[0], "doc_string", str(number)))
+            edit.do(InsertNode(document.model.graph, Node("Relu", node.outputs, (Value(f"r{number}"),))))
+    script.replay(again, script.export(document))
+    assert snapshot(again.model) == snapshot(document.model)
 
 
 def test_a_script_is_readable():
