@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from exec.compiler import compile_model
 from exec.context import Limits, RuntimeValue
-from exec.inspection.statistics import Summary, nbytes
+from exec.frames import Inside
+from exec.inspection.statistics import nbytes
 from exec.memory import keep_freed_memory, return_freed_memory
 from exec.operations import Library
 from exec.patching import patched
 from exec.plan import MISSING, Code, Path, Plan, Step, ValueKey
 from exec.results import Failure, NodeResult, RunResult, State
-from exec.runner import FOLD_LIMIT, Observer, Run, bind, distinct_bytes, prepare
+from exec.runner import FOLD_LIMIT, Observer, Run, bind, prepare
 from exec.snapshot import ABSENT, ModelSnapshot
+from exec.store import Entry, Outline, Store
 from exec.values import copy_value, same_value
 from model.errors import ModelError
 from model.progress import SILENT, Progress
-
-#: Runs whose summaries are kept of values that did not fit the budget.
-_REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,63 +41,6 @@ class Options:
     time_limit: float | None = None  # seconds
     fresh: bool = False
     watched: bool = False  # somebody looks at every step: those that are constant are gone through too
-
-
-@dataclass(slots=True)
-class _Entry:
-    """What a step gave in an earlier run."""
-
-    values: tuple[RuntimeValue, ...]
-    seconds: float
-    nbytes: int
-    run: int
-
-
-@dataclass(slots=True)
-class _Outline:
-    """What stays of a step whose values did not fit the budget."""
-
-    summaries: tuple[Summary | None, ...]
-    seconds: float
-    nbytes: int
-    run: int
-
-
-@dataclass(slots=True)
-class _Store:
-    """What earlier runs computed, by token. Executions refer to this, never to the engine: no cycle may keep
-    hundreds of megabytes alive until the garbage collector comes by."""
-
-    budget: int
-    entries: dict[int, _Entry] = field(default_factory=dict)
-    outlines: dict[int, _Outline] = field(default_factory=dict)
-    costs: dict[int, float] = field(default_factory=dict)  # seconds by Step.key
-    run: int = 0
-
-    def tokens(self) -> set[int]:
-        """Of all that is kept; summaries of runs long ago are let go of."""
-        self.outlines = {token: o for token, o in self.outlines.items() if o.run > self.run - _REMEMBERED}
-        return {*self.entries, *self.outlines}
-
-    def clear(self) -> None:
-        """Let go of all that was computed; what steps cost stays known."""
-        self.entries.clear()
-        self.outlines.clear()
-
-    def trim(self) -> None:
-        """Let values of older runs go until the rest fits."""
-        if all(e.run == self.run for e in self.entries.values()):
-            return
-        if sum(e.nbytes for e in self.entries.values()) <= self.budget:
-            return  # even if views count
-        total = distinct_bytes(v for e in self.entries.values() for v in e.values)
-        if total <= self.budget:
-            return
-        old = sorted((e.run, token) for token, e in self.entries.items() if e.run != self.run)
-        for _, token in old:
-            if total <= self.budget:
-                return
-            total -= self.entries.pop(token).nbytes
 
 
 @dataclass(slots=True)
@@ -120,7 +62,7 @@ class Engine:
         keep_freed_memory()
         self.budget = budget
         self.library = Library()
-        self._store = _Store(budget)
+        self._store = Store(budget)
         self._plans: dict[Any, Plan] = {}
         self._newest: tuple[int, frozenset[int], ModelSnapshot, Plan] | None = None
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
@@ -129,7 +71,7 @@ class Engine:
 
     def forget(self) -> None:
         """Let go of all values of earlier runs; constants stay."""
-        self._store = _Store(self.budget)
+        self._store = Store(self.budget, insides=self._store.insides)
         self._last = None
         self._feeds.clear()
         return_freed_memory()
@@ -167,7 +109,9 @@ class Engine:
             known.update(plan.tokens.values())
             pending += [body.plan for step in plan.bodied for body in step.bodies]
         known.update(s.key for s in steps)
-        self.library.retain({s.token for s in steps}, {s.operation.number for s in steps}, tensors, known)
+        tokens = {s.token for s in steps}
+        self._store.retain(tokens)
+        self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
 
     def start(
         self,
@@ -279,11 +223,11 @@ class Engine:
 
     def _needed(
         self, plan: Plan, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue]
-    ) -> tuple[list[Step], dict[int, _Entry | _Outline | None]]:
+    ) -> tuple[list[Step], dict[int, Entry | Outline | None]]:
         """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
         wanted = _wanted(plan, targets)
         needed: list[Step] = []
-        kept: dict[int, _Entry | _Outline | None] = {}
+        kept: dict[int, Entry | Outline | None] = {}
         entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
         run, producers = self._store.run, plan.producers
         for step in reversed(plan.steps):
@@ -323,11 +267,11 @@ class Execution:
     def __init__(
         self,
         library: Library,
-        store: _Store,
+        store: Store,
         plan: Plan,
         run: Run,
         tokens: list[int],
-        kept: dict[int, _Entry | _Outline | None],
+        kept: dict[int, Entry | Outline | None],
         options: Options,
         begun: float,
     ) -> None:
@@ -422,6 +366,8 @@ class Execution:
             folded[step.token] = values
             self._library.folded_bytes += sum(map(nbytes, values))
             step.folded = True
+            if step.bodies:
+                self._store.insides[step.token] = run.inside([step])
             _put(step, values, plan.template)
             plan.given.update(filter(None, step.outs))
 
@@ -451,10 +397,10 @@ class Execution:
             context = code.step.context
             if context is not None and getattr(context.body_runner, "used", False):
                 self._library.volatile.add(code.step.key)
-        slots = run.slots.copy()
+        slots, inside = run.slots.copy(), self._inside()
         summaries = dict(run.summaries)
         for index, kept in self._kept.items():
-            if isinstance(kept, _Outline):
+            if isinstance(kept, Outline):
                 outs = plan.steps[index].outs
                 summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
         return RunResult(
@@ -468,9 +414,22 @@ class Execution:
             peak_bytes=max(run.peak, run.held),
             stopped=run.stopped,
             notes=plan.told(),
-            bodies=run.body_values(),
-            inner=run.inner_nodes(),
+            bodies=inside.values,
+            inner=inside.nodes,
         )
+
+    def _inside(self) -> Inside:
+        """What is in bodies, those of nodes that were not computed again too."""
+        found = Inside()
+        for step in self.plan.bodied:
+            if step.index not in self._kept:
+                found.add(self.run.inside([step]))
+                continue
+            kept = self._kept[step.index]
+            known = self._store.insides.get(step.token) if kept is None else getattr(kept, "inside", None)
+            if known is not None:
+                found.add(known.kept())
+        return found
 
     def keep_values(self) -> None:
         """Put what was computed in the store, for later runs."""
@@ -487,11 +446,12 @@ class Execution:
             outs = step.outs
             values = (slots[outs[0]],) if len(outs) == 1 else tuple([slots[s] for s in outs])
             if values[0] is not MISSING if len(values) == 1 else all(v is not MISSING for v in values):
-                entries[token] = _Entry(values, seconds, run.sizes[position], number)
+                inside = run.inside([step]) if step.bodies else None
+                entries[token] = Entry(values, seconds, run.sizes[position], number, inside)
             elif run.summaries:
                 found = tuple(run.summaries.get(s) for s in outs)
                 if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
-                    store.outlines[token] = _Outline(found, seconds, run.sizes[position], number)
+                    store.outlines[token] = Outline(found, seconds, run.sizes[position], number)
         self._stored = len(run.stamps)
         store.trim()
 

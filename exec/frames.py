@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,20 +52,54 @@ class Frame:
         return seconds + np.diff(times, axis=1).sum(0), turns + whole
 
 
-def inner_nodes(plan: Plan, frames: Mapping[int, Frame]) -> list[NodeResult]:
-    """Nodes in bodies that had a turn, in the order of the file: those of a body come after the node it is of."""
-    found = []
-    pending: list[tuple[Step, Path]] = [(step, ()) for step in reversed(plan.bodied)]
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What was computed in bodies: the values of their last turn by path and number, and what their nodes took."""
+
+    values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
+    nodes: list[NodeResult] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return sum(nbytes(value) for values in self.values.values() for value in values.values())
+
+    def add(self, other: Inside) -> None:
+        """Take up what was computed in other bodies."""
+        for path, values in other.values.items():
+            self.values.setdefault(path, {}).update(values)
+        self.nodes.extend(other.nodes)
+
+    def kept(self) -> Inside:
+        """The same for a later run that did not compute it again."""
+        return Inside(self.values, [replace(node, state=State.KEPT) for node in self.nodes])
+
+
+def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> Inside:
+    """What was computed in the bodies of steps, and deeper; nodes in the order of the file, those of a body after the
+    node it is of."""
+    found = Inside()
+    pending: list[tuple[Step, Path]] = [(step, ()) for step in steps]
+    pending.reverse()
     while pending:
         step, around = pending.pop()
-        inside: Path = (*around, step.node.node)
+        within: Path = (*around, step.node.node)
         deeper: list[tuple[Step, Path]] = []
         for body in step.bodies:
             frame = frames.get(id(body.plan))
             if frame is not None:
-                found += list(_results(frame, inside))
-                deeper += [(inner, inside) for inner in body.plan.bodied]
+                found.add(Inside(_values(frame), list(_results(frame, within))))
+                deeper += [(inner, within) for inner in body.plan.bodied]
         pending += reversed(deeper)
+    return found
+
+
+def _values(frame: Frame) -> dict[Path, dict[int, RuntimeValue]]:
+    found: dict[Path, dict[int, RuntimeValue]] = {}
+    slots = frame.slots
+    for (path, value), slot in frame.plan.slots.items():
+        if value > 0 and slots[slot] is not MISSING:
+            found.setdefault(path, {})[value] = slots[slot]
     return found
 
 

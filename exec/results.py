@@ -127,7 +127,7 @@ class RunResult:
     notes: tuple[str, ...] = ()
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last turn
     body_summaries: Mapping[Path, Mapping[int, Summary]] = field(default_factory=dict)
-    inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies that this run computed, over all turns
+    inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies, over all turns
 
     @cached_property
     def nodes(self) -> list[NodeResult]:

@@ -17,12 +17,12 @@ import numpy as np
 from exec.compiler import Expansion
 from exec.context import Limits, RuntimeValue, set_limits
 from exec.errors import KernelError, LimitError
-from exec.frames import Frame, inner_nodes
+from exec.frames import Frame, Inside, inside
 from exec.inspection.statistics import Summary, nbytes, summarise
 from exec.kernels.registry import KernelFunction
 from exec.operations import Library
-from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Path, Plan, Step, refusal
-from exec.results import Failure, NodeResult, StepError, failure_of
+from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
+from exec.results import Failure, StepError, failure_of
 from model.errors import ModelError, errors_to
 from model.progress import SILENT, Cancelled
 
@@ -111,7 +111,6 @@ class Run:
         self.held = 0
         self.peak = 0
         self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
-        self.bodies: dict[Path, dict[int, RuntimeValue]] = {}
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._tick = 0.0
         self._told = 0
@@ -465,19 +464,9 @@ class Run:
             msg = "the run reached its time limit"
             raise LimitError(msg)
 
-    def inner_nodes(self) -> list[NodeResult]:
-        """What the nodes inside bodies took, over all their turns."""
-        return inner_nodes(self.plan, self._frames.copy())
-
-    def body_values(self) -> dict[Path, dict[int, RuntimeValue]]:
-        """Values inside bodies on their last turn, by path of the function call around and number of the value."""
-        found: dict[Path, dict[int, RuntimeValue]] = {}
-        for frame in list(self._frames.values()):  # the run may go on meanwhile
-            slots = frame.slots
-            for (path, value), slot in frame.plan.slots.items():
-                if value > 0 and slots[slot] is not MISSING:
-                    found.setdefault(path, {})[value] = slots[slot]
-        return found
+    def inside(self, steps: Iterable[Step]) -> Inside:
+        """What this run has computed in the bodies of steps; it may go on meanwhile."""
+        return inside(steps, self._frames.copy())
 
 
 def _rewind(plan: Plan) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from exec import Session
 from exec.remote.session import WorkerSession
-from exec.results import RunResult
+from exec.results import RunResult, State
+from model.document import Document
+from model.edits.nodes import change_operator
 from tests.exec.texts import node, parse
 
 NESTED = """g (float[3] x, int64 n, bool flag) => (float[3] y) {
@@ -90,3 +92,36 @@ def test_the_turn_that_fails_is_not_counted() -> None:
     result = Session(parse(text)).run({"x": X, "n": np.array(9)})
     assert result.failures
     assert {n.title: n.turns for n in result.inner} == {"Identity": 3, "Gather": 3, "Neg": 3}
+
+
+@pytest.mark.parametrize("session_type", [Session, WorkerSession])
+def test_what_is_in_a_body_stays_while_the_node_need_not_run_again(session_type: Any) -> None:
+    document = Document(parse(NESTED))
+    session = session_type(document)
+    first = session.run(feeds(7))
+    deep = node(document.model, "y").bodies[0].nodes.last.bodies[1].nodes.last.outputs[0]
+    with document.edit("Change the last node") as edit:
+        change_operator(edit, node(document.model, "z"), "Abs")
+    second = session.run(feeds(7))
+    assert [n.state.name for n in second.nodes] == ["CONSTANT", "KEPT", "DONE"]
+    np.testing.assert_array_equal(second.value(deep), first.value(deep))
+    assert by_name(second) == by_name(first)
+    assert {n.state for n in second.inner} == {State.KEPT}
+    third = session.run(feeds(2, flag=True))
+    assert by_name(third) == {"Identity": (2, 1, 1), "choice": (2, 1, 12), "deep": (2, 2, 12)}
+    assert third.info(deep) is None
+    if session_type is WorkerSession:
+        session.close()
+
+
+def test_what_is_in_a_branch_that_constants_alone_decide_stays() -> None:
+    model = parse("""g (float[2] x) => (float[2] y) <bool yes = {1}, float[2] c = {1.0, 2.0}> {
+      f = If (yes) <
+        then_branch = t () => (float[2] a) { a = Neg(c) }, else_branch = e () => (float[2] b) { b = Abs(c) }>
+      y = Add (x, f)
+    }""")
+    session = Session(model)
+    inside = node(model, "f").bodies[0].nodes.first.outputs[0]
+    for fresh in (False, False, True):
+        result = session.run({"x": X[:2]}, fresh=fresh)
+        np.testing.assert_array_equal(result.value(inside), [-1, -2])

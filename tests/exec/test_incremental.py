@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from exec import Session, engine, operations
+from exec import Session, operations, store
 from exec.arrays import SparseArray
 from exec.plan import MISSING
 from model import Document, load
@@ -188,7 +188,7 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_BYTES", "_GROWTH_OPERATIONS"):
             patch.setattr(operations, name, 0)
-        patch.setattr(engine, "_REMEMBERED", 2)
+        patch.setattr(store, "_REMEMBERED", 2)
         session = Session(document, budget=budget)
         for _ in range(data.draw(st.integers(4, 14))):
             match data.draw(st.sampled_from(["edit", "edit", "feed", "feed", "undo", "redo", "forget", "seed"])):
