@@ -15,6 +15,9 @@ from exec.errors import LimitError
 
 Array = NDArray[Any]
 
+#: What dimensions other than 0 may multiply to: numpy takes no more even where there is nothing to hold.
+_MOST = 1 << 56
+
 
 @dataclass(slots=True, eq=False)
 class SparseArray:
@@ -40,6 +43,9 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
     if limit is None:
         return
     size = prod(int(d) for d in shape) * np.dtype(dtype).itemsize
+    if not size and prod(max(1, int(d)) for d in shape) > _MOST:
+        msg = f"a result of {'×'.join(map(str, shape))} has dimensions that no array can have, though it holds nothing"
+        raise LimitError(msg)
     if size > limit:
         dims = "×".join(str(int(d)) for d in shape)
         msg = f"a result of {dims} {np.dtype(dtype).name} needs {size:,} bytes, over the limit of {limit:,} bytes"

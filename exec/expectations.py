@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +15,23 @@ from model.types import ElementType, SequenceType, TensorType, Type
 #: More types than these are not listed.
 _LISTED = 8
 
+#: Attributes are told up to so many characters each.
+_LONGEST = 60
 
-def type_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeValue]) -> str:
-    """The first input whose type the operator does not take, and what it takes; empty where there is none."""
+
+def signature_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeValue]) -> str:
+    """The first input that is left out though it must not be, or has a type the operator does not take; empty: none."""
     schema = find(op_type, opset, domain)
     bound: dict[str, tuple[str, Type]] = {}
     for index, value in enumerate(inputs):
         parameter, given = schema.input(index) if schema is not None else None, _type_of(value)
-        if parameter is None or given is None:
+        if parameter is None:
             continue
         place = f"input {index} ({parameter.name})"
+        if value is None and parameter.option != "optional":
+            return f"{place} is left out; expected a value"
+        if given is None:
+            continue
         if not parameter.allows(given):
             return f"{place} is {given}; expected {_listed(parameter.types)}"
         if parameter.homogeneous and parameter.type_name in (schema.type_constraints if schema is not None else ()):
@@ -31,6 +39,21 @@ def type_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeV
             if other != given:
                 return f"{first} is {other} and {place} {given}; expected the same type"
     return ""
+
+
+def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
+    """What to tell of an exception that a kernel did not mean to raise, where the signature explains nothing."""
+    told = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
+    with_ = f"inputs and attributes ({told})" if told else "inputs"
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+    return f"these {with_} do not go together: {kind}{error}"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    text = str(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _type_of(value: RuntimeValue) -> Type | None:

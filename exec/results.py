@@ -14,8 +14,8 @@ import numpy as np
 
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
-from exec.errors import KernelError
-from exec.expectations import type_misfit
+from exec.errors import KernelError, MissingKernelError
+from exec.expectations import signature_misfit, unforeseen
 from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
 from model.errors import ModelError
@@ -383,14 +383,27 @@ def _protected(value: RuntimeValue) -> RuntimeValue:
     return value
 
 
+class StepError(Exception):
+    """A step inside a body failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+#: What says by itself what was found and expected.
+_MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
+
+
 def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:
     """What to tell about a step that raised."""
     inner = error.failure if isinstance(error, StepError) else None
     reason, kind = str(error) or type(error).__name__, type(error).__name__
-    if isinstance(error, (TypeError, AttributeError, IndexError, KeyError, AssertionError)):
+    if isinstance(error, Exception) and not isinstance(error, _MEANT):
         given = [slots[s] for s in step.ins]
-        misfit = type_misfit(step.node.op_type, step.operation.opset, step.node.domain, given)
-        reason, kind = (misfit, KernelError.__name__) if misfit else (f"{kind}: {error}", kind)
+        reason = signature_misfit(step.node.op_type, step.operation.opset, step.node.domain, given)
+        kind = KernelError.__name__ if reason else kind
+        reason = reason or unforeseen(error, step.operation.attributes)
     return Failure(
         step.node.node,
         step.path,
@@ -402,11 +415,3 @@ def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseExc
         inner.kind if inner is not None else kind,
         inner,
     )
-
-
-class StepError(Exception):
-    """A step inside a body failed."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(str(failure))
-        self.failure = failure

@@ -129,6 +129,24 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
     assert result.ok or result.failures or result.stopped
 
 
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes", "reason"),
+    [
+        ("Mean", [np.ones(2, np.float32), None], {}, "input 1 (data_0) is left out; expected a value"),
+        ("GlobalLpPool", [np.ones((1, 1, 2), np.int32)], {"p": 2**31}, "input 0 (X) is int32; expected"),
+        (
+            "LayerNormalization", [np.ones(6, np.float32), np.ones((2, 3), np.float32)], {"axis": 0},
+            "these inputs and attributes (axis 0) do not go together: operands could not be broadcast",
+        ),
+        ("ConstantOfShape", [np.array([0, 2**40, 2**40])], {}, "dimensions that no array can have"),
+        ("ArgMax", [np.ones((2, 0), np.float32)], {"axis": 1}, "has no elements; expected one or more"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attributes: dict[str, Any], reason: str) -> None:
+    (failure,) = run_one("", op_type, inputs, 1, attributes).failures
+    assert reason in failure.reason
+
+
 def test_regions_without_channels_cost_nothing() -> None:
     inputs = [np.ones((1, 0, 4, 4), np.float32), np.ones((2, 4), np.float32), np.zeros(2, np.int64)]
     result = run_one("", "RoiAlign", inputs, 1, {"output_height": 2**33})

@@ -28,12 +28,12 @@ def split_heads(x: Array, heads: int, name: str) -> Array:
     if x.ndim != 3 or heads < 1 or x.shape[2] % heads:
         msg = f"{name} has shape {x.shape}; expected (batch, sequence, a multiple of {heads} heads)"
         raise KernelError(msg)
-    return x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(0, 2, 1, 3)
+    return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
 
 
 def merge_heads(x: Array) -> Array:
     """(B, heads, S, size) as (B, S, heads · size)."""
-    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
 
 
 def attend(q: Array, k: Array, v: Array, bias: Array | None, scale: float | None, softcap: float = 0.0) -> Array:
@@ -436,8 +436,8 @@ def attend_with_sinks(
     batch, heads, steps, size = q.shape
     group = heads // k.shape[1]
     wide = widen(q).reshape(batch, k.shape[1], group * steps, size)
-    scores = np.matmul(wide, np.swapaxes(widen(k), -1, -2)).reshape(batch, heads, steps, -1)
-    scores *= scores.dtype.type(scale or 1 / sqrt(size))
+    scores = np.matmul(wide, np.swapaxes(widen(k), -1, -2)).reshape(batch, heads, steps, k.shape[2])
+    scores *= scores.dtype.type(scale or 1 / sqrt(size or 1))
     if softcap:
         scores = np.tanh(scores / softcap) * softcap
     scores = scores + bias
@@ -445,8 +445,8 @@ def attend_with_sinks(
     largest = np.maximum(scores.max(-1, keepdims=True), sink)
     powers = np.exp(scores - largest)
     powers /= powers.sum(-1, keepdims=True) + np.exp(sink - largest)
-    y = np.matmul(powers.reshape(batch, k.shape[1], group * steps, -1), widen(v))
-    return narrow(y.reshape(batch, heads, steps, -1), q.dtype)
+    y = np.matmul(powers.reshape(batch, k.shape[1], group * steps, k.shape[2]), widen(v))
+    return narrow(y.reshape(batch, heads, steps, v.shape[3]), q.dtype)
 
 
 @kernel("RelativePositionBias", since=1, domain=MICROSOFT)

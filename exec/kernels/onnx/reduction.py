@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exec.arrays import Array
+from exec.errors import KernelError
 from exec.kernels.onnx.math.arithmetic import div_7
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import integers, normal_axes, normal_axis
@@ -143,6 +144,8 @@ _register("ReduceLogSumExp", _log_sum_exp, 18)
 
 def _arg(choose: Callable[..., Any], x: Array, axis: int, keepdims: int, last: int) -> Array:
     axis = normal_axis(axis, x.ndim)
+    if not x.size:
+        return _arg_of_nothing(x.shape, axis, keepdims)
     source = widen(x) if is_float(x.dtype) else x
     if last:
         result = x.shape[axis] - 1 - choose(np.flip(source, axis), axis=axis)
@@ -150,6 +153,15 @@ def _arg(choose: Callable[..., Any], x: Array, axis: int, keepdims: int, last: i
         result = choose(source, axis=axis)
     result = np.asarray(result, np.int64)
     return np.expand_dims(result, axis) if keepdims else result
+
+
+def _arg_of_nothing(shape: tuple[int, ...], axis: int, keepdims: int) -> Array:
+    """Positions in a tensor without elements: none, unless a row is asked for its first and has none."""
+    result = np.zeros((*shape[:axis], *(1,) * bool(keepdims), *shape[axis + 1 :]), np.int64)
+    if result.size:
+        msg = f"axis {axis} of {list(shape)} has no elements; expected one or more to choose from"
+        raise KernelError(msg)
+    return result
 
 
 def _register_arg(op_type: str, choose: Callable[..., Any]) -> None:

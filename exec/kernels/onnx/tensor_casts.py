@@ -14,8 +14,10 @@ from model.types import ElementType
 
 
 @kernel("Cast", since=1)
-def cast_1(x: Array, *, to: str) -> Array:
-    """The type is given by its name in TensorProto.DataType."""
+def cast_1(x: Array, *, to: str | int) -> Array:
+    """The type is given by its name in TensorProto.DataType; some files have its number, as of opset 6."""
+    if isinstance(to, int):
+        return cast_6(x, to=to)
     element_type = ElementType.__members__.get(to.upper())
     if element_type is None:
         msg = f"attribute 'to' is {to!r}; expected the name of an element type such as FLOAT"

@@ -198,3 +198,10 @@ def test_deform_conv_without_offsets_is_conv(rank: int) -> None:
     np.testing.assert_allclose(
         moved[core], call("Conv", [shifted, w, b], opset=13, **attributes)[core], rtol=1e-4, atol=1e-4
     )
+
+
+def test_shrink_adds_the_bias_where_a_negative_lambd_makes_both_sides_so() -> None:
+    x = np.array([-2, 0, 2], np.float32)
+    result = call("Shrink", [x], opset=9, lambd=-1.0, bias=0.5)
+    np.testing.assert_array_equal(result, [-1.5, 0.5, 1.5])
+    np.testing.assert_array_equal(call("Shrink", [np.zeros(1, np.uint8)], opset=9, lambd=-1.0, bias=1.0), [1])

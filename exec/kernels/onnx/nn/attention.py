@@ -108,7 +108,7 @@ def _attention(
     y = _attend(query, key, value, bias, allowed, rules, dtype, kept)
     y = narrow(y, q.dtype)
     if flat:
-        y = y.transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[1], -1)
+        y = y.transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[1], y.shape[1] * y.shape[3])
     return y, key, value, None if kept is None else narrow(kept, q.dtype)
 
 
@@ -119,7 +119,7 @@ def _heads(x: Array, heads: int | None, name: str, attribute: str) -> Array:
     if x.ndim != 3 or not heads or heads < 1 or x.shape[2] % heads:
         msg = f"{name} has shape {x.shape} and {attribute} is {heads}; expected 4 axes, or 3 and a divisor of the last"
         raise KernelError(msg)
-    return x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(0, 2, 1, 3)
+    return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
 
 
 def _joined(past: Array, now: Array) -> Array:
@@ -229,7 +229,7 @@ def _attend(
             np.divide(scores, total, out=keep)
         np.divide(np.matmul(scores, _as(v[n, h // group], dtype)), total, out=out[n, h])
 
-    if out.size:
+    if out.size or (kept is not None and kept.size):
         parallel_for(one, batch * heads, 2 * out.size * k.shape[2])
     return out
 
@@ -386,7 +386,7 @@ def linear_attention_27(
     if delta and beta is not None:
         rate = np.broadcast_to(_as(beta, dtype), (*beta.shape[:2], kv_num_heads)).transpose(0, 2, 1)
     out = recur(q * dtype.type(scale or 1 / sqrt(q.shape[3] or 1)), k, v, state, forget, rate)
-    result = out.transpose(0, 2, 1, 3).reshape(*query.shape[:2], -1)
+    result = out.transpose(0, 2, 1, 3).reshape(out.shape[0], out.shape[2], out.shape[1] * out.shape[3])
     return narrow(result, query.dtype), narrow(state, query.dtype if past_state is None else past_state.dtype)
 
 
@@ -421,4 +421,4 @@ def recur(
         np.matmul(grouped[:, :, :, t], state, out=out[:, :, :, t])
         if kept is not None and t >= steps - len(kept):
             kept[t - steps] = state
-    return out.reshape(batch, heads, steps, -1)
+    return out.reshape(batch, heads, steps, v.shape[3])

@@ -276,7 +276,7 @@ def integer_convolve(x: Array, w: Array, x_zero: Array | None, w_zero: Array | N
     w_shift = np.zeros((), np.float64) if w_zero is None else w_zero.astype(np.float64)
     weights = w - (w_shift.reshape(per_output) if w_shift.size > 1 else w_shift.reshape(()))
     largest = max(abs(int(np.iinfo(x.dtype).min) - x_shift), abs(int(np.iinfo(x.dtype).max) - x_shift))
-    bound = float(np.abs(weights).reshape(w.shape[0], -1).sum(axis=1).max(initial=0)) * largest if terms else 0.0
+    bound = float(np.abs(weights).reshape(w.shape[0], terms).sum(axis=1).max(initial=0)) * largest if terms else 0.0
     dtype = np.float32 if bound < 1 << 24 else np.float64
     source: Array = x.astype(dtype)
     if x_shift:
@@ -297,8 +297,8 @@ def causal_conv_with_state_27(
     activation: str = "none",
 ) -> tuple[Array, Array]:
     """Depthwise convolution over (N, C, L) that looks back only; also the last k-1 inputs for the next call."""
-    if x.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (x.shape[1], 1):
-        msg = f"input has shape {x.shape} and weight {weight.shape}, expected (N, C, L) and (C, 1, k)"
+    if x.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (x.shape[1], 1) or not weight.shape[2]:
+        msg = f"input has shape {x.shape} and weight {weight.shape}, expected (N, C, L) and (C, 1, k) with k from 1"
         raise KernelError(msg)
     if activation not in ("none", "silu", "swish"):
         msg = f"activation is {activation!r}, expected none, silu or swish"

@@ -83,7 +83,7 @@ def shrink_9(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
     if source.dtype.kind in "iu":  # bias may have a fraction, so integers go through float64
         source = source.astype(np.float64)
     scalar = source.dtype.type
-    result = np.where(source < scalar(-lambd), source + scalar(bias), scalar(0))
-    result = np.where(source > scalar(lambd), source - scalar(bias), result)
+    result = np.where(source > scalar(lambd), source - scalar(bias), scalar(0))
+    result = np.where(source < scalar(-lambd), source + scalar(bias), result)  # comes first where both are so
     shrunk: Array = result.astype(x.dtype)
     return shrunk

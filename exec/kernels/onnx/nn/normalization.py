@@ -191,7 +191,7 @@ def _old_batch(
     """Opsets 1 to 13: five outputs, and with spatial=0 statistics for every feature of a sample."""
     shape = x.shape
     if not spatial and x.ndim > 2:
-        x = x.reshape(shape[0], -1)
+        x = x.reshape(shape[0], prod(shape[1:]))
     kept = mean.shape
     scale, b, mean, var = (v.reshape(-1) for v in (scale, b, mean, var))
     if not training:
@@ -262,7 +262,7 @@ def standardize(
 @kernel("InstanceNormalization", since=1)
 def instance_normalization_1(x: Array, scale: Array, b: Array, *, epsilon: float = 1e-5) -> Array:
     """Each channel of each sample to mean 0 and variance 1, then scale (C,) and shift (C,)."""
-    return _grouped(x, scale, b, x.shape[1] if x.ndim > 1 else 0, epsilon, stash=None)
+    return _grouped(x, scale, b, (x.shape[1] if x.ndim > 1 else 0) or 1, epsilon, stash=None)
 
 
 @kernel("GroupNormalization", since=18)

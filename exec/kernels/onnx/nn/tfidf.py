@@ -43,7 +43,7 @@ def tf_idf_vectorizer_9(
     if total and max(max(known.values()) for known in grams.values() if known) >= len(columns):
         msg = f"ngram_indexes has {len(columns)} entries, fewer than the pool has n-grams"
         raise KernelError(msg)
-    rows = x.reshape(-1, x.shape[-1])
+    rows = np.atleast_2d(x)
     counts = zeros((rows.shape[0], int(columns.max()) + 1), np.float32)
     for row, tokens in enumerate(rows.tolist()):
         checkpoint()

@@ -72,8 +72,9 @@ def prepare_conv_transpose(constants: Sequence[Array | None], **attributes: Any)
 def _pack(w: Array, group: int) -> Array:
     """(C, M/group, kernel…) as (group, kernel × M/group, C/group): the taps outermost, as they are added up."""
     channels, outputs = w.shape[0] // group, w.shape[1]
-    split = w.reshape(group, channels, outputs, -1)
-    return np.ascontiguousarray(split.transpose(0, 3, 2, 1).reshape(group, -1, channels))
+    taps = prod(w.shape[2:])
+    split = w.reshape(group, channels, outputs, taps)
+    return np.ascontiguousarray(split.transpose(0, 3, 2, 1).reshape(group, taps * outputs, channels))
 
 
 def _transposed_window(
@@ -139,7 +140,7 @@ def _per_axis(name: str, values: tuple[int, ...] | None, count: int, default: in
 def _conv_transpose(x: Array, packed: Array, b: Array | None, view: Window, group: int, outputs: int) -> Array:
     images, channels = x.shape[:2]
     dtype = compute_dtype(x.dtype)
-    source = np.ascontiguousarray(widen(x)).reshape(images, group, channels // group, -1)
+    source = np.ascontiguousarray(widen(x)).reshape(images, group, channels // group, prod(x.shape[2:]))
     covered = all(k >= s or s == 1 for k, s in zip(view.kernel, view.strides, strict=True)) and not any(view.begin)
     apart = covered and all(
         k == s and d == 1 and size == n * s
@@ -240,8 +241,8 @@ def deform_conv_19(
     if mask is not None:
         weight = _expect(mask, (images, offset_group * taps, *view.output), "mask")
         weight = weight.reshape(images, offset_group, taps, *view.output)
-    matrices = widen(w).reshape(group, w.shape[0] // group, -1)
-    source = widen(x).reshape(images, offset_group, -1, *view.sizes)
+    matrices = widen(w).reshape(group, w.shape[0] // group, prod(w.shape[1:]))
+    source = widen(x).reshape(images, offset_group, x.shape[1] // offset_group, *view.sizes)
     out = empty((images, w.shape[0], *view.output), dtype)
     for image in range(images):
         columns = np.concatenate(
@@ -250,7 +251,8 @@ def deform_conv_19(
                 for g in range(offset_group)
             ]
         )
-        out[image] = np.matmul(matrices, columns.reshape(group, -1, prod(view.output))).reshape(out.shape[1:])
+        rows = columns.reshape(group, matrices.shape[2], prod(view.output))
+        out[image] = np.matmul(matrices, rows).reshape(out.shape[1:])
     if b is not None:
         out += widen(b).reshape(-1, *(1,) * view.rank)
     return narrow(out, x.dtype)

@@ -105,7 +105,7 @@ def gather_nd_12(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
 def gather_nd(data: Array, indices: Array, batch_dims: int) -> Array:
     """Slices of `data` by coordinate rows; the first `batch_dims` axes of both go together."""
     depth = indices.shape[-1] if indices.ndim else -1
-    if not 0 <= batch_dims < indices.ndim or not 0 < depth <= data.ndim - batch_dims:
+    if not 0 <= batch_dims < indices.ndim or not 0 <= depth <= data.ndim - batch_dims:
         msg = f"indices of shape {indices.shape} with batch_dims {batch_dims} do not fit data of shape {data.shape}"
         raise KernelError(msg)
     batch = data.shape[:batch_dims]
@@ -119,7 +119,7 @@ def gather_nd(data: Array, indices: Array, batch_dims: int) -> Array:
     rows = _row_offsets(indices, outer)
     if batch_dims:
         starts = np.arange(prod(batch)) * prod(outer)
-        rows = rows.reshape(prod(batch), -1) + starts[:, None]
+        rows = rows.reshape(prod(batch), prod(indices.shape[batch_dims:-1])) + starts[:, None]
     flat = data.reshape(prod(batch) * prod(outer), prod(inner))
     return flat.take(rows.reshape(-1), 0).reshape(result)
 
