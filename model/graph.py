@@ -262,6 +262,11 @@ class Node:
         """What to call it in a message: its name, or the operator type when it has none."""
         return self.name or self.op_type
 
+    @property
+    def operator(self) -> tuple[str, str, str]:
+        """What it calls: domain, operator type, overload. A function of the model has it as its `key`."""
+        return self.domain, self.op_type, self.overload
+
     def __repr__(self) -> str:
         return f"<Node {self.op_type} {self.name!r}>"
 

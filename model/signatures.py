@@ -12,7 +12,7 @@ def signature_of(node: Node) -> Schema | None:
     graph = node.graph
     if graph is None:
         return None
-    function = None if graph.model is None else graph.model.function(node.domain, node.op_type, node.overload)
+    function = None if graph.model is None else graph.model.function(*node.operator)
     if function is not None:
         return function_schema(function)
     return schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)

@@ -99,7 +99,7 @@ def operator_category(domain: str, op_type: str) -> str:
 def node_category(node: Node) -> str:
     """The category of a node's operator; calls of the model's own functions have one for themselves."""
     model = node.graph.model if node.graph is not None else None
-    called = model is not None and model.function(node.domain, node.op_type, node.overload) is not None
+    called = model is not None and model.function(*node.operator) is not None
     return "function" if called else operator_category(node.domain, node.op_type)
 
 

@@ -142,7 +142,7 @@ def _check_recursion(model: Model) -> Iterator[Problem | None]:
             for count, node in enumerate(graph.nodes):
                 if not count % BREATH:
                     yield None
-                if (name := (node.domain, node.op_type, node.overload)) in keys:
+                if (name := node.operator) in keys:
                     called.add(name)
         waiting[key] = len(called)
         for name in called:

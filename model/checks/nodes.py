@@ -23,7 +23,7 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
     if not node.op_type:
         yield error("op-type", f"Node {node.name!r} has no operator type", node, "op_type must not be empty.")
         return
-    function = model.function(node.domain, node.op_type, node.overload) if model.functions else None
+    function = model.function(*node.operator) if model.functions else None
     yield from _check_inputs_defined(node)
     yield from _check_repeated_attributes(node)
     yield from check_keys(node, node.title)

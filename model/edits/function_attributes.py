@@ -8,9 +8,10 @@ from dataclasses import replace
 from model.attributes import Attribute
 from model.document import Transaction
 from model.edits.attributes import rename_attribute
-from model.edits.functions import calls_of, set_signature
+from model.edits.functions import set_signature
 from model.errors import ModelError
 from model.graph import Function, Node
+from model.queries.calls import callers_of
 from model.steps import SetAttribute
 
 
@@ -47,7 +48,7 @@ def remove(edit: Transaction, function: Function, name: str) -> None:
         raise ModelError(f"{name} is used", f"{attribute.name} of {node.title} takes its value from it.", node)
     kept = tuple(default for default in function.attribute_defaults if default.name != name)
     set_signature(edit, function, attributes=tuple(n for n in function.attributes if n != name), defaults=kept)
-    for call in calls_of(edit.model, function):
+    for call in callers_of(edit.model, {function.key}):
         if name in call.attributes:
             edit.do(SetAttribute(call, name, None))
 
@@ -66,7 +67,7 @@ def rename(edit: Transaction, function: Function, old: str, new: str) -> None:
     )
     for node, attribute in list(_references(function, old)):
         edit.do(SetAttribute(node, attribute.name, replace(attribute, reference=new)))
-    for call in calls_of(edit.model, function):
+    for call in callers_of(edit.model, {function.key}):
         if old in call.attributes:
             rename_attribute(edit, call, old, new)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from model import schemas
@@ -12,6 +12,7 @@ from model.document import Transaction
 from model.edits.nodes import drop_unused_constants, fresh_names, is_constant
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value, Values
+from model.queries.calls import callers_of
 from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
 from model.queries.topology import outer_values
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
@@ -204,7 +205,7 @@ def add_function(edit: Transaction, name: str, domain: str = "local", overload: 
 
 def remove_function(edit: Transaction, function: Function) -> None:
     """Take a function out of the model; refused while nodes call it."""
-    call = next(calls_of(edit.model, function), None)
+    call = next(iter(callers_of(edit.model, {function.key})), None)
     if call is not None:
         raise ModelError(f"{function.name} is called", f"{call.title} calls it; inline or delete the calls.", call)
     edit.do(SetField(edit.model, "functions", tuple(f for f in edit.model.functions if f is not function)))
@@ -232,7 +233,7 @@ def rename_function(
             "Another function of the model is called so." if key[1] else "The name is empty.",
             function,
         )
-    calls = list(calls_of(edit.model, function))
+    calls = callers_of(edit.model, {function.key})
     for field, text in zip(("domain", "name", "overload"), key, strict=True):
         edit.do(SetField(function, field, text))
     _import(edit, None, key[0])
@@ -241,14 +242,6 @@ def rename_function(
         _import(edit, call.graph.importer, key[0])
         for field, text in zip(("domain", "op_type", "overload"), key, strict=True):
             edit.do(SetField(call, field, text))
-
-
-def calls_of(model: Model, function: Function) -> Iterator[Node]:
-    """Every node that calls a function."""
-    for graph in model.graphs():
-        for node in graph.nodes:
-            if (node.domain, node.op_type, node.overload) == function.key:
-                yield node
 
 
 def set_signature(
@@ -263,7 +256,7 @@ def set_signature(
     """Change the formal inputs, outputs and attributes of a function; calls keep what they pass, by position of
     the values that stay. Refused where an output would go that a call passes on to something.
     """
-    calls = list(calls_of(edit.model, function))
+    calls = callers_of(edit.model, {function.key})
     if inputs is not None:
         old = function.body.inputs
         places = [old.index(v) if v in old else None for v in inputs]
@@ -313,7 +306,7 @@ def _refuse_used(function: Function, leaving: Collection[int], calls: Iterable[N
 def inline_call(edit: Transaction, call: Node) -> list[Node]:
     """Replace a call by the nodes of its function; attribute references become the call's values or defaults."""
     graph = call.graph
-    function = edit.model.function(call.domain, call.op_type, call.overload)
+    function = edit.model.function(*call.operator)
     if function is None or graph is None:
         raise ModelError(f"{call.title} calls no function of this model", f"Its operator is {call.op_type}.", call)
     _reconcile_opsets(edit, graph, function, call)
@@ -400,7 +393,7 @@ def inline_all(edit: Transaction) -> int:
             for root in (model.graph, *(g for t in model.training_info for g in (t.initialization, t.algorithm) if g))
             for graph in root.walk()
             for node in graph.nodes
-            if (node.domain, node.op_type, node.overload) in keys
+            if node.operator in keys
         ]
         if not calls:
             break
@@ -419,8 +412,7 @@ _MOST_INLINED = 100_000
 def _refuse_recursion(model: Model) -> None:
     functions = {f.key: f for f in model.functions}
     callees = {
-        f.key: {k for g in f.body.walk() for n in g.nodes if (k := (n.domain, n.op_type, n.overload)) in functions}
-        for f in model.functions
+        f.key: {k for g in f.body.walk() for n in g.nodes if (k := n.operator) in functions} for f in model.functions
     }
     finished: set[tuple[str, str, str]] = set()
     while True:

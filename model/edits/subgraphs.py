@@ -116,7 +116,7 @@ def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...
     pending = [*nodes, *(n for g in graphs for n in g.nodes)]
     while pending:
         node = pending.pop()
-        key = (node.domain, node.op_type, node.overload)
+        key = node.operator
         if key in functions and key not in wanted:
             wanted[key] = functions[key]
             pending.extend(n for g in functions[key].body.walk() for n in g.nodes)

@@ -18,7 +18,7 @@ def node_label(node: Node, operator: Hashable = None) -> Hashable:
 
     Bodies count by their number of nodes, long tensors by type and shape alone.
     """
-    told = (node.domain, node.op_type, node.overload) if operator is None else operator
+    told = node.operator if operator is None else operator
     return told, frozenset(map(_attribute_label, node.attributes.values()))
 
 

@@ -211,7 +211,7 @@ def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, Turns]]:
         inside: dict[tuple[str, str, str], Turns] = {}
         for graph, here in _levels(root, times, sizes):
             for node in graph.nodes:
-                key = node.domain, node.op_type, node.overload
+                key = node.operator
                 if key in functions:
                     inside[key] = inside[key] + here if key in inside else here
         for key, count in inside.items():
@@ -276,7 +276,7 @@ def _node(
             count, bits = sizes.elements(value), sizes.bits(value)
             elements = None if elements is None or count is None else elements + count
             held = None if held is None or count is None or bits is None else held + _bytes(count, bits)
-    if (node.domain, node.op_type, node.overload) in functions:
+    if node.operator in functions:
         macs = flops = _NONE  # counted in its body
     else:
         macs = multiply_adds(node, sizes.shape)

@@ -22,7 +22,7 @@ def _inner_graph(context: Context) -> Graph | None:
             return item.bodies[0]
         case Node():
             assert workspace is not None
-            function = workspace.model.function(item.domain, item.op_type, item.overload)
+            function = workspace.model.function(*item.operator)
             return None if function is None else function.body
         case Function():
             return item.body

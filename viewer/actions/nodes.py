@@ -113,13 +113,13 @@ def _calls_function(context: Context) -> bool:
     if workspace is None or not workspace.model.functions:
         return False
     keys = {function.key for function in workspace.model.functions}
-    return any(isinstance(i, Node) and (i.domain, i.op_type, i.overload) in keys for i in context.selected)
+    return any(isinstance(i, Node) and i.operator in keys for i in context.selected)
 
 
 def _inline(context: Context) -> None:
     workspace = context.opened
     keys = {function.key for function in workspace.model.functions}
-    calls = [node for node in selected_nodes(context) if (node.domain, node.op_type, node.overload) in keys]
+    calls = [node for node in selected_nodes(context) if node.operator in keys]
     inlined: list[Node] = []
     title = display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), "call")
     with workspace.document.edit(f"Inline {title}") as edit:

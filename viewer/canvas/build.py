@@ -206,7 +206,7 @@ class Builder:
     def _draw_node(self, level: _Level, node: Node, parent: int) -> Iterator[_Level]:
         key = (level.instance, node)
         bodies = node.bodies
-        function = self._functions.get((node.domain, node.op_type, node.overload)) if self._functions else None
+        function = self._functions.get(node.operator) if self._functions else None
         if key in self._expanded and (bodies or function is not None) and len(self._boxes) < MOST_BOXES:
             graphs = bodies or ((function.body,) if function is not None else ())
             index = self._add(self._cards.container(node, key, parent, buttons=_container_buttons(bodies)))
@@ -384,7 +384,7 @@ def inner_graph(subject: object, model: Model | None) -> Graph | None:
         return None
     if subject.bodies:
         return subject.bodies[0]
-    function = model.function(subject.domain, subject.op_type, subject.overload) if model is not None else None
+    function = model.function(*subject.operator) if model is not None else None
     return None if function is None else function.body
 
 

@@ -74,7 +74,7 @@ def _is_plain(node: Node) -> bool:
 
 def _is_call(node: Node) -> bool:
     model = node.graph.model if node.graph is not None else None
-    return model is not None and model.function(node.domain, node.op_type, node.overload) is not None
+    return model is not None and model.function(*node.operator) is not None
 
 
 def _has_box(value: Value, user: Node) -> bool:

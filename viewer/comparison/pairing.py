@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.graph import Function, Graph, Model, Node, Value
+from model.queries.calls import Operator, callers
 from viewer.passes.rehearsing import Rehearsing
 
 if TYPE_CHECKING:
@@ -156,14 +157,14 @@ class Comparing(QObject):
 
     def _colour(self) -> None:
         kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
-        callers = _callers(self.old.model), _callers(self.new.model)
+        calling = callers(self.old.model), callers(self.new.model)
         for difference in self.shown:
             for side, item in enumerate((difference.old, difference.new)):
                 whole = not difference.aspect and isinstance(item, Node)
                 kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
                 for node in _nodes_of(item):
                     note_kind(kinds[side], node, kind)
-                    beyond = _around(node, callers[side])
+                    beyond = _around(node, calling[side])
                     if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn inside those
                         beyond += [user for value in node.outputs if value is not None for user in value.consumers]
                     for other in beyond:
@@ -281,20 +282,7 @@ def note_kind(kinds: dict[Node, str], node: Node, kind: str) -> None:
         kinds[node] = kind
 
 
-Callers = dict[tuple[str, str, str], list[Node]]
-
-
-def _callers(model: Model) -> Callers:
-    """The nodes that call each function."""
-    found: Callers = {function.key: [] for function in model.functions}
-    for graph in model.graphs() if found else ():
-        for node in graph.nodes:
-            if (calls := found.get((node.domain, node.op_type, node.overload))) is not None:
-                calls.append(node)
-    return found
-
-
-def _around(node: Node, callers: Callers) -> list[Node]:
+def _around(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
     """The nodes that hold a node in a body, from inside to outside, or call the function it is in."""
     found = []
     graph = node.graph
@@ -302,7 +290,7 @@ def _around(node: Node, callers: Callers) -> list[Node]:
         found.append(graph.owner)
         graph = graph.owner.graph
     if graph is not None and isinstance(graph.owner, Function):
-        found += callers[graph.owner.key]
+        found += calling[graph.owner.key]
     return found
 
 

@@ -23,15 +23,15 @@ from exec.remote.session import WorkerSession
 from exec.results import RunResult
 from exec.session import Breakpoint, Request, Session, Stepper
 from model.errors import ModelError
-from model.graph import Function, Graph, Node, Value
+from model.graph import Function, Node, Value
 from model.progress import Progress
+from model.queries.calls import callers_of
 from model.queries.topology import upstream
 from viewer import garbage
 from viewer.changes import is_in_model
 from viewer.jobs import Job
 from viewer.results import Record
 from viewer.runs.alarm import Alarm
-from viewer.runs.calls import calls_of
 from viewer.runs.courtesy import Courtesy
 from viewer.runs.edge_notes import EdgeNotes
 from viewer.runs.inputs import Recipe, RunInputs
@@ -543,27 +543,26 @@ class RunControl(QObject):
         self.set_breakpoints([*others, made] if len(others) == len(self.breakpoints) else others)
 
     def _place_of(self, node: Node) -> tuple[CallPath, Node]:
-        """Where a run computes a node; ModelError when none does."""
-        place = self._call_of(node)
-        if place is None:
-            detail = "its function is not called in the main graph, or it belongs to a training graph"
-            raise ModelError("This node is not part of a run", detail, node)
-        return place
+        """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in.
 
-    def _call_of(self, node: Node) -> tuple[CallPath, Node] | None:
-        """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in."""
-        graph: Graph | None = node.graph
-        while graph is not None and isinstance(graph.owner, Node):
-            node, graph = graph.owner, graph.owner.graph
-        if graph is self.inputs.graph:
-            return (), node
-        if graph is None or not isinstance(graph.owner, Function):
-            return None
-        for call in calls_of(graph.owner):
-            around = self._call_of(call)
-            if around is not None and around[1] is call:
-                return (*around[0], self.session.snapshots.nodes[call]), node
-        return None
+        ModelError when no run does.
+        """
+        outermost = node
+        while outermost.graph is not None and isinstance(outermost.graph.owner, Node):
+            outermost = outermost.graph.owner
+        ways: list[tuple[Node, CallPath]] = [(outermost, ())]
+        functions: set[Function] = set()
+        while ways:
+            at, path = ways.pop()
+            if at.graph is self.inputs.graph:
+                return path, outermost
+            function = None if at.graph is None else at.graph.owner
+            if isinstance(function, Function) and function not in functions:
+                functions.add(function)
+                calls = callers_of(self._workspace.model, {function.key})
+                ways += [(call, (self.session.snapshots.nodes[call], *path)) for call in calls]
+        detail = "its function is not called in the main graph, or it belongs to a training graph"
+        raise ModelError("This node is not part of a run", detail, node)
 
     def close(self) -> None:
         """End everything; the document is closed."""

@@ -12,6 +12,7 @@ from model.attributes import Attribute, is_same
 from model.document import Change
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.progress import SILENT, Progress
+from model.queries.calls import callers_of
 from model.queries.topology import Thing, downstream
 from model.steps import (
     InsertNode,
@@ -96,12 +97,7 @@ def outdated(things: Iterable[Thing], progress: Progress = SILENT) -> set[Thing]
 
 
 def _calls(function: Function) -> list[Node]:
-    return [] if function.model is None else _calling(function.model, {function.key})
-
-
-def _calling(model: Model, keys: AbstractSet[tuple[str, str, str]]) -> list[Node]:
-    nodes = (node for graph in model.graphs() for node in graph.nodes) if keys else ()
-    return [n for n in nodes if (n.domain, n.op_type, n.overload) in keys]
+    return [] if function.model is None else callers_of(function.model, {function.key})
 
 
 def _is_of_texts(step: Step, inverse: Step) -> bool:
@@ -173,7 +169,7 @@ def _collect_field(step: SetField, inverse: SetField, found: set[Thing]) -> None
 def _affected(model: Model, field: str, new: Any, old: Any) -> Iterable[Node]:
     """The nodes that compute something else when a field of the model changes."""
     if field == "functions":
-        return _calling(model, {function.key for function in {*new}.symmetric_difference(old)})
+        return callers_of(model, {function.key for function in {*new}.symmetric_difference(old)})
     if field == "opset_imports":
         domains = {domain for domain in {*new, *old} if new.get(domain) != old.get(domain)}
         return (n for graph in model.graph.walk() for n in graph.nodes if n.domain in domains)

@@ -51,7 +51,7 @@ def _most_inputs(node: Node, count: int) -> int:
     schema = signature_of(node)
     if schema is None or not schema.is_signature_known:
         model = node.graph.model if node.graph is not None else None
-        function = model.function(node.domain, node.op_type, node.overload) if model is not None else None
+        function = model.function(*node.operator) if model is not None else None
         return len(function.body.inputs) if function is not None else count + 1
     if schema.inputs and schema.inputs[-1].option == "variadic":
         return max(len(schema.inputs), count + 1)

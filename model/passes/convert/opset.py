@@ -100,7 +100,7 @@ def _standard_nodes(model: Model, roots: Iterable[Graph]) -> Iterator[Node]:
     for root in roots:
         for graph in list(root.walk()):
             for node in list(graph.nodes):
-                if node.domain == "" and (node.domain, node.op_type, node.overload) not in local:
+                if node.domain == "" and node.operator not in local:
                     yield node
 
 

@@ -176,7 +176,7 @@ class _Conversion:
         """Whether an input or output of a node is of the target type afterwards."""
         if self._is_kept(node):
             return False
-        if (node.domain, node.op_type, node.overload) in self._functions or node.bodies:
+        if node.operator in self._functions or node.bodies:
             return True
         assert node.graph is not None
         schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)

@@ -192,7 +192,7 @@ class Context:
             return False
         if node.op_type == "Dropout" and not node.domain and not self.is_inference_dropout(node):
             return False
-        function = self.model.function(node.domain, node.op_type, node.overload)
+        function = self.model.function(*node.operator)
         if function is not None:
             return False
         version = node.graph.opset_imports.get(node.domain, 1) if node.graph is not None else 1

@@ -261,8 +261,8 @@ class _Work:
             self._progress.report(self._done, 0, "nodes")
         if old.name != new.name:
             self._add("renamed", "node", old, new, "name", old.name, new.name)
-        key = old.domain, old.op_type, old.overload
-        if self._matching.calls.get(key, key) != (new.domain, new.op_type, new.overload):
+        key = old.operator
+        if self._matching.calls.get(key, key) != new.operator:
             self._add("changed", "node", old, new, "operator", _operator(old), _operator(new))
         self._wires("input", old, new, old.inputs, new.inputs)
         self._wires("output", old, new, old.outputs, new.outputs)
@@ -384,7 +384,7 @@ def _constants(attribute: Attribute) -> tuple[Tensor | SparseTensor, ...] | None
 
 
 def _operator(node: Node) -> str:
-    return _key_text((node.domain, node.op_type, node.overload))
+    return _key_text(node.operator)
 
 
 def _key_text(key: Key) -> str:

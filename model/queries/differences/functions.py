@@ -40,7 +40,7 @@ def _contents(functions: Iterable[Function], model: Model) -> list[Counter[Hasha
     found = []
     for function in functions:
         nodes = [node for graph in function.body.walk() for node in graph.nodes]
-        keys = {node: (node.domain, node.op_type, node.overload) for node in nodes}
+        keys = {node: node.operator for node in nodes}
         labels = Counter(node_label(node, "call" if keys[node] in local else keys[node]) for node in nodes)
         labels.update(("input", i) for i in range(len(function.body.inputs)))
         labels.update(("output", i) for i in range(len(function.body.outputs)))

@@ -79,7 +79,7 @@ class _Side:
     def __init__(self, graph: Graph, calls: dict[Key, Key]) -> None:
         self.graph = graph
         self.nodes = list(graph.nodes)
-        self.keys = {node: (node.domain, node.op_type, node.overload) for node in self.nodes}
+        self.keys = {node: node.operator for node in self.nodes}
         for node, key in self.keys.items() if calls else ():
             self.keys[node] = calls.get(key, key)
         self.labels = {node: hash(node_label(node, self.keys[node])) for node in self.nodes}

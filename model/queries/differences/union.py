@@ -176,7 +176,7 @@ class _Work:
         assert shown is not None
         before, after = self._both(old, new, "inputs")
         given = self._both(old, new, "outputs")
-        key = shown.domain, shown.op_type, shown.overload
+        key = shown.operator
         domain, op_type, overload = self._matching.calls.get(key, key) if new is None else key
         made = Node(
             op_type,
@@ -226,8 +226,8 @@ class _Work:
         """What a node's operator was; empty where it is the same."""
         if old is None or new is None:
             return ""
-        key = old.domain, old.op_type, old.overload
-        is_same = self._matching.calls.get(key, key) == (new.domain, new.op_type, new.overload)
+        key = old.operator
+        is_same = self._matching.calls.get(key, key) == new.operator
         return "" if is_same else ".".join(filter(None, (old.domain, old.op_type)))
 
     def _partners(self, body: Graph, new: Node | None) -> tuple[Graph | None, Graph | None]:

@@ -14,6 +14,7 @@ from exec.session import Breakpoint, Session
 from model import load
 from model.edits.nodes import rename_node
 from model.edits.values import rename_value
+from model.errors import ModelError
 from model.types import Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer.results import info_of
@@ -86,6 +87,24 @@ def test_values_inside_functions_and_bodies_are_there(window, qtbot, tmp_path):
     workspace.runs.run_to(inner)
     idle(qtbot, workspace)
     np.testing.assert_array_equal(workspace.results.value_of(everything["h"]), [-2, 4])
+
+
+def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refused(window, qtbot, tmp_path):
+    text = """
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (float[2] x) => (float[2] y) { y = Neg (x) }
+    <domain: "local", opset_import: ["" : 21, "local" : 1]>
+    there (v) => (o) { o = local.back (v) }
+    <domain: "local", opset_import: ["" : 21, "local" : 1]>
+    back (v) => (o) { o = local.there (v) }
+    """
+    path = tmp_path / "circle.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    for function in workspace.model.functions:
+        inner = next(iter(function.body.nodes))
+        with pytest.raises(ModelError, match="not part of a run"):
+            workspace.runs.run_to(inner)
 
 
 # -- edits -----------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def node_rows(workspace: Workspace, node: Node, numbers: Numbers, open_list: Ope
 
 def schema_of(workspace: Workspace, node: Node) -> Schema | None:
     """The signature of a node: that of the function it calls, else the operator's; None while not loaded."""
-    function = workspace.model.function(node.domain, node.op_type, node.overload)
+    function = workspace.model.function(*node.operator)
     if function is not None:
         return function_schema(function)
     if node.graph is None or not schemas.is_loaded():
@@ -102,7 +102,7 @@ def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> Ro
         hint="operator or domain::operator",
     )
     row = Row("op_type", "Operator", display(node.op_type, 120), field=field, middle=True)
-    function = workspace.model.function(node.domain, node.op_type, node.overload)
+    function = workspace.model.function(*node.operator)
     if function is not None:
         row.note = "function of the model"
         row.actions = (RowAction("Open function", lambda: workspace.show(function.body), "forward", "go"),)
