@@ -83,15 +83,21 @@ class PanelDock(QDockWidget):
         """The panel of the document in front, once it was seen."""
         return None if self._tab is None else self._panels.get(self._tab)
 
-    def _show_panel(self, *_: object) -> None:
+    def make(self) -> Panel | None:
+        """The panel of the document in front, made if it never was, even where nobody sees it; None without one."""
         tab = self._tab
-        if tab is None or not self.isVisible():
-            return
+        if tab is None:
+            return None
         panel = self._panels.get(tab)
         if panel is None:
             panel = self._panels[tab] = self.info.load()(tab.workspace)
             self._stack.addWidget(panel)
-        self._stack.setCurrentWidget(panel)
+        return panel
+
+    def _show_panel(self, *_: object) -> None:
+        panel = self.make() if self.isVisible() else None
+        if panel is not None:
+            self._stack.setCurrentWidget(panel)
 
 
 class _TitleBar(QWidget):
@@ -191,10 +197,13 @@ class Docks(QObject):
         """Whether a panel's dock is shown, in front of others or behind them in its tabs."""
         return not self._docks[panel_id].isHidden()
 
-    def open_panels(self) -> list[tuple[PanelInfo, Panel]]:
-        """The panels of the document in front whose docks are open, as far as they were seen."""
-        found = ((dock.info, dock.panel) for dock in self._docks.values() if not dock.isHidden())
-        return [(info, panel) for info, panel in found if panel is not None]
+    def panels(self) -> list[tuple[PanelInfo, Panel | None]]:
+        """The panels of the document in front, open or not; None of those that were never made."""
+        return [(dock.info, dock.panel) for dock in self._docks.values()]
+
+    def make(self, panel_id: str) -> Panel | None:
+        """The panel of the document in front, made without being shown if it never was; None while nothing is open."""
+        return self._docks[panel_id].make()
 
     def panel(self, panel_id: str) -> Panel | None:
         """The panel of the document in front; made, shown and brought up first where it was never seen."""

@@ -328,11 +328,11 @@ class MainWindow(QMainWindow):
 
     def open_palette(self) -> None:
         """Show the command palette."""
-        from viewer.actions.controls import control_entries
+        from viewer.actions.controls import control_entries, more_entries
 
         self.actions_binding.refresh()
         entries = self.actions_binding.palette_entries(self._trigger)
-        self.palette_popup.open([*entries, *control_entries(self.docks)])
+        self.palette_popup.open([*entries, *control_entries(self.docks)], more_entries(self.docks))
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""

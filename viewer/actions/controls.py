@@ -17,23 +17,43 @@ from viewer.widgets.command_palette import Entry
 
 if TYPE_CHECKING:
     from viewer.docks import Docks
-    from viewer.panels import Panel
+    from viewer.panels import Panel, PanelInfo
 
 
 def control_entries(docks: Docks) -> list[Entry]:
-    """An entry for each control of the panels that are open; none for a button that is called as an action is."""
+    """An entry for each control of the panels that were made."""
+    return [entry for info, panel in docks.panels() if panel is not None for entry in _entries_of(docks, info, panel)]
+
+
+def more_entries(docks: Docks) -> Iterator[list[Entry]]:
+    """Those of the panels that were never seen, each of which is made for it: take one now and then.
+
+    Panels that fetch what they show have more controls once they have it; those come last.
+    """
+    made = []
+    for info in [info for info, panel in docks.panels() if panel is None]:
+        panel = docks.make(info.id)
+        if panel is not None:
+            made.append((info, panel))
+            yield _entries_of(docks, info, panel)
+    while any(panel.workspace.jobs.running for _, panel in made):
+        yield []
+    yield control_entries(docks)
+
+
+def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[Entry]:
+    """An entry for each control of a panel; none for a button that is called as an action is."""
     known = {one.plain_title.lower() for one in actions()}
+    where = f"{info.title} panel"
     found: list[Entry] = []
-    for info, panel in docks.open_panels():
-        where = f"{info.title} panel"
-        for name, control in controls_of(panel):
-            if name.lower() not in known:
-                use = partial(_use, docks, info.id, control)
-                found.append(Entry(name, use, where, words=control.toolTip(), enabled=control.isEnabled()))
-            menu = _menu_of(control) if control.isEnabled() else None
-            if menu is not None:
-                menu.aboutToShow.emit()  # which fills those that are filled only then
-                found += _menu_entries(docks, info.id, menu, f"{where} › {name}")
+    for name, control in controls_of(panel):
+        if name.lower() not in known:
+            use = partial(_use, docks, info.id, name, control)
+            found.append(Entry(name, use, where, words=control.toolTip(), enabled=control.isEnabled()))
+        menu = _menu_of(control) if control.isEnabled() else None
+        if menu is not None:
+            menu.aboutToShow.emit()  # which fills those that are filled only then
+            found += _menu_entries(docks, info.id, menu, f"{where} › {name}")
     return found
 
 
@@ -74,11 +94,13 @@ def control_name(widget: QWidget) -> str:
     return widget.accessibleName() or without_mnemonic(written).removesuffix("…")
 
 
-def _use(docks: Docks, panel_id: str, control: QWidget) -> None:
-    """Press a button; open a choice; go to anything else. Nothing where the panel shows something else by now."""
-    docks.open(panel_id)
-    if not isValid(control):
+def _use(docks: Docks, panel_id: str, name: str, control: QWidget) -> None:
+    """Press a button; open a choice; go to anything else. Nothing where the panel has no such thing by now."""
+    panel = docks.open(panel_id)
+    found = control if isValid(control) else None if panel is None else dict(controls_of(panel)).get(name)
+    if found is None:
         return
+    control = found
     around = control.parentWidget()
     while around is not None:
         if isinstance(around, QScrollArea):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QSize, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QFont, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QFrame,
@@ -29,6 +29,7 @@ _ENTRY = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
 _IN_TITLE = 30  # a fit in the title counts this much more than one in the other words
 _ALIAS = 8  # what a thing is called too counts this much less than a title that begins with it
+_TAKE_MS = 5  # between two parts of what is added
 _DISABLED = 10  # and what cannot be done now this much less
 
 
@@ -74,11 +75,19 @@ class CommandPalette(QFrame):
         layout.addWidget(self.list)
         layout.addWidget(self._nothing)
         self._entries: list[Entry] = []
+        self._more: Iterator[Iterable[Entry]] = iter(())
+        self._take = QTimer(self, interval=_TAKE_MS)
+        self._take.timeout.connect(self._take_more)
         self._recent: dict[str, None] = {}  # titles chosen before, newest last
 
-    def open(self, entries: Iterable[Entry]) -> None:
-        """Show the palette over its window, with these things to choose from."""
+    def open(self, entries: Iterable[Entry], more: Iterator[Iterable[Entry]] | None = None) -> None:
+        """Show the palette over its window, with these things to choose from.
+
+        What `more` gives is added while the palette is shown, one part at a time: each may take its while to make.
+        """
         self._entries = list(entries)
+        self._more = iter(()) if more is None else more
+        self._take.start()
         self.field.clear()
         self._filter("")
         window = self.parentWidget()
@@ -88,6 +97,21 @@ class CommandPalette(QFrame):
         self.move(window.mapToGlobal(QPoint((window.width() - width) // 2, 60)))
         self.show()
         self.field.setFocus()
+
+    def _take_more(self) -> None:
+        part = next(self._more, None) if self.isVisible() else None
+        if part is None:
+            self._take.stop()
+            return
+        known = {(entry.title, entry.where) for entry in self._entries}
+        fresh = [entry for entry in part if (entry.title, entry.where) not in known]
+        if fresh:
+            self._entries += fresh
+            row = self.list.currentRow()
+            at = self.list.item(row).data(_ENTRY) if row > 0 else None  # the best fit is chosen unless one was gone to
+            self._filter(self.field.text())
+            if at is not None:
+                self.list.setCurrentRow(self.shown().index(at))
 
     def shown(self) -> list[Entry]:
         """The entries that fit what is typed, best first."""

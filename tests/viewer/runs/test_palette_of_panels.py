@@ -24,8 +24,9 @@ def call(window, qtbot, title, where):
     window.open_palette()
     popup = window.palette_popup
     qtbot.keyClicks(popup.field, title)
+    qtbot.waitUntil(lambda: (title, where) in [(entry.title, entry.where) for entry in popup.shown()])
     names = [(entry.title, entry.where) for entry in popup.shown()]
-    for _ in range(names.index((title, where))):
+    for _ in range(names.index((title, where)) - popup.list.currentRow()):
         qtbot.keyClick(popup.field, Qt.Key.Key_Down)
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
 
@@ -53,6 +54,27 @@ def test_a_choice_opens_a_switch_is_turned_and_a_field_has_the_keyboard(window, 
     qtbot.keyClicks(QApplication.focusWidget(), "12")
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return)
     assert workspace.runs.inputs.seed == 12
+
+
+def test_panels_that_were_never_opened_are_called_too(window, qtbot, workspace):
+    made = {info.id for info, panel in window.docks.panels() if panel is not None}
+    assert not made & {"compare", "profile", "watch"}
+    call(window, qtbot, "Relative tolerance", "Compare panel")
+    compare = window.docks.panel("compare")
+    qtbot.waitUntil(compare.isVisible)
+    qtbot.waitUntil(lambda: QApplication.focusWidget().accessibleName() == "Relative tolerance")
+    assert not window.docks.is_open("watch")
+
+
+def test_what_a_panel_out_of_sight_offers_follows_the_selection(window, qtbot, workspace):
+    panel = show(window, qtbot, workspace, "y")
+    window.docks.toggle("tensor")
+    workspace.selection.set([value(workspace, "c")])
+    qtbot.waitUntil(lambda: panel.pane.reader is not None and panel.pane.title.text() == "c")
+    assert not panel.isVisible()
+    call(window, qtbot, "Logarithmic", "Tensor panel")
+    qtbot.waitUntil(panel.isVisible)
+    assert panel.pane.facts.histogram.logarithmic
 
 
 def test_a_panel_behind_others_comes_to_the_front(window, qtbot, workspace):
@@ -115,14 +137,32 @@ def test_what_an_action_does_stands_once_and_what_is_off_is_shown_as_such(window
     assert [entry.enabled for entry in entries if (entry.title, entry.where) == ("Unpin", "Watch panel")] == [False]
 
 
-def test_a_control_that_is_gone_when_it_is_chosen_does_nothing(window, qtbot, workspace):
-    panel = show(window, qtbot, workspace, "c")
+def entry_of(window, title):
+    """The entry as the palette has it now."""
     window.open_palette()
     popup = window.palette_popup
-    entry = next(entry for entry in popup.shown() if entry.title == "Axis of the rows")
+    entry = next(entry for entry in popup.shown() if entry.title == title)
     popup.close()
+    return entry
+
+
+def test_a_control_that_was_made_anew_is_used_by_its_name(window, qtbot, workspace):
+    panel = show(window, qtbot, workspace, "c")
+    entry = entry_of(window, "Axis of the rows")
     workspace.selection.set([value(workspace, "y")])
     qtbot.waitUntil(lambda: panel.pane.title.text() == "y")
+    qtbot.waitUntil(lambda: not isValid(entry.run.args[-1]))
+    entry.run()
+    qtbot.waitUntil(dict(controls_of(panel))["Axis of the rows"].view().isVisible)
+    dict(controls_of(panel))["Axis of the rows"].hidePopup()
+
+
+def test_a_control_that_is_gone_when_it_is_chosen_does_nothing(window, qtbot, workspace):
+    panel = window.docks.open("run")
+    workspace.runs.toggle_breakpoint(value(workspace, "r"))
+    qtbot.waitUntil(lambda: "When to stop after r" in dict(controls_of(panel)))
+    entry = entry_of(window, "When to stop after r")
+    workspace.runs.set_breakpoints(())
     qtbot.waitUntil(lambda: not isValid(entry.run.args[-1]))
     entry.run()
     assert QApplication.activePopupWidget() is None

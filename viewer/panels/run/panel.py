@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtGui import QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFormLayout,
@@ -39,7 +39,6 @@ class RunPanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.runs = workspace.runs
-        self.runs.warm_up()
         self.inputs = self.runs.inputs
         self.rows: list[InputRow] = []
         self._shown_inputs: list[object] = []
@@ -81,6 +80,11 @@ class RunPanel(Panel):
         area.setWidget(content)
         self._content = content
         outer.addWidget(area, 1)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Who sees it is about to run."""
+        super().showEvent(event)
+        self.runs.warm_up()
 
     def minimumSizeHint(self) -> QSize:
         """As wide as its content; a dock may still make it narrower, and then it is scrolled sideways."""
