@@ -426,8 +426,7 @@ def compile_breakpoint(breakpoint_: Breakpoint, snapshots: Snapshots) -> Conditi
     """A breakpoint in numbers; the declared types are read now, on the thread that owns the model."""
     declared: dict[int, Type | None] = {}
     if breakpoint_.condition == "shape":
-        graph = snapshots.graph or snapshots.model.graph
-        declared = {snapshots.values[v]: v.type for v in graph.values()}
+        declared = {snapshots.values[v]: v.type for graph in snapshots.model.graphs() for v in graph.values()}
     return Condition(
         snapshots.nodes[breakpoint_.node] if breakpoint_.node is not None else 0,
         snapshots.values[breakpoint_.value] if breakpoint_.value is not None else 0,

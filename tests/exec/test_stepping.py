@@ -269,3 +269,25 @@ def test_a_condition_is_seen_in_what_constants_alone_decide(first: bool) -> None
         "in 'Loop', after 'Max'",
         "after 'Loop'",
     ]
+
+
+DECLARED = """g (float[2] x) => (float[2] y, float[2] z) <bool yes = {1}, int64 n = {2}> {
+  y = own.F(x)
+  z = Loop(n, yes, x) <body = b (int64 i, bool k, float[2] v) => (bool j, float[2] w) <float[5] q> {
+    j = Identity(k)
+    q = Mul(v, v)
+    w = Sqrt(q)
+  }>
+}
+<opset_import: ["" : 21], domain: "own">
+F (s) => (t) <float[7] p> { p = Neg(s) t = Abs(p) }"""
+
+
+def test_shapes_are_held_against_those_declared_in_bodies_and_functions() -> None:
+    model = parse(DECLARED, header='ir_version: 10, opset_import: ["" : 21, "own" : 1]')
+    stepper = Session(model).steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="shape")])
+    assert list(iter(stepper.go_on, "")) == [
+        "after 'Neg': it is float[2], declared float[7]",
+        "in 'Loop', after 'Mul': it is float[2], declared float[5]",
+        "in 'Loop', after 'Mul': it is float[2], declared float[5]",
+    ]
