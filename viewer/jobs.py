@@ -47,10 +47,12 @@ class Job(Generic[T]):
         self.progress = Progress(self._report)
         self._work = work
         self._post: Callable[[], None] = lambda: None  # tells the GUI thread that done, total and text changed
+        self._stop: Callable[[], object] = lambda: None  # for work that is done elsewhere
 
     def cancel(self) -> None:
-        """Ask it to stop; no callback but `finished` is called any more. Any thread."""
+        """Ask it to stop; no callback but `finished` is called any more. Any thread, or that of work done elsewhere."""
         self.progress.cancel()
+        self._stop()
 
     @property
     def cancelled(self) -> bool:
@@ -245,6 +247,24 @@ class Jobs(QObject):
         self._lanes[lane].put(run)
         return job
 
+    def follow(self, title: str, stop: Callable[[], object]) -> Job[None]:
+        """Show work that is done elsewhere, as in slices, until `leave`; GUI thread only.
+
+        `stop()` is called when it is cancelled; what is reported to its `progress` shows.
+        """
+        job: Job[None] = Job(title, _forgotten, "mutate", "")
+        job._post = lambda: post(lambda: self._progressed(job))
+        job._stop = stop
+        self._running[job] = None
+        self.started.emit(job)
+        return job
+
+    def leave(self, job: Job[None]) -> None:
+        """Work that was shown by `follow` has ended."""
+        job.finished = True
+        self._running.pop(job, None)
+        self.ended.emit(job)
+
     def _progressed(self, job: Job[Any]) -> None:
         if job in self._running and not self._closed:
             self.progressed.emit(job)
@@ -285,7 +305,7 @@ class Jobs(QObject):
 
     def cancel_all(self) -> None:
         """Ask everything to stop."""
-        for job in self._running:
+        for job in self.running:  # one that is followed is left at once
             job.cancel()
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from PySide6.QtCore import QObject, QTimer
 from shiboken6 import isValid
 
 from model.errors import errors_to
-from model.progress import Cancelled, Progress
+from model.progress import Cancelled, Progress, Report
 from viewer import garbage
 
 T = TypeVar("T")
@@ -36,7 +36,8 @@ class Slices(QObject, Generic[T]):
 
     Little work needs no thread: on a busy machine one that is new waits longer for a processor than a frame may take.
     So the first slice is tried on the GUI thread, and `work` must bear to be cancelled and called once more.
-    `around()` is entered before each slice and left after it, on the GUI thread.
+    `around()` is entered before each slice and left after it, on the GUI thread. `listener(done, total, text)` hears
+    how far the work is once it takes longer than a slice, on whichever thread that is.
     Meanwhile cyclic garbage is not collected: where much is made, going through all of it takes longer than a slice.
     """
 
@@ -47,6 +48,7 @@ class Slices(QObject, Generic[T]):
         failed: Callable[[Exception], object],
         parent: QObject | None = None,
         around: Callable[[], AbstractContextManager[object]] = nullcontext,
+        listener: Report | None = None,
     ) -> None:
         super().__init__(parent)
         self._work = work
@@ -55,7 +57,7 @@ class Slices(QObject, Generic[T]):
         self._failed = failed
         self._resume = threading.Semaphore(0)
         self._paused = threading.Semaphore(0)
-        self._baton = _Baton(self._resume, self._paused, lambda: isValid(self))
+        self._baton = _Baton(self._resume, self._paused, lambda: isValid(self), listener)
         self._thread: threading.Thread | None = None
         self._was_tried = False
         self._result: list[T] = []
@@ -149,8 +151,14 @@ class _Glance(Progress):
 class _Baton(Progress):
     """Pauses the work where its slice is over."""
 
-    def __init__(self, resume: threading.Semaphore, paused: threading.Semaphore, is_wanted: Callable[[], bool]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        resume: threading.Semaphore,
+        paused: threading.Semaphore,
+        is_wanted: Callable[[], bool],
+        listener: Report | None,
+    ) -> None:
+        super().__init__(listener)
         self._resume = resume
         self._paused = paused
         self._is_wanted = is_wanted

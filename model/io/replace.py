@@ -91,14 +91,14 @@ class NewFile:
         source, offset, end = payload.source, payload.offset, payload.offset + payload.length
         if not isinstance(source, FileSource):
             for start in range(offset, end, _SMALL_STEP):
-                progress.report(done + start - offset, total, "Saving")
+                progress.report(done + start - offset, total)
                 self.write(source.read(start, min(end - start, _SMALL_STEP)))
             return
         self.flush()
         source.check_unchanged()
         copiers = list(_COPIERS)
         while offset < end:
-            progress.report(done + offset - payload.offset, total, "Saving")
+            progress.report(done + offset - payload.offset, total)
             try:
                 copied = copiers[0](source, self._descriptor, offset, min(end - offset, _STEP))
             except InterruptedError:

@@ -312,7 +312,7 @@ class _Writer:
         messages = _listed(out, "node", original, sources, self._progress)
         for number, (node, message) in enumerate(zip(nodes, messages, strict=True)):
             if number % _BETWEEN_CHECKS == 0:
-                self._progress.report(number, len(nodes), "Writing nodes")
+                self._progress.report(number, len(nodes))
             self._node(node, message)
 
     def _node(self, node: Node, out: NodeProto) -> None:

@@ -42,17 +42,15 @@ def _new(context: Context) -> None:
 
 
 def _save_with_options(context: Context, *, copy: bool = False) -> None:
-    from viewer.dialogs.save_options import SaveOptions, SaveOptionsDialog
+    from viewer.dialogs.save_options import SaveOptionsDialog
 
     window, tab = context.window, context.window.tab
     if tab is None:
         return
 
-    def save(options: SaveOptions) -> None:
-        window.files.save_with(tab, options)
-
     path = tab.path or Path(f"{tab.workspace.title}.onnx").absolute()
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
+    save = partial(window.files.save_with, tab)
     dialog = SaveOptionsDialog(window, window.settings, tab.workspace.model, suggestion, save, copy=copy)
     show_for(tab.workspace, dialog)
 

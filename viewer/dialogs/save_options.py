@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -31,6 +31,7 @@ from model.tensors import SparseTensor, Tensor
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.dialogs.files import ask_save_model
+from viewer.files.saving import Save, SaveOptions
 from viewer.settings import Settings
 from viewer.text import bytes_text, plural
 
@@ -53,19 +54,17 @@ _LAYOUTS: tuple[tuple[str, Layout, str], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class SaveOptions:
-    """What was chosen. `copy`: the document goes on belonging to the file it belongs to now."""
+class Begin(Protocol):
+    """What the dialog is given to save with."""
 
-    path: Path
-    form: Form | None
-    layout: Layout
-    threshold: int
-    copy: bool
+    def __call__(
+        self, options: SaveOptions, *, prepared: Callable[[], object], refused: Callable[[ModelError], object]
+    ) -> Save:
+        """Begin a save; one of `prepared` and `refused` is called unless it is stopped."""
 
 
 class SaveOptionsDialog(QDialog):
-    """Asks; `save` gets the options and may refuse them with a ModelError, which is shown here."""
+    """Asks; `save` gets the options and may refuse them, which is shown here. It closes when they are accepted."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class SaveOptionsDialog(QDialog):
         settings: Settings,
         model: Model,
         suggestion: Path,
-        save: Callable[[SaveOptions], object],
+        save: Begin,
         *,
         copy: bool = False,
     ) -> None:
@@ -83,6 +82,7 @@ class SaveOptionsDialog(QDialog):
         self.setMinimumWidth(560)
         self._settings = settings
         self._save = save
+        self._running: Save | None = None
         self._sizes = [tensor.nbytes for tensor in _weights(model)]
         self.path = QLineEdit(str(suggestion))
         self.path.setAccessibleName("File")
@@ -102,6 +102,7 @@ class SaveOptionsDialog(QDialog):
         without_icons(self.buttons.buttons())
         self.buttons.accepted.connect(self.try_save)
         self.buttons.rejected.connect(self.reject)
+        self.rejected.connect(self._stop)
         self._lay_out(browse)
         self.layout_choice.currentIndexChanged.connect(self._explain)
         self.threshold.valueChanged.connect(self._explain)
@@ -133,8 +134,11 @@ class SaveOptionsDialog(QDialog):
         form.addRow("Of:", self.threshold)
         form.addRow("", self.explanation)
         form.addRow("", self.copy)
+        self._choices = QWidget()
+        form.setContentsMargins(0, 0, 0, 0)
+        self._choices.setLayout(form)
         layout = QVBoxLayout(self)
-        layout.addLayout(form)
+        layout.addWidget(self._choices)
         layout.addWidget(self.error)
         layout.addWidget(self.buttons)
 
@@ -171,13 +175,27 @@ class SaveOptionsDialog(QDialog):
         )
 
     def try_save(self) -> None:
-        """Begin to save; refused options stay open with the reason."""
+        """Begin to save; it stays open with the reason where the options are refused."""
         try:
-            self._save(self.options())
+            options = self.options()
         except ModelError as error:
             self.error.show_error(error)
             return
-        self.accept()
+        self._set_preparing(True)
+        self._running = self._save(options, prepared=self.accept, refused=self._on_refused)
+
+    def _stop(self) -> None:
+        if self._running is not None:
+            self._running.stop()
+
+    def _on_refused(self, error: ModelError) -> None:
+        self._set_preparing(False)
+        self.error.show_error(error)
+
+    def _set_preparing(self, preparing: bool) -> None:
+        """While the save is prepared, there is nothing to choose."""
+        self._choices.setEnabled(not preparing)
+        self.buttons.button(QDialogButtonBox.StandardButton.Save).setEnabled(not preparing)
 
 
 def _weights(model: Model) -> Iterator[Tensor | SparseTensor]:

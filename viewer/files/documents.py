@@ -17,7 +17,6 @@ from viewer import garbage
 from viewer.dialogs.files import ask_open
 from viewer.dialogs.questions import ask_to_save
 from viewer.files import opening, operator_sets, unused_data
-from viewer.files.preparation import Preparation
 from viewer.jobs import Jobs
 from viewer.settings import RELOAD_SILENTLY
 from viewer.text import plural
@@ -25,14 +24,19 @@ from viewer.widgets.fields.editors import take_typed
 from viewer.workspace import Message, Severity, Workspace
 
 if TYPE_CHECKING:
-    from model.io.save import Saved, Saving
-    from viewer.dialogs.save_options import SaveOptions
+    from model.io.save import Saved
     from viewer.document_tab import DocumentTab
+    from viewer.files.saving import Save, SaveOptions
     from viewer.main_window import MainWindow
 
 _SETTLE = 400  # ms a file must be left alone before it is read again
 _AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
-_ON_DISK, _SAVING = "file on disk", "saving"  # topics of messages, of which the last one counts
+_PATIENCE = 300  # ms before it is told that a tab waits for its save to close
+_ON_DISK, _SAVING, _CLOSING = "file on disk", "saving", "closing"  # topics of messages, of which the last one counts
+
+
+def _nothing() -> None:
+    """For who need not be told."""
 
 
 class Files(QObject):
@@ -51,7 +55,7 @@ class Files(QObject):
         self._watcher.directoryChanged.connect(self._look_for_gone)
         self._touched_paths: set[str] = set()
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
-        self._saves: dict[DocumentTab, dict[object, Callable[[], object]]] = {}  # being written: what waits for that
+        self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
         self._can_run = False  # what a run needs is imported, or about to be
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
@@ -284,70 +288,72 @@ class Files(QObject):
 
     def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Write the document to its file; asks where when it has none. `then` is called once it is written."""
+        from viewer.files.saving import SaveOptions
+
         take_typed(self._window)
         if tab.path is None:
             self.save_as(tab, then)
         else:
-            self._write(tab, tab.path, then)
+            self.save_with(tab, SaveOptions(tab.path), then)
 
     def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Ask for a file and write the document to it, which then belongs to it."""
         from viewer.dialogs.files import ask_save_model
+        from viewer.files.saving import SaveOptions
 
         path = ask_save_model(self._window, self._window.settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
         if path is not None:
-            self._write(tab, path, then)
+            self.save_with(tab, SaveOptions(path), then)
 
-    def _write(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None, *, force: bool = False) -> None:
-        """Prepare the save here, where the model lives, and write in a job; edits may go on during both."""
-        from model.io.save import prepare
+    def save_with(
+        self,
+        tab: DocumentTab,
+        options: SaveOptions,
+        then: Callable[[], object] | None = None,
+        *,
+        prepared: Callable[[], object] = _nothing,
+        refused: Callable[[ModelError], object] | None = None,
+    ) -> Save:
+        """Write the document as chosen, after a save of it that is running; edits may go on meanwhile.
 
-        if tab in self._saves:  # which changes what is expected to be there
-            self._when_written(tab, partial(self._write, tab, path, then, force=force))
-            return
-        replaces_own_file = path == tab.path and tab.identity is not None and not force
-        if replaces_own_file and path.exists() and opening.identity_at(path) != tab.identity:
-            self._warn_before_overwriting(tab, path, then)
-            return
-        expected = tab.identity if replaces_own_file else None
-        state = tab.workspace.document.current.id
+        `prepared` is called when it is about to be written, `refused` when the options do not fit the model.
+        """
+        from viewer.files.saving import Answers, Save
 
-        def written(saved: Saved) -> None:
-            self._written(tab, saved, state)
+        fail = partial(self._not_saved, tab, then)
+
+        def written(saved: Saved, state: int) -> None:
+            if options.copy and not self._is_own(tab, options.path):
+                self._copied(tab, saved)
+            else:
+                self._written(tab, saved, state)
             if then is not None:
                 then()
 
-        def failed(error: Exception) -> None:
-            self._not_saved(tab, then, error)
-            self._save_ended(tab)
-            if not isinstance(error, ModelError):
-                raise error
+        def begun() -> None:
+            tab.workspace.withdraw(unused_data.UNUSED)
+            prepared()
 
-        self._saves[tab] = {}
-        Preparation(
-            tab.workspace,
-            lambda progress: prepare(tab.workspace.model, path, expected=expected, progress=progress),
-            lambda saving: self._start(tab, saving, written, then),
-            failed,
-        )
+        answers = Answers(begun, refused or fail, fail, written, lambda: self._save_ended(tab))
+        save = Save(tab.workspace, options, answers)
+        self._when_written(tab, partial(self._begin, tab, save, then))
+        return save
 
-    def _start(
-        self,
-        tab: DocumentTab,
-        saving: Saving,
-        done: Callable[[Saved], object],
-        then: Callable[[], object] | None = None,
-    ) -> None:
-        self._saves.setdefault(tab, {})
-        tab.workspace.withdraw(unused_data.UNUSED)
-        tab.workspace.jobs.start(
-            f"Saving {saving.path.name}",
-            saving.run,
-            done=done,
-            failed=partial(self._not_saved, tab, then),
-            finished=partial(self._save_ended, tab),
-            lane="mutate",
-        )
+    def _begin(self, tab: DocumentTab, save: Save, then: Callable[[], object] | None, *, force: bool = False) -> None:
+        if save.stopped:
+            return
+        path = save.options.path
+        expected = tab.identity if self._is_own(tab, path) and not force else None
+        if expected is not None and path.exists() and opening.identity_at(path) != expected:
+            save.answers.prepared()
+            self._warn_before_overwriting(tab, save, then)
+            return
+        self._saves[tab] = save
+        save.start(expected)
+
+    @staticmethod
+    def _is_own(tab: DocumentTab, path: Path) -> bool:
+        return path == tab.path and tab.identity is not None
 
     @property
     def saving(self) -> bool:
@@ -356,46 +362,40 @@ class Files(QObject):
 
     def _when_written(self, tab: DocumentTab, call: Callable[[], object], what: object = None) -> None:
         """Call at once, or when the save that is running has ended; of several for the same `what` the last one."""
-        waiting = self._saves.get(tab)
-        if waiting is None:
+        running = self._saves.get(tab)
+        if running is None:
             call()
         else:
-            waiting[object() if what is None else what] = call
+            running.waiting[object() if what is None else what] = call
 
     def _save_ended(self, tab: DocumentTab) -> None:
-        for what, call in self._saves.pop(tab, {}).items():
+        ended = self._saves.pop(tab, None)
+        tab.workspace.withdraw(_CLOSING)
+        for what, call in ended.waiting.items() if ended is not None else ():
             if tab not in self._window.tabs():
                 return
-            try:
-                self._when_written(tab, call, what)
-            except ModelError as error:
-                tab.workspace.report(error)
+            self._when_written(tab, call, what)
 
-    def save_with(self, tab: DocumentTab, options: SaveOptions) -> None:
-        """Write the document as chosen in the dialog of options; ModelError where they do not fit the model."""
-        from model.io.save import prepare
+    def _close_when_written(self, tab: DocumentTab, call: Callable[[], object], what: str) -> None:
+        """Call it when the save that is running has ended, and say so where that takes a while."""
+        save = self._saves[tab]
+        save.waiting[_CLOSING] = call
 
-        if tab in self._saves:
-            self._when_written(tab, partial(self.save_with, tab, options))
-            return
-        is_own = options.path == tab.path and tab.identity is not None
-        saving = prepare(
-            tab.workspace.model,
-            options.path,
-            form=options.form,
-            layout=options.layout,
-            threshold=options.threshold,
-            expected=tab.identity if is_own else None,
-        )
-        state = tab.workspace.document.current.id
+        def stay() -> None:
+            save.waiting.pop(_CLOSING, None)
 
-        def written(saved: Saved) -> None:
-            if options.copy and not is_own:
-                self._copied(tab, saved)
-            else:
-                self._written(tab, saved, state)
+        def tell() -> None:
+            if self._saves.get(tab) is save and _CLOSING in save.waiting:
+                self._window.activate(tab)
+                tab.workspace.message(
+                    "info",
+                    f"{save.options.path.name} is still being saved",
+                    f"{what} closes once that is done.",
+                    choices=(("Keep it open", stay), ("Stop saving", save.stop)),
+                    topic=_CLOSING,
+                )
 
-        self._start(tab, saving, written)
+        QTimer.singleShot(_PATIENCE, tab, tell)
 
     def _copied(self, tab: DocumentTab, saved: Saved) -> None:
         severity: Severity = "warning" if saved.warnings else "info"
@@ -417,23 +417,22 @@ class Files(QObject):
             )
         unused_data.offer(tab.workspace, saved)
 
-    def _warn_before_overwriting(self, tab: DocumentTab, path: Path, then: Callable[[], object] | None) -> None:
+    def _warn_before_overwriting(self, tab: DocumentTab, save: Save, then: Callable[[], object] | None) -> None:
         tab.workspace.message(
             "warning",
             "The file was changed by another program",
             "Saving replaces what that program wrote.",
             choices=(
-                ("Replace it", partial(self._write, tab, path, then, force=True)),
+                ("Replace it", partial(self._when_written, tab, partial(self._begin, tab, save, then, force=True))),
                 ("Save as…", partial(self.save_as, tab, then)),
             ),
             topic=_ON_DISK,
         )
 
-    def _not_saved(self, tab: DocumentTab, then: Callable[[], object] | None, error: BaseException) -> None:
+    def _not_saved(self, tab: DocumentTab, then: Callable[[], object] | None, error: ModelError) -> None:
         """Say why, and offer another place."""
-        if isinstance(error, ModelError):
-            elsewhere = ("Save as…", partial(self.save_as, tab, then))
-            tab.workspace.message("error", error.title, error.detail, error.place, (elsewhere,), _SAVING)
+        elsewhere = ("Save as…", partial(self.save_as, tab, then))
+        tab.workspace.message("error", error.title, error.detail, error.place, (elsewhere,), _SAVING)
 
     # -- closing ---------------------------------------------------------------------------------------------
 
@@ -444,7 +443,7 @@ class Files(QObject):
         """
         take_typed(self._window)
         if tab in self._saves:
-            self._when_written(tab, partial(self.close, tab, then), "close")
+            self._close_when_written(tab, partial(self.close, tab, then), "The tab")
             return
 
         def discard() -> None:
@@ -464,7 +463,7 @@ class Files(QObject):
         Saves that are running are finished before.
         """
         if self._saves:
-            self._when_written(next(iter(self._saves)), partial(self.close_all, then), "close all")
+            self._close_when_written(next(iter(self._saves)), partial(self.close_all, then), "The window")
             return
         modified = [tab for tab in self._window.tabs() if tab.modified]
         if modified:

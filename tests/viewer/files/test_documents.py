@@ -6,13 +6,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMessageBox, QPushButton
+from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QPushButton, QToolButton
 from shiboken6 import isValid
 
 from model.errors import ModelError
 from model.io.save import Saving
 from model.steps import SetField
+from viewer.dialogs.save_options import SaveOptionsDialog
 from viewer.files import opening
+from viewer.files.saving import SaveOptions
 
 
 @pytest.fixture
@@ -165,8 +167,94 @@ def test_a_model_that_fits_no_file_is_told_when_its_save_is_prepared(window, qtb
     assert tab.modified
 
 
+def stop_button(window):
+    return next(b for b in window.status.findChildren(QToolButton) if b.toolTip() == "Stop")
+
+
+def test_a_copy_holds_what_was_there_when_it_was_asked_for(window, qtbot, tab, slow_preparing, tmp_path):
+    rename(tab, "saved")
+    window.files.save_with(tab, SaveOptions(tmp_path / "copy.onnx", copy=True))
+    assert window.files.saving
+    rename(tab, "meanwhile")
+    qtbot.waitUntil(lambda: not window.files.saving)
+    assert name_in(tmp_path / "copy.onnx") == "saved"
+    assert name_in(tab.path) == "before"
+    assert tab.modified
+
+
+def test_the_dialog_of_options_waits_until_the_save_is_prepared(window, qtbot, tab, slow_preparing, tmp_path):
+    window.actions_binding.run("file.save_copy")
+    (dialog,) = window.findChildren(SaveOptionsDialog)
+    dialog.path.setText(str(tmp_path / "copy.onnx"))
+    save = dialog.buttons.button(QDialogButtonBox.StandardButton.Save)
+    qtbot.mouseClick(save, Qt.MouseButton.LeftButton)
+    assert dialog.isVisible()
+    assert not save.isEnabled()
+    dialog.reject()
+    assert not window.files.saving
+    assert not (tmp_path / "copy.onnx").exists()
+
+
+def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
+    window, qtbot, tab, slow_preparing, tmp_path, monkeypatch
+):
+    def refuse(*_given):
+        raise ModelError("The model does not fit into one file", "")
+
+    monkeypatch.setattr("model.io.save._check_size", refuse)
+    rename(tab, "saved")  # as it was it would be copied
+    window.actions_binding.run("file.save_options")
+    (dialog,) = window.findChildren(SaveOptionsDialog)
+    dialog.path.setText(str(tmp_path / "large.onnx"))
+    dialog.try_save()
+    qtbot.waitUntil(lambda: "does not fit" in dialog.error.text())
+    assert dialog.buttons.button(QDialogButtonBox.StandardButton.Save).isEnabled()
+    assert titles(tab) == []
+    assert not window.files.saving
+    dialog.reject()
+
+
+def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, slow_preparing, monkeypatch):
+    monkeypatch.setattr("viewer.slices._PAUSE_MS", 100_000)
+    rename(tab, "saved")
+    window.files.save(tab)
+    (job,) = tab.workspace.jobs.running
+    assert job.title == f"Saving {tab.path.name}"
+    stop = stop_button(window)
+    qtbot.waitUntil(stop.isVisible)
+    qtbot.mouseClick(stop, Qt.MouseButton.LeftButton)
+    assert idle(window)
+    assert not stop.isVisible()
+    assert name_in(tab.path) == "before"
+    assert tab.modified
+
+
+def test_closing_while_a_save_takes_long_says_so_and_can_be_called_off(window, qtbot, tab, slow_saves):
+    rename(tab, "saved")
+    window.files.save(tab)
+    window.close()
+    qtbot.waitUntil(lambda: titles(tab) == [f"{tab.path.name} is still being saved"])
+    choose(qtbot, tab, "Keep it open")
+    slow_saves.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert name_in(tab.path) == "saved"
+    assert window.tabs() == [tab]
+    assert window.isVisible()
+
+
+def test_closing_while_a_save_takes_long_can_stop_it_and_asks(window, qtbot, tab, slow_saves):
+    rename(tab, "saved")
+    window.files.save(tab)
+    window.files.close(tab)
+    qtbot.waitUntil(lambda: titles(tab) == [f"{tab.path.name} is still being saved"])
+    choose(qtbot, tab, "Stop saving")
+    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)))
+    assert name_in(tab.path) == "before"
+    assert titles(tab) == []
+
+
 def test_a_copy_that_is_being_written_is_finished_before_its_tab_closes(window, qtbot, tab, slow_saves, tmp_path):
-    window.files._write(tab, tmp_path / "other.onnx", None)
+    window.files.save_with(tab, SaveOptions(tmp_path / "other.onnx"))
     assert not tab.modified, "so nothing is asked"
     window.files.close(tab)
     slow_saves.set()

@@ -1,0 +1,114 @@
+"""One save of a document as it was chosen: prepared where the model lives, then written in a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.errors import ModelError
+from model.io.place import Layout
+from model.io.save import Saved, Saving, prepare
+from viewer.files.preparation import Preparation
+
+if TYPE_CHECKING:
+    from model.io.sniff import Form
+    from model.io.source import Identity
+    from model.progress import Progress
+    from viewer.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class SaveOptions:
+    """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now."""
+
+    path: Path
+    form: Form | None = None
+    layout: Layout = Layout.KEEP
+    threshold: int = 1024
+    copy: bool = False
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is called of a save, on the GUI thread. Either `refused`, `failed` or `written`, unless it is stopped.
+
+    `refused` comes before anything is written, where the options do not fit the model; `written` with the state of
+    the document that the file holds; `ended` after all, whatever became of the save.
+    """
+
+    prepared: Callable[[], object]
+    refused: Callable[[ModelError], object]
+    failed: Callable[[ModelError], object]
+    written: Callable[[Saved, int], object]
+    ended: Callable[[], object]
+
+
+@dataclass(eq=False)
+class Save:
+    """Saves a document once, or again; edits may go on meanwhile. GUI thread only."""
+
+    workspace: Workspace
+    options: SaveOptions
+    answers: Answers
+    #: What waits until it has ended; of several calls for the same thing the last one counts.
+    waiting: dict[object, Callable[[], object]] = field(default_factory=dict)
+    stopped: bool = False
+    _stop: Callable[[], object] = lambda: None
+
+    @property
+    def title(self) -> str:
+        """What it is called while it runs."""
+        return f"Saving {self.options.path.name}"
+
+    def start(self, expected: Identity | None) -> None:
+        """Begin. `expected`: refuse to replace a file that has another identity."""
+        state = self.workspace.document.current.id
+        chosen = self.options
+
+        def work(progress: Progress) -> Saving:
+            return prepare(
+                self.workspace.model,
+                chosen.path,
+                form=chosen.form,
+                layout=chosen.layout,
+                threshold=chosen.threshold,
+                expected=expected,
+                progress=progress,
+            )
+
+        preparation = Preparation(
+            self.workspace, self.title, work, partial(self._write, state), self._refuse, self.answers.ended
+        )
+        if preparation.running:
+            self._stop = preparation.stop
+
+    def stop(self) -> None:
+        """Write nothing, or leave what is there as it was; `ended` is all that is called, and only if it began."""
+        self.stopped = True
+        self._stop()
+
+    def _write(self, state: int, saving: Saving) -> None:
+        job = self.workspace.jobs.start(
+            self.title,
+            saving.run,
+            done=lambda saved: self.answers.written(saved, state),
+            failed=self._fail,
+            finished=self.answers.ended,
+            lane="mutate",
+        )
+        self._stop = job.cancel
+        self.answers.prepared()
+
+    def _refuse(self, error: Exception) -> None:
+        if isinstance(error, ModelError):
+            self.answers.refused(error)
+        self.answers.ended()
+        if not isinstance(error, ModelError):
+            raise error
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, ModelError):
+            self.answers.failed(error)
