@@ -36,7 +36,7 @@ def refuse_half_characters(step: Step) -> None:
     brought = _brought(step)
     if brought is None:  # as of most steps, of which an edit may have thousands
         return
-    for text in _texts(brought):
+    for text in (brought,) if isinstance(brought, str) else _texts(brought):
         try:
             text.isascii() or text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:

@@ -43,11 +43,13 @@ class SetField:
         elif isinstance(target, Value) and field == "type":
             target._read()
             target._type = self.value
-        else:
+        elif isinstance(target, (Model, TrainingInfo)):
             before = _training_graphs(target, field)
-            setattr(target, field, Values(self.value) if field == "declared" else self.value)
+            setattr(target, field, self.value)
             _adopt(target, field)
             _relink(before, _training_graphs(target, field))
+        else:
+            setattr(target, field, Values(self.value) if field == "declared" else self.value)
             _note_field(target, field, self.value)
         return SetField(target, field, old)
 
@@ -522,12 +524,12 @@ def _note_field(target: Target, field: str, content: Any) -> None:
         known.used(*content)
 
 
-def _training_graphs(target: Target, field: str) -> list[Graph]:
+def _training_graphs(target: Model | TrainingInfo, field: str) -> list[Graph]:
     """The training graphs that a field of a model, or of training info in one, stands for."""
     trainings: tuple[TrainingInfo, ...] = ()
-    if isinstance(target, Model) and field == "training_info":
-        trainings = target.training_info
-    elif isinstance(target, TrainingInfo) and target.model is not None:
+    if isinstance(target, Model):
+        trainings = target.training_info if field == "training_info" else ()
+    elif target.model is not None:
         trainings = (target,) if any(t is target for t in target.model.training_info) else ()
     return [graph for t in trainings for graph in (t.initialization, t.algorithm) if graph is not None]
 
@@ -561,7 +563,7 @@ def _relink(before: list[Graph], after: list[Graph]) -> None:
             _attach_graph(graph)
 
 
-def _adopt(target: Target, field: str) -> None:
+def _adopt(target: Model | TrainingInfo, field: str) -> None:
     """Link back what was put into a model or training info."""
     if isinstance(target, Model) and field in ("functions", "training_info"):
         for part in getattr(target, field):

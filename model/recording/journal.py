@@ -3,8 +3,8 @@
 One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
 left at the next start belongs to a program that died: see `leftovers`. It is JSON lines: a header that says which
 file it belongs to, then edits (numbered steps, and where in the model what they speak of was met), undo and redo. An
-edit is written within the turn it is made in. Only one whose weights must be written first is announced by its title,
-so that it is known to be missing if the program dies before.
+edit is written within the turn it is made in. Only one of very many steps, or whose weights must be written first, is
+announced by its title, so that it is known to be missing if the program dies before.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from model.progress import SILENT, Cancelled, Progress
 from model.recording.numbers import Numbers
 from model.recording.steps import encode, is_known
 from model.recording.store import Store, base_path
-from model.steps import SetField, Step
+from model.steps import InsertNode, RemoveNode, SetField, SetOutputs, Step
 
 FORMAT: Final = "onnx-workbench journal"
 VERSION: Final = 4
@@ -226,16 +227,32 @@ class Journal:
     def _write_down(self, changes: Sequence[_Line]) -> None:
         """Write changes that were just made: each step as it is in the state of the model that it applies to."""
         edits = [change for change in changes if "edit" in change.line]
+        if all(self._can_wait(change) for change in edits):
+            for change in changes:
+                self._put_down(change, _written_later(change.steps, self._known()) if change in edits else ())
+            return
         moves = any(_moves_something(step) for change in edits for step in change.steps)
         for change in reversed(edits if moves else []):
             _apply(reversed(change.inverses))
         with errors_to(self._run_into):
             self._opened()
         for change in changes:
-            steps = self._encoded(change, again=moves) if change in edits else []
-            if not self.problem:
-                with errors_to(self._run_into):
-                    self._opened().line({**change.line, "steps": steps} if change in edits else change.line)
+            self._put_down(change, self._encoded(change, again=moves) if change in edits else ())
+
+    def _can_wait(self, change: _Line) -> bool:
+        """Whether all its steps can be written when there is time: they need not be taken back for it then."""
+        if any(isinstance(step, (InsertNode, RemoveNode, SetOutputs)) for step in change.steps):
+            return False
+        numbers, pairs = self._known(), list(zip(change.steps, change.inverses, strict=True))
+        if all(numbers.can_wait(step, inverse) for step, inverse in pairs):
+            return True
+        numbers.meet_all(change.steps)  # nodes and their outputs are where they were
+        return all(numbers.can_wait(step, inverse) for step, inverse in pairs)
+
+    def _put_down(self, change: _Line, steps: Iterable[dict[str, Any]]) -> None:
+        if not self.problem:
+            with errors_to(self._run_into):
+                self._opened().line(change.line, steps, len(change.steps))
 
     def _encoded(self, change: _Line, *, again: bool) -> list[dict[str, Any]]:
         """The steps of a change as they are written; makes the change again where it was taken back for that."""
@@ -362,6 +379,12 @@ class Journal:
 def _apply(steps: Iterable[Step]) -> None:
     for step in steps:
         step.apply()
+
+
+def _written_later(steps: Sequence[Step], numbers: Numbers) -> Iterator[dict[str, Any]]:
+    """The same, one after the other, of steps that can wait; on any thread."""
+    met = numbers.take_met()
+    return chain([{"met": met}] if met else [], (encode(step, numbers) for step in steps))
 
 
 def _encoded(step: Step, numbers: Numbers) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The files of a journal: its lines, and beside them the bytes of large tensors that lie in no other file.
 
-Bytes are written by a thread of its own, and so are lines that wait behind them; a line alone is written at once, and
-so is the announcement of one that waits.
+Bytes are written by a thread of its own, and so are lines of very many steps and those that wait behind them; a line
+alone is written at once, and so is the announcement of one that waits.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from queue import Queue
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from model.errors import ModelError
+from model.errors import ModelError, errors_to
 from model.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _SYNC_SECONDS: Final = 2.0
 _AT_ONCE: Final = 1 << 20  # bytes that the thread which owns the model writes itself
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
+_MANY: Final = 1024  # steps of a line that is written at once
+_PART: Final = 64  # steps that are made text at a time: nothing else runs meanwhile, on whatever thread
 _DATA = ".data"
 _BASE = ".onnx"
 _BESIDE = re.compile(r"\.?[0-9]+-[0-9a-f]+\.(onnx|data)(\..*)?")  # some being written, or beside the beginning
@@ -107,15 +110,19 @@ class Store:
         self._put_in_order(lambda: self._append(payload))
         return offset, payload.length
 
-    def line(self, line: dict[str, Any]) -> None:
-        """Write a line: now, or after the bytes that were kept before. Then it is announced now, without its steps."""
+    def line(self, line: dict[str, Any], steps: Iterable[dict[str, Any]] = (), count: int = 0) -> None:
+        """Write a line with its steps, if any, of which there are about so many.
+
+        Now or, if they are very many or other lines are not written yet, when there is time. Then it is announced now,
+        and `steps` is gone through on the thread that writes.
+        """
         with self._lock:
             free = not self._unwritten
-        if not free:
-            self._write_line({"waiting": {key: line[key] for key in line if key != "steps"}})
-            self._put_in_order(lambda: self._write_line(line))
+        if not free or count > _MANY:
+            self._write_line({"waiting": line}, ())
+            self._put_in_order(lambda: self._write_line(line, steps))
             return
-        self._write_line(line)
+        self._write_line(line, steps)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._synced = time.monotonic()
             descriptor = os.dup(self._lines.fileno())
@@ -177,11 +184,11 @@ class Store:
         self._waiting.task_done()
 
     def _do(self, job: Callable[[], object]) -> None:
-        try:
+        with errors_to(self._run_into):
             job()
-        except Cancelled:
-            return  # the journal is not wanted any more
-        except (OSError, ModelError, ValueError, MemoryError) as error:
+
+    def _run_into(self, error: Exception) -> None:
+        if not isinstance(error, Cancelled):  # else the journal is not wanted any more
             self.problem = error if isinstance(error, (OSError, ModelError)) else OSError(0, str(error))
             self._failed()
 
@@ -194,10 +201,21 @@ class Store:
             self._data.write(payload.source.read(start, min(end - start, _STEP)))
         self._data.flush()
 
-    def _write_line(self, line: dict[str, Any]) -> None:
+    def _write_line(self, line: dict[str, Any], steps: Iterable[dict[str, Any]]) -> None:
+        remaining, parts = iter(steps), list[str]()
+        while part := list(islice(remaining, _PART)):
+            self._progress.check()
+            parts.append(_json(part)[1:-1])
+        text = _json(line)
+        if "edit" in line:
+            text = f'{text[:-1]},"steps":[{",".join(parts)}]}}'
         with self._writing:
-            self._lines.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self._lines.write(text + "\n")
             self._lines.flush()
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _sync(descriptor: int) -> None:

@@ -1,9 +1,11 @@
 """Journals: what a program that died had not saved is done again, exactly."""
 
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from unittest import mock
 
@@ -12,15 +14,18 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import rule
 
+from model.attributes import make_attribute
 from model.document import Document
 from model.edits import nodes
 from model.errors import ModelError
+from model.graph import Node, Value
 from model.io.read import load
 from model.progress import Cancelled, Progress
 from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
-from model.steps import SetField
+from model.steps import InsertNode, SetAttribute, SetField
+from model.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
 from tests.model.recording.recorded_work import work
@@ -243,6 +248,87 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert snapshot(again.model) == snapshot(document.model)
 
 
+LARGE = 3000
+
+
+def large_document():
+    """A chain of as many nodes more, numbered from its end."""
+    document = builders.document()
+    graph, value = document.model.graph, builders.value(document, "a")
+    for number in range(LARGE):
+        made = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
+        InsertNode(graph, made, builders.node(document, "second")).apply()
+        (value,) = made.outputs
+    return document
+
+
+def rename_all(document):
+    with document.edit("Rename all") as edit:
+        for node in document.model.graph.nodes:
+            edit.do(SetField(node, "name", f"{node.name}'"))
+
+
+def type_all(document):
+    with document.edit("Type all") as edit:
+        for value in document.model.graph.values():
+            edit.do(SetField(value, "type", TensorType(ElementType.FLOAT, Shape((LARGE,)))))
+
+
+def mark_all(document):
+    with document.edit("Mark all") as edit:
+        for number, node in enumerate(document.model.graph.nodes):
+            edit.do(SetAttribute(node, "mark", make_attribute("mark", number)))
+
+
+def delete_many(document):
+    with document.edit("Delete many") as edit:
+        nodes.delete_and_bridge(edit, list(document.model.graph.nodes)[4::2])
+
+
+def rename_one(document):
+    with document.edit("Rename one") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.first, "only")
+
+
+@pytest.mark.parametrize("edits", [
+    [rename_all, rename_one, type_all, delete_many, mark_all], [delete_many, rename_all, rename_one], [type_all],
+    [mark_all, rename_one, delete_many, type_all],
+])  # fmt: skip
+def test_edits_of_very_many_steps_are_announced_and_written_when_there_is_time(tmp_path, dead, edits):
+    """They took the window 0.3 s of each 33,000 steps; what is done meanwhile is written after them."""
+    document = large_document()
+    kept = Journal(document, tmp_path)
+    kept.prepare()
+    for edit in edits:
+        edit(document)
+        document.undo()
+        document.redo()
+    titles = tuple(edit.__name__.capitalize().replace("_", " ") for edit in edits)
+    (leftover,) = leftovers(tmp_path)
+    assert {*leftover.titles, *leftover.missing} >= {titles[-1]}
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    assert leftover.titles == titles
+    assert leftover.missing == ()
+    again = large_document()
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
+    assert_linked(again.model)
+
+
+def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
+    document, told = large_document(), threading.Event()
+    kept = Journal(document, tmp_path, failed=told.set)
+    rename_all(document)  # by then each has a number
+    with document.edit("Odd") as edit:
+        for number, node in enumerate(document.model.graph.nodes):
+            edit.do(SetField(node, "metadata", {"odd": object() if number == LARGE // 2 else ""}))
+    assert told.wait(60)
+    kept.look()
+    assert "not being kept" in kept.problem
+    kept.close()
+
+
 class RecordedEdits(AnyEdits):
     """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
 
@@ -277,7 +363,21 @@ TestRecordedEdits.settings = settings(stateful_step_count=25)
 
 
 class Beginnings(RecordedEdits):
-    """The same person, and between any two edits a look at the model as it began."""
+    """The same person, and between any two edits a look at the model as it began.
+
+    Lists count as long and edits as large from very few on, so that what is done about those is met here too.
+    """
+
+    def opened(self):
+        self.patches = contextlib.ExitStack()
+        self.patches.enter_context(mock.patch("model.recording.store._MANY", 1))
+        self.patches.enter_context(mock.patch("model.recording.store._PART", 2))
+        self.patches.enter_context(mock.patch("model.recording.numbers._APART", 2))
+        super().opened()
+
+    def teardown(self):
+        with getattr(self, "patches", contextlib.nullcontext()):
+            super().teardown()
 
     @rule()
     def look(self):
