@@ -6,17 +6,29 @@ The functions are module-level, so that `RunResult.apply` can have them computed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from exec.arrays import Array
+from exec.context import RuntimeValue
 from exec.inspection.compare import Difference, compare_values
 from exec.inspection.statistics import Statistics, ValueInfo, describe, statistics
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
 from exec.values import same_value
-from model.types import TensorType, Type
+from model.types import (
+    Dimension,
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
 
 
 def changed_values(result: RunResult, before: RunResult) -> list[int]:
@@ -71,30 +83,79 @@ def _saturated(value: Array, facts: Statistics) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A tensor whose type or shape is not the declared one."""
+    """A value whose type or shape is not the declared one."""
 
-    number: int
+    key: ValueKey
     found: ValueInfo
     declared: Type
 
 
 def contradictions(result: RunResult, declared: Mapping[int, Type]) -> list[Contradiction]:
-    """Tensors that contradict what is declared for them, by number of the value. Looks at no element."""
-    found = []
-    for key in result.layout.slots:
-        kind = declared.get(key[1]) if not key[0] else None
-        info = result.info(key) if isinstance(kind, TensorType) else None
-        if kind is None or info is None or info.kind != "tensor":
-            continue
-        assert isinstance(kind, TensorType)
-        wrong = kind.element_type not in (info.element_type, 0)
-        if kind.shape is not None:
-            dims = kind.shape.dims
-            wrong = wrong or len(dims) != len(info.shape)
-            wrong = wrong or any(isinstance(d, int) and d != n for d, n in zip(dims, info.shape, strict=False))
-        if wrong:
-            found.append(Contradiction(key[1], info, kind))
-    return found
+    """Values that contradict what is declared for them, by number: of the graph, of functions, of bodies.
+
+    Of a value with several calls or turns one is told. Looks at no element.
+    """
+    found: dict[int, Contradiction] = {}
+    inside = ((path, number) for path, values in result.bodies.items() for number in values)
+    for key in chain(result.layout.slots, inside):
+        kind = declared.get(key[1])
+        info = result.info(key) if kind is not None and key[1] not in found else None
+        if kind is not None and info is not None and not _fits(info, kind):
+            found[key[1]] = Contradiction(key, info, kind)
+    return list(found.values())
+
+
+def _fits(info: ValueInfo, declared: Type) -> bool:
+    if isinstance(declared, OptionalType):
+        return info.kind == "none" or declared.element is None or _fits(info, declared.element)
+    if isinstance(declared, (SequenceType, MapType)):
+        return info.kind == ("map" if isinstance(declared, MapType) else "sequence")
+    if not isinstance(declared, (TensorType, SparseTensorType)):
+        return True
+    if info.kind != ("tensor" if isinstance(declared, TensorType) else "sparse"):
+        return False
+    if declared.element_type not in (info.element_type, 0):
+        return False
+    if declared.shape is None:
+        return True
+    dims = declared.shape.dims
+    return len(dims) == len(info.shape) and all(
+        d == n for d, n in zip(dims, info.shape, strict=True) if isinstance(d, int)
+    )
+
+
+def tensor_type(found: ValueInfo, declared: Type) -> Type | None:
+    """The type of a tensor in place of a declared one that it contradicts; None for what is no tensor.
+
+    Symbols of the declared shape stay where the rank is right.
+    """
+    if found.element_type is None:
+        return None
+    kept = declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
+    dims: tuple[Dimension, ...] = found.shape
+    if len(kept) == len(dims):
+        dims = tuple([n if isinstance(d, int) else d for d, n in zip(kept, dims, strict=True)])
+    return (SparseTensorType if found.kind == "sparse" else TensorType)(found.element_type, Shape(dims))
+
+
+def actual_type(value: RuntimeValue, declared: Type) -> Type | None:
+    """The type of any value in place of a declared one that it contradicts; None where it cannot be told."""
+    if isinstance(value, list):
+        element = actual_type(value[0], TensorType(ElementType.UNDEFINED)) if value else None
+        if isinstance(element, TensorType) and len({one.shape for one in value if isinstance(one, np.ndarray)}) != 1:
+            element = replace(element, shape=None)
+        return None if element is None else SequenceType(element)
+    return _type_of_map(value) if isinstance(value, dict) else tensor_type(describe(value), declared)
+
+
+def _type_of_map(value: Mapping[object, RuntimeValue]) -> Type | None:
+    first = next(iter(value.items()), None)
+    if first is None:
+        return None
+    key_type = ElementType.STRING if isinstance(first[0], str) else ElementType.INT64
+    held = np.asarray(first[1])
+    element = ElementType.STRING if isinstance(first[1], str) else describe(held).element_type
+    return None if element is None else MapType(key_type, TensorType(element, Shape(held.shape)))
 
 
 @dataclass(frozen=True, slots=True)

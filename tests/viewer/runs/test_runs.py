@@ -15,7 +15,7 @@ from model import load
 from model.edits.nodes import rename_node
 from model.edits.values import rename_value
 from model.errors import ModelError
-from model.types import Shape, TensorType
+from model.types import SequenceType, Shape, TensorType
 from tests.viewer.runs.driving import edit, idle, make_bad, make_finite, node, opened, run, value
 from viewer.results import info_of
 from viewer.runs import comparing
@@ -301,6 +301,30 @@ def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, 
     assert not panel.outcome.correct.isVisibleTo(panel)
     workspace.document.undo()
     assert value(workspace, "c").type.shape == Shape(("N", 4, 7, 7))
+
+
+SEQUENCE = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] s, float[2] y) <bool yes = {1}> {
+  s = SequenceConstruct (x, x)
+  y = If (yes) <then_branch = t () => (float[2] a) <float[5] q> { q = Neg (x) a = Abs (q) },
+    else_branch = e () => (float[2] b) { b = Identity (x) }>
+}"""
+
+
+def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window, qtbot, tmp_path):
+    path = tmp_path / "sequence.onnx"
+    onnx.save(onnx.parser.parse_model(SEQUENCE), path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    panel = window.docks.open("run")
+    assert panel.outcome.correct.isVisibleTo(panel)
+    panel.outcome.correct.click()
+    qtbot.waitUntil(lambda: isinstance(value(workspace, "s").type, SequenceType))
+    (branch,) = [n for n in workspace.model.graph.nodes if n.bodies]
+    assert str(branch.bodies[0].nodes.first.outputs[0].type) == "float[2]"
+    assert not panel.outcome.correct.isVisibleTo(panel)
+    workspace.document.undo()
+    assert str(value(workspace, "s").type) == "float[2]"
 
 
 # -- comparing -------------------------------------------------------------------------------------------------

@@ -13,12 +13,13 @@ from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget
 from shiboken6 import isValid
 
 from exec.inspection.glimpse import Glimpse
-from exec.inspection.overview import Contradiction, contradictions
+from exec.inspection.overview import Contradiction, actual_type, contradictions, tensor_type
 from exec.inspection.statistics import ValueInfo
 from exec.inspection.verdicts import Verdict
 from model.edits.values import set_type
 from model.graph import Node, Value
-from model.types import ElementType, Shape, TensorType, Type
+from model.types import TensorType, Type
+from viewer.changes import is_in_model
 from viewer.panels.run.controls import Section, muted
 from viewer.places import name_of
 from viewer.results import Record, info_of
@@ -50,7 +51,7 @@ class OutcomeSection(Section):
         self.correct.setToolTip("Declare what the run computed, as one edit")
         self.correct.clicked.connect(self.correct_declarations)
         self.add(self.correct)
-        self._wrong: list[tuple[Value, Type]] = []
+        self._wrong: list[tuple[Value, Contradiction]] = []
         workspace.results.changed.connect(self._on_results)
         workspace.runs.testing.changed.connect(self._refresh)
         themes().themeChanged.connect(self._refresh)
@@ -99,11 +100,12 @@ class OutcomeSection(Section):
         outputs = self._branch("Outputs", None)
         items = {v: self._add(outputs, v, self._about(v)) for v in self._workspace.model.graph.outputs[:_MOST_ROWS]}
         self._look_at(record, items)
-        failed = [(n, r) for n, r in results.nodes().items() if r.failure is not None]
+        failed = results.failed()
         if failed:
             failures = self._branch(f"Failed ({len(failed)})", theme().error)
-            for node, result in failed[:_MOST_ROWS]:
-                self._add(failures, node, str(result.failure and result.failure.reason))
+            for node in failed[:_MOST_ROWS]:
+                failure = results.error_of(node)
+                self._add(failures, node, str(failure and failure.reason))
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
         self._add_wrong(record)
@@ -145,24 +147,42 @@ class OutcomeSection(Section):
             self._add(branch, value, text)
 
     def _add_wrong(self, record: Record) -> None:
-        """Values whose type or shape is not the declared one."""
-        values = {record.result.number(v): v for v in self._workspace.model.graph.values() if v.type is not None}
-        found = contradictions(record.result, {n: v.type for n, v in values.items() if n and v.type is not None})
-        self._wrong = [(values[one.number], corrected(one)) for one in found]
+        """Values whose type or shape is not the declared one, in functions and bodies too."""
+        typed = (v for graph in self._workspace.model.graphs() for v in graph.values() if v.type is not None)
+        values = {number: v for v in typed if (number := record.result.number(v))}
+        found = contradictions(record.result, {n: v.type for n, v in values.items() if v.type is not None})
+        self._wrong = [(values[one.key[1]], one) for one in found]
         if found:
             branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning)
-            for one in found[:_MOST_ROWS]:
-                self._add(branch, values[one.number], _told(one))
+            for value, one in self._wrong[:_MOST_ROWS]:
+                self._add(branch, value, _told(one))
 
     def correct_declarations(self) -> None:
         """Declare what was computed, where something else is declared."""
-        if not self._wrong:
+        record, wrong = self._workspace.results.current, self._wrong
+        if not wrong or record is None:
             detail = "Every value has the type and shape declared for it, or none is declared."
             self._workspace.message("info", "There is nothing to correct", detail)
             return
+        types = {value: tensor_type(one.found, one.declared) for value, one in wrong}
+        others = {value: one for value, one in wrong if types[value] is None}
+        if not others:
+            self._declare(types)
+            return
+        result = record.result
+
+        def work(_progress: object) -> dict[Value, Type | None]:
+            return {value: actual_type(result.value(one.key), one.declared) for value, one in others.items()}
+
+        self._workspace.jobs.start(
+            "Look at types", work, done=lambda found: self._declare(types | found), supersede="declarations"
+        )
+
+    def _declare(self, types: Mapping[Value, Type | None]) -> None:
         with self._workspace.document.edit("Correct declared types") as edit:
-            for value, type_ in self._wrong:
-                set_type(edit, value, type_)
+            for value, type_ in types.items():
+                if type_ is not None and is_in_model(value):
+                    set_type(edit, value, type_)
         self._refresh()
 
     def _about(self, value: Value) -> str:
@@ -184,17 +204,6 @@ class OutcomeSection(Section):
         for column in (0, 1):
             item.setToolTip(column, plain_tip(display(f"{name_of(target)}\n{text}", 1000, keep_lines=True)))
         return item
-
-
-def corrected(one: Contradiction) -> Type:
-    """The declaration as it should be: symbols stay where the rank is right."""
-    declared, found = one.declared, one.found
-    kept = declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
-    if len(kept) == len(found.shape):
-        dims = tuple(n if isinstance(d, int) else d for d, n in zip(kept, found.shape, strict=True))
-    else:
-        dims = found.shape
-    return TensorType(found.element_type if found.element_type is not None else ElementType.UNDEFINED, Shape(dims))
 
 
 def _type_of(info: ValueInfo) -> str:

@@ -1,0 +1,64 @@
+"""What is declared otherwise than it was computed: in the graph, in functions and bodies, and other than tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exec import Session
+from exec.inspection.overview import actual_type, contradictions
+from model.types import ElementType, MapType, OptionalType, SequenceType, Shape, TensorType, Type
+from tests.exec.texts import node, parse
+
+OWN = 'ir_version: 10, opset_import: ["" : 21, "own" : 1]'
+X = np.array([1.0, 2.0], np.float32)
+FLOAT = ElementType.FLOAT
+
+
+def test_values_of_functions_and_bodies_are_held_against_their_declarations() -> None:
+    model = parse(
+        """g (float[2] x) => (float[2] y, float[2] z) <bool yes = {1}, int64 n = {2}> {
+          y = own.F(x)
+          z = Loop(n, yes, x) <body = b (int64 i, bool k, float[2] v) => (bool j, float[2] w) <int64[N] q> {
+            j = Identity(k)
+            q = Mul(v, v)
+            w = Sqrt(q)
+          }>
+        }
+        <opset_import: ["" : 21], domain: "own">
+        F (s) => (t) <float[7] p> { p = Neg(s) t = Abs(p) }""",
+        header=OWN,
+    )
+    result = Session(model).run({"x": X})
+    declared = {result.number(v): v.type for g in model.graphs() for v in g.values() if v.type is not None}
+    found = {result.layout.name(one.key[1]): one for one in contradictions(result, declared)}
+    assert set(found) == {"p", "q"}
+    assert [str(actual_type(result.value(one.key), one.declared)) for one in (found["p"], found["q"])] == [
+        "float[2]",
+        "float[N]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "actual"),
+    [
+        ([X, X], TensorType(FLOAT), SequenceType(TensorType(FLOAT, Shape((2,))))),
+        ([X, X[:1]], TensorType(FLOAT), SequenceType(TensorType(FLOAT))),
+        ([{"a": X[0]}], TensorType(FLOAT), SequenceType(MapType(ElementType.STRING, TensorType(FLOAT, Shape())))),
+        ({3: np.float32(1)}, TensorType(FLOAT), MapType(ElementType.INT64, TensorType(FLOAT, Shape()))),
+        ([], TensorType(FLOAT), None),
+        (X, SequenceType(TensorType(FLOAT)), TensorType(FLOAT, Shape((2,)))),
+        (X, OptionalType(TensorType(ElementType.INT8)), TensorType(FLOAT, Shape((2,)))),
+    ],
+)  # fmt: skip
+def test_the_type_of_what_is_no_tensor(value: object, declared: Type, actual: Type | None) -> None:
+    assert actual_type(value, declared) == actual
+
+
+def test_a_sequence_that_is_declared_a_tensor_is_told() -> None:
+    model = parse(
+        "g (float[2] x) => (float[2] s, seq(float[2]) t) { s = SequenceConstruct(x) t = SequenceConstruct(x) }"
+    )
+    result = Session(model).run({"x": X})
+    declared = {result.number(v): v.type for v in model.graph.values() if v.type is not None}
+    assert [one.key[1] for one in contradictions(result, declared)] == [result.number(node(model, "s").outputs[0])]
