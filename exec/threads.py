@@ -18,11 +18,12 @@ from exec.context import checkpoint, current_limits, set_limits
 from exec.kernels.shared import blas
 from model.errors import errors_to
 
-#: Multiply-adds in BLAS that are worth waking another thread for: about 0.2 ms.
-WORTH = 1 << 23
+#: Multiply-adds in BLAS that are worth waking another thread for: about half a millisecond. A thread that sleeps needs
+#: a tenth of one to begin, more where it sleeps on a virtual machine; half of that size gained nothing when measured.
+WORTH = 1 << 25
 
 #: A few elementwise passes take as long for each element as so many multiply-adds.
-PASSES = 32
+PASSES = 48
 
 #: More threads only wait for each other's turn in the interpreter.
 _MOST = 8

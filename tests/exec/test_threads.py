@@ -13,11 +13,12 @@ import pytest
 from exec.context import Limits, current_limits, set_limits
 from exec.kernels.onnx.math.matrix import product
 from exec.kernels.shared.products import Weight, pays
-from exec.threads import parallel_for, set_threads, split, threads, usable_cores
+from exec.threads import WORTH, parallel_for, set_threads, split, threads, usable_cores
 
 
 @pytest.fixture(params=[1, 3])
-def count(request: pytest.FixtureRequest) -> Iterator[int]:
+def count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr("exec.threads.WORTH", 1)
     set_threads(request.param)
     yield request.param
     set_threads(1)
@@ -120,3 +121,15 @@ def test_a_run_takes_the_cores_it_is_allowed_unless_others_use_them(monkeypatch:
     assert [usable_cores(allowed) for allowed in (1, 2, 4, 6, 12, 64)] == [1, 2, 4, 4, 6, 8]
     monkeypatch.setattr(os, "getloadavg", lambda: (1.9, 0.1, 0.1))
     assert [usable_cores(allowed) for allowed in (2, 4)] == [1, 4]
+
+
+def test_what_is_over_before_another_thread_wakes_stays_on_one() -> None:
+    set_threads(2)
+    try:
+        assert threads(WORTH - 1) == 1
+        assert threads(WORTH) == 2
+        workers = set()
+        parallel_for(lambda _: workers.add(threading.get_ident()), 100, WORTH - 1)
+        assert workers == {threading.get_ident()}
+    finally:
+        set_threads(1)

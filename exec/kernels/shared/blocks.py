@@ -21,8 +21,8 @@ from exec.threads import parallel_for, split, threads
 
 #: Elements of one piece: long enough to make numpy's calls cheap, and a few of them in float32 fit one MiB.
 PIECE = 1 << 16
-#: Smaller arrays are not worth handing to another thread.
-PARALLEL = 1 << 19
+#: Smaller arrays are not worth handing to another thread: one pass over them takes less than half a millisecond.
+PARALLEL = 1 << 20
 
 #: Fills the last argument from the ones before; all are flat, contiguous and of one wide type. Sources may not be
 #: written to, the target may be used for intermediate results.

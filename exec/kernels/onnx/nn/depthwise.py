@@ -18,6 +18,9 @@ from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, fill_padded
 from exec.threads import PASSES, parallel_for
 
+#: Multiply-adds of a usual product that take as long as one output of a 3×3 kernel.
+_COST = 3 * PASSES
+
 
 def bands(w: Array, bias: Array | None, window: Window) -> Runner:
     """Bands of output rows, each a banded matrix (rows, needed rows × kw) times the shifted inputs."""
@@ -57,7 +60,7 @@ def bands(w: Array, bias: Array | None, window: Window) -> Runner:
             if bias is not None:
                 np.add(target, bias[part, None, None], out=target)
 
-        parallel_for(one, x.shape[0] * blocks, out.size * PASSES)
+        parallel_for(one, x.shape[0] * blocks, out.size * _COST)
 
     return run
 
@@ -119,7 +122,7 @@ def banded(w: Array, bias: Array | None, window: Window) -> Runner:
             if bias is not None:
                 np.add(target, bias[part, None, None], out=target)
 
-        parallel_for(one, x.shape[0] * blocks, out.size * PASSES)
+        parallel_for(one, x.shape[0] * blocks, out.size * _COST)
 
     return run
 

@@ -27,7 +27,7 @@ from exec.kernels.shared import blas
 from exec.kernels.shared.products import matmul_columns
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
-from exec.threads import parallel_for, split, threads
+from exec.threads import PASSES, parallel_for, split, threads
 
 Runner = Callable[[Array, Array], None]
 Maker = Callable[[Array, "Array | None", Window], Runner]
@@ -304,7 +304,8 @@ def choose(
         only: Runner = makers[names[0]](w, bias, window)
         only(x, out)
         return only
-    key = (x.shape, w.shape, window, x.dtype.char, threads(), tuple(names))
+    workers = threads(out.size * max(prod(w.shape[1:]), 3 * PASSES))
+    key = (x.shape, w.shape, window, x.dtype.char, workers, tuple(names))
     with _choices_lock:
         known = _choices.get(key)
     if known is not None:
@@ -314,7 +315,7 @@ def choose(
     best, best_time, best_runner = names[0], float("inf"), None
     for name in names:
         runner = makers[name](w, bias, window)
-        spent = _time(runner, x, out, best_time)
+        spent = _time(_alone if workers == 1 else _shared_out, runner, x, out, best_time)
         if spent < best_time:
             best, best_time, best_runner = name, spent, runner
     with _choices_lock:
@@ -324,9 +325,8 @@ def choose(
     return best_runner
 
 
-def _time(runner: Runner, x: Array, out: Array, best: float) -> float:
+def _time(clock: Callable[[], float], runner: Runner, x: Array, out: Array, best: float) -> float:
     """Seconds of the quickest of a few runs; a candidate that is far behind is not run again."""
-    clock = _alone if threads() == 1 else _shared_out
     spent = float("inf")
     for _ in range(4):
         start = clock()
