@@ -34,7 +34,8 @@ class Distribution:
     """What is said of a tensor's elements. `sampled` is how many elements stand for all; 0: every one was looked at.
 
     `edges` has one entry more than `counts`; both are empty without
-        finite numbers. `distinct` is None when there are too many to count; of a sample it is a lower bound.
+    finite numbers. `distinct` counts NaN and each infinity once; None when there are too many to count; of a sample
+    it is a lower bound.
     """
 
     statistics: Statistics
@@ -69,7 +70,8 @@ def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Pro
     statistics = gathered.statistics(shape, size)
     finite = np.sort(numbers[np.isfinite(numbers)])
     sampled = sample.size if sample.size < size else 0
-    distinct = 1 + int(np.count_nonzero(np.diff(finite))) if finite.size else 0
+    distinct = 1 + int(np.count_nonzero(finite[1:] != finite[:-1])) if finite.size else 0
+    distinct += sum(map(bool, (statistics.nan, statistics.positive_infinity, statistics.negative_infinity)))
     percentiles: tuple[float, ...] = ()
     if finite.size:
         percentiles = _percentiles(finite)
@@ -86,9 +88,10 @@ def _percentiles(ordered: Array) -> tuple[float, ...]:
 
 
 def _numbers(values: Array) -> Array:
-    if values.dtype.kind == "f" and values.dtype.itemsize >= 4:
+    """In a type that sorts quickly; integers as they are, as floats have no room for those beyond 2 ** 53."""
+    if values.dtype.kind in "iu" or (values.dtype.kind == "f" and values.dtype.itemsize >= 4):
         return values
-    return values.astype(np.float64 if values.dtype.kind in "iu" and values.dtype.itemsize > 2 else np.float32)
+    return values.astype(np.float32)
 
 
 def _histogram(finite: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:

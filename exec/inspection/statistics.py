@@ -136,6 +136,11 @@ def _blocks(array: Array) -> Any:
         yield row * inner, array[row : row + rows].reshape(-1)
 
 
+#: The square of a larger number may be no number; what is larger is scaled by a power of two first.
+_HUGE = 1e140
+_SCALE = 2.0**-520
+
+
 class Gathered:
     """Statistics of the blocks seen so far."""
 
@@ -144,8 +149,9 @@ class Gathered:
         self.maximum: Any = None
         self.minimum_at = self.maximum_at = 0
         self.count = self.zeros = self.nan = self.up = self.down = 0
-        self.mean = 0.0
+        self.mean = 0.0  # this and the next of numbers times the scale
         self.squares = 0.0
+        self.scale = 1.0
 
     def add(self, start: int, block: Array) -> None:
         """Take in one block, whose first element has this flat index."""
@@ -183,6 +189,12 @@ class Gathered:
 
     def _moments(self, block: Array) -> None:
         wide = block.astype(np.float64)
+        if self.scale == 1.0 and max(abs(float(self.minimum)), abs(float(self.maximum))) > _HUGE:
+            self.scale = _SCALE
+            self.mean *= _SCALE
+            self.squares *= _SCALE**2
+        if self.scale != 1.0:
+            wide *= self.scale
         mean = float(wide.mean())
         wide -= mean
         squares = float(np.dot(wide, wide))
@@ -204,8 +216,8 @@ class Gathered:
             _index(self.minimum_at, shape),
             self.maximum.item(),
             _index(self.maximum_at, shape),
-            self.mean,
-            sqrt(max(0.0, self.squares / self.count)),
+            self.mean / self.scale,
+            sqrt(max(0.0, self.squares / self.count)) / self.scale,
             self.nan,
             self.up,
             self.down,

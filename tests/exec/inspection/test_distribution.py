@@ -41,6 +41,20 @@ def test_odd_tensors(array):
     assert found.statistics.size == array.size
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([1, np.nan, np.nan, np.inf, -np.inf, -np.inf, 3, 1], np.float32),
+        np.full(3, np.nan),
+        np.array([1 << 60, (1 << 60) + 1, 1 << 60, -(1 << 62)]),
+        np.array([(1 << 63) + 1, 0, (1 << 63) + 2], np.uint64),
+        np.array([-(1 << 63), (1 << 63) - 1]),
+    ],
+)
+def test_distinct_values_are_those_of_numpy_whatever_they_are(array):
+    assert spread(array).distinct == len(np.unique(array))
+
+
 @pytest.mark.parametrize("kind", [k for k in ElementType if k.bits], ids=lambda k: k.text)
 def test_every_type(kind):
     found = spread(np.array([1, 1, 1], kind.numpy_dtype))

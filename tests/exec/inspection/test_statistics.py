@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from exec.arrays import SparseArray
-from exec.inspection.statistics import describe, nbytes, statistics, summarise
+from exec.inspection.statistics import Gathered, describe, nbytes, statistics, summarise
 from model.types import ElementType
 
 DTYPES = [np.float32, np.float64, np.float16, np.int64, np.uint8, np.bool_, np.int8, ml_dtypes.bfloat16, ml_dtypes.int4]
@@ -38,6 +38,20 @@ def test_against_numpy(array: Any) -> None:
     scale = np.abs(finite).max()
     assert found.mean == pytest.approx(finite.mean(), rel=1e-9, abs=1e-9 * scale)
     assert found.deviation == pytest.approx(finite.std(), rel=1e-6, abs=1e-9 * scale)
+
+
+@pytest.mark.parametrize("first", [0, 10])
+@pytest.mark.parametrize("size", [1e150, 1e200, 1e307])
+def test_the_deviation_of_numbers_whose_squares_are_none(size: float, first: int) -> None:
+    numbers = np.random.default_rng(0).normal(size=100)
+    gathered = Gathered()
+    for part in (numbers[:first], numbers[first:] * size):
+        if part.size:
+            gathered.add(0, part)
+    whole = np.concatenate([numbers[:first] / size, numbers[first:]])
+    found = gathered.statistics((100,), 100)
+    assert found.mean == pytest.approx(whole.mean() * size)
+    assert found.deviation == pytest.approx(whole.std() * size)
 
 
 def _arrays(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
