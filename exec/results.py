@@ -17,9 +17,10 @@ from exec.context import RuntimeValue
 from exec.errors import KernelError, MissingKernelError
 from exec.expectations import signature_misfit, unforeseen
 from exec.inspection.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
-from exec.plan import MISSING, Layout, Path, Plan, Step, ValueKey
+from exec.plan import MISSING, Layout, Path, Plan, Step, StepLayout, ValueKey
 from model.errors import ModelError
 from model.graph import Node, Value
+from model.progress import SILENT, Progress
 
 T = TypeVar("T")
 
@@ -82,13 +83,29 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """From which step to which each value of a run is alive, in the order they are made."""
+
+    keys: Sequence[ValueKey]
+    first: np.ndarray[Any, np.dtype[np.int64]]
+    last: np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """Memory at one node of the run order, if every tensor were freed after its last use."""
 
     node: int
     path: Path
     live_bytes: int
-    alive: tuple[ValueKey, ...]
+    step: int
+    lifetimes: Lifetimes = field(repr=False, compare=False)  # of all moments: where many are alive, lists would not fit
+
+    @property
+    def alive(self) -> list[ValueKey]:
+        """What is alive now."""
+        all_ = self.lifetimes
+        return [all_.keys[i] for i in np.flatnonzero((all_.first <= self.step) & (self.step <= all_.last)).tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,28 +324,32 @@ class RunResult:
                 found.setdefault(value, []).append(path)
         return found
 
-    def timeline(self) -> list[Moment]:
+    def timeline(self, progress: Progress = SILENT) -> list[Moment]:
         """Memory over the run order if tensors were freed after their last use: what peaks where."""
         layout = self.layout
         last: dict[int, int] = dict.fromkeys(layout.outputs, len(layout.steps))
-        for step in layout.steps:
+        for step in progress.paced(layout.steps):
             for slot in step.reads:
                 last[slot] = max(step.index, last.get(slot, 0))
-        keys = {slot: key for key, slot in layout.slots.items()}
-        alive: dict[int, int] = {}
+        keys = {slot: key for key, slot in progress.paced(layout.slots.items())}
+        spans: list[tuple[int, int]] = []
+        named: list[ValueKey] = []
+        leaving: dict[int, int] = {}  # bytes, by the step after which they go
+        live: list[tuple[StepLayout, int]] = []
         total = 0
-        moments = []
-        leaving: dict[int, list[int]] = {}
-        for step in layout.steps:
-            for slot in step.outs:
-                if slot:
-                    alive[slot] = self._slot_bytes(slot)
-                    total += alive[slot]
-                    leaving.setdefault(last.get(slot, step.index), []).append(slot)
-            moments.append(Moment(step.node, step.path, total, tuple(keys[s] for s in alive if s in keys)))
-            for slot in leaving.get(step.index, ()):
-                total -= alive.pop(slot)
-        return moments
+        for step in progress.paced(layout.steps):
+            for slot in filter(None, step.outs):
+                size, end = self._slot_bytes(slot), last.get(slot, step.index)
+                total += size
+                leaving[end] = leaving.get(end, 0) + size
+                if slot in keys:
+                    named.append(keys[slot])
+                    spans.append((step.index, end))
+            live.append((step, total))
+            total -= leaving.pop(step.index, 0)
+        first, until = np.array(spans, np.int64).reshape(-1, 2).T
+        lifetimes = Lifetimes(named, first, until)
+        return [Moment(step.node, step.path, size, step.index, lifetimes) for step, size in progress.paced(live)]
 
     def _slot_bytes(self, slot: int) -> int:
         value = self.slots[slot]

@@ -23,6 +23,7 @@ from exec.plan import Path as CallPath
 from exec.results import Failure, NodeResult, RunResult
 from model.errors import ModelError
 from model.graph import Node, Value
+from model.progress import SILENT, Progress
 from model.queries.topology import Thing
 from viewer.runs.staleness import Stale, rewires, sources, stale_after
 from viewer.slices import Slices
@@ -188,14 +189,19 @@ class Results(QObject):
         record = self.current
         return None if record is None else self._named(node, record.result.by_node.get(record.result.number(node)))
 
-    def nodes(self) -> dict[Node, NodeResult]:
+    def nodes(self, progress: Progress = SILENT) -> dict[Node, NodeResult]:
         """Every node of the last run; a call of a function has the sums of its nodes."""
-        if self.current is None:
+        record = self.current
+        if record is None:
             return {}
-        if self._nodes is None:
-            found = ((self.node_by_number(number), one) for number, one in self.current.result.by_node.items())
-            self._nodes = {node: named for node, one in found if node and (named := self._named(node, one))}
-        return self._nodes
+        if self._nodes is not None:
+            return self._nodes
+        numbered = progress.paced(record.result.by_node.items())
+        given = ((self.node_by_number(number), one) for number, one in numbered)
+        found = {node: named for node, one in given if node and (named := self._named(node, one))}
+        if self.current is record:  # the window goes on between two checks
+            self._nodes = found
+        return found
 
     def failed(self) -> list[Node]:
         """Nodes that failed in the last run."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QShowEvent
 from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from exec.results import Moment, NodeResult, State
 from model.graph import Node, Value
+from model.progress import Progress
 from viewer.panels import Panel
 from viewer.places import name_of
+from viewer.results import Record
 from viewer.runs.overlays import TITLES, multiply_adds
+from viewer.slices import Slices
 from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
 from viewer.theme import theme, themes
 from viewer.widgets.flow import FlowLayout, labelled
-from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.widgets.number_table import Cell, Column, Key, MadeRows, NumberTable, Row
 from viewer.widgets.plots.focus import paint_focus
 from viewer.workspace import Workspace
 
@@ -45,12 +50,33 @@ _OPERATOR_COLUMNS = (
     Column("Memory", 12),
 )
 
+#: Runs of fewer nodes are gone through at once.
+_FEW = 2000
+
+_Ran = tuple[Node, NodeResult]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a profile shows of one run: its nodes, those by operator, and the seconds they took together."""
+
+    nodes: Sequence[_Ran]
+    operators: Mapping[str, Sequence[NodeResult]]  # without those that were constant
+    seconds: float
+    is_partly_kept: bool
+    moments: Sequence[Moment]
+
 
 class ProfilePanel(Panel):
-    """Three views of the last run, and the choice of what the graph is coloured by."""
+    """Three views of the last run, and the choice of what the graph is coloured by.
+
+    What a run of very many nodes gave is gone through over several turns, and while nobody sees it, not at all.
+    """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
+        self._slices: Slices[_Found] | None = None
+        self._is_stale = False  # there is another run than the one that is shown
         self.view = QComboBox()
         self.view.setAccessibleName("View of the profile")
         self.view.addItems(["By node", "By operator", "Memory over the run"])
@@ -103,31 +129,77 @@ class ProfilePanel(Panel):
             self.colour.addItem(display(overlays.title, 40), _OWN)
         self.colour.setCurrentIndex(max(0, self.colour.findData(overlays.kind)))
 
-    def _on_results(self, values: object) -> None:
-        if values is None:
+    @property
+    def is_busy(self) -> bool:
+        """Whether another run is about to be shown."""
+        return self._slices is not None
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up."""
+        super().showEvent(event)
+        if self._is_stale:
             self._refresh()
 
+    def _on_results(self, values: object) -> None:
+        if values is None:
+            self._is_stale = True
+            if self.isVisible():
+                self._refresh()
+
     def _refresh(self) -> None:
-        results = self.workspace.results
-        record = results.current
+        self._is_stale = False
+        if self._slices is not None:
+            self._slices.cancel()
+            self._slices = None
+        record = self.workspace.results.current
         if record is None:
             self.summary.setText("Run the model to see where time and memory go.")
             return
-        known = {n: r for n, r in results.nodes().items() if n.graph is not None and r.state in _STATES}
-        ran = {n: r for n, r in known.items() if r.state is not State.CONSTANT}
-        total = sum(r.seconds for n, r in ran.items() if not r.inside and not self._is_inside(n)) or 1.0
-        kept = "" if all(r.state is State.DONE for r in ran.values()) else " (partly of earlier runs)"
+
+        def done(found: _Found) -> None:
+            self._slices = None
+            self._show(record, found)
+
+        def failed(error: Exception) -> None:
+            self._slices = None
+            raise error
+
+        with_memory = self.stack.currentWidget() is self.memory
+        self._slices = Slices(lambda p: self._find(record, p, with_memory=with_memory), done, failed, self)
+        if len(record.result.nodes) <= _FEW:
+            self._slices.finish()
+
+    def _find(self, record: Record, progress: Progress, *, with_memory: bool) -> _Found:
+        every = self.workspace.results.nodes(progress).items()
+        known = [(n, r) for n, r in progress.paced(every) if n.graph is not None and r.state in _STATES]
+        seconds, is_partly_kept = 0.0, False
+        operators: dict[str, list[NodeResult]] = {}
+        for node, result in progress.paced(known):
+            if result.state is State.CONSTANT:
+                continue
+            operators.setdefault(result.operator, []).append(result)
+            is_partly_kept |= result.state is not State.DONE
+            if not result.inside and not self._is_inside(node):
+                seconds += result.seconds
+        moments = record.result.timeline(progress) if with_memory else ()
+        return _Found(known, operators, seconds or 1.0, is_partly_kept, moments)
+
+    def _show(self, record: Record, found: _Found) -> None:
+        total = found.seconds
+        kept = " (partly of earlier runs)" if found.is_partly_kept else ""
+        count = sum(map(len, found.operators.values()))
         self.summary.setText(
-            f"{plural(len(ran), 'node')} · {duration_text(total)}{kept} · {bytes_text(record.result.peak_bytes)} held"
+            f"{plural(count, 'node')} · {duration_text(total)}{kept} · {bytes_text(record.result.peak_bytes)} held"
         )
         self.summary.setToolTip(
             "Held: the most at a time, with every value that is kept to be looked at.\n"
             "Memory over the run: what it takes when each is freed after its last use."
         )
-        self.nodes.set_rows([self._node_row(n, r, total) for n, r in known.items()])
-        self.operators.set_rows(_operator_rows(ran, total))
-        if self.stack.currentWidget() is self.memory:
-            self.memory.show_moments(record.result.timeline())
+        rows = MadeRows(found.nodes, lambda one: self._node_row(*one, total), _NODE_KEYS)
+        self.nodes.set_rows(rows)
+        self.operators.set_rows(_operator_rows(found.operators, total))
+        if found.moments:
+            self.memory.show_moments(found.moments)
 
     def _is_inside(self, node: Node) -> bool:
         """Whether a node belongs to a function, whose call is counted."""
@@ -171,10 +243,15 @@ class ProfilePanel(Panel):
         self.workspace.selection.set([n for n in nodes if n.graph is self.workspace.graph])
 
 
-def _operator_rows(ran: dict[Node, NodeResult], total: float) -> list[Row]:
-    groups: dict[str, list[NodeResult]] = {}
-    for result in ran.values():
-        groups.setdefault(result.operator, []).append(result)
+def _seconds(one: _Ran) -> Key:
+    """Those of a node that was constant are not told, and stand last."""
+    return "" if one[1].state is State.CONSTANT else one[1].seconds
+
+
+_NODE_KEYS = {2: _seconds, 3: _seconds, 5: lambda one: one[1].nbytes}
+
+
+def _operator_rows(groups: Mapping[str, Sequence[NodeResult]], total: float) -> list[Row]:
     rows = []
     for operator, members in groups.items():
         seconds = sum(r.seconds for r in members)
@@ -252,6 +329,7 @@ class MemoryCurve(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.moments: list[Moment] = []
+        self._live = np.zeros(0, np.int64)  # bytes, for each of them
         self.current = -1
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -262,9 +340,10 @@ class MemoryCurve(QWidget):
     def set_moments(self, moments: Sequence[Moment]) -> None:
         """Show a run and point at its peak."""
         self.moments = list(moments)
+        self._live = np.fromiter((moment.live_bytes for moment in self.moments), np.int64, len(self.moments))
         self.current = -1
         if self.moments:
-            self._point(max(range(len(self.moments)), key=lambda i: self.moments[i].live_bytes))
+            self._point(int(self._live.argmax()))
         self.update()
 
     def _point(self, index: int) -> None:
@@ -307,7 +386,7 @@ class MemoryCurve(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         colors, plot = theme(), self._plot()
         painter.fillRect(self.rect(), colors.panel)
-        peak = max((m.live_bytes for m in self.moments), default=0)
+        peak = int(self._live.max(initial=0))
         if not peak or plot.width() < 10:
             painter.end()
             return
@@ -329,20 +408,24 @@ class MemoryCurve(QWidget):
 
     def _draw_curve(self, painter: QPainter, plot: QRectF, peak: int) -> None:
         colors, count = theme(), len(self.moments)
-        points = [plot.bottomLeft()]
-        for index, moment in enumerate(self.moments):
-            y = plot.bottom() - moment.live_bytes / peak * plot.height()
-            points += [
-                QPointF(plot.left() + index / count * plot.width(), y),
-                QPointF(plot.left() + (index + 1) / count * plot.width(), y),
-            ]
-        points.append(plot.bottomRight())
         fill = QColor(colors.accent)
         fill.setAlpha(70)
         painter.setPen(QPen(colors.accent, 1.2))
         painter.setBrush(fill)
-        painter.drawPolygon(QPolygonF(points))
+        painter.drawPolygon(self._outline(plot, peak))
         if self.current >= 0:
             x = plot.left() + (self.current + 0.5) / count * plot.width()
             painter.setPen(QPen(colors.text, 1.0, Qt.PenStyle.DashLine))
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
+
+    def _outline(self, plot: QRectF, peak: int) -> QPolygonF:
+        """The steps of the curve; of moments that share a pixel the highest."""
+        count = len(self.moments)
+        parts = max(1, min(count, int(plot.width())))
+        starts = np.arange(parts) * count // parts
+        heights = plot.bottom() - np.maximum.reduceat(self._live, starts) / peak * plot.height()
+        edges = plot.left() + np.append(starts, count) / count * plot.width()
+        points = [plot.bottomLeft()]
+        for left, right, y in zip(edges[:-1].tolist(), edges[1:].tolist(), heights.tolist(), strict=True):
+            points += [QPointF(left, y), QPointF(right, y)]
+        return QPolygonF([*points, plot.bottomRight()])

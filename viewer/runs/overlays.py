@@ -175,7 +175,7 @@ class Overlays(QObject):
 
         def work(progress: Progress) -> dict[Node, float]:
             numbers: dict[Node, float] = {}
-            for node in progress.paced(results.nodes()):
+            for node in progress.paced(results.nodes(progress)):
                 keys = [record.key(v) for v in node.outputs if v is not None]
                 facts = [found[k] for k in keys if k is not None and k in found]
                 known = [x for x in (number_of(kind, fact) for fact in facts) if x is not None]
@@ -222,16 +222,16 @@ def number_of(kind: str, fact: Measure) -> float | None:
 
 def _times(results: Results, progress: Progress) -> dict[Node, float]:
     done = (State.DONE, State.KEPT)
-    return {n: r.seconds * 1e3 for n, r in progress.paced(results.nodes().items()) if r.state in done}
+    return {n: r.seconds * 1e3 for n, r in progress.paced(results.nodes(progress).items()) if r.state in done}
 
 
 def _memory(results: Results, progress: Progress) -> dict[Node, float]:
-    return {n: r.nbytes / 1e6 for n, r in progress.paced(results.nodes().items()) if r.nbytes}
+    return {n: r.nbytes / 1e6 for n, r in progress.paced(results.nodes(progress).items()) if r.nbytes}
 
 
 def _sizes(results: Results, progress: Progress) -> dict[Node, float]:
     found = {}
-    for node in progress.paced(results.nodes()):
+    for node in progress.paced(results.nodes(progress)):
         infos = [results.info_of(v) for v in node.outputs if v is not None]
         sizes = [prod(i.shape) for i in infos if i is not None and i.kind == "tensor"]
         if sizes:
@@ -241,7 +241,7 @@ def _sizes(results: Results, progress: Progress) -> dict[Node, float]:
 
 def _macs(results: Results, progress: Progress) -> dict[Node, float]:
     found = {}
-    for node in progress.paced(results.nodes()):
+    for node in progress.paced(results.nodes(progress)):
         count = multiply_adds(node, lambda v: _shape(results, v))
         if count:
             found[node] = count / 1e6

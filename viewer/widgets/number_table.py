@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QSortFilterProxyModel,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
+from model.progress import SILENT, Progress
+from viewer.slices import Slices
 from viewer.theme import theme
 from viewer.tips import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
+Thing = TypeVar("Thing")
+Key = float | str
 
+_AT_ONCE = 2000  # rows that are sorted in a few milliseconds at the most
+_PER_CHECK = 64
+_PART = 1000  # rows sorted without a look at the clock
+_KEPT = 500  # rows that were made, beyond what a window shows
 _LEAST = 22  # characters of a column that takes the rest
 _PADDING = 18  # px
 _HEADING = 12
@@ -56,24 +57,149 @@ class Row:
     cells: tuple[Cell, ...]
 
 
+class MadeRows(Sequence[Row], Generic[Thing]):
+    """A row for each of many things, made when it is looked at.
+
+    `keys` says by what the rows are sorted, for columns where that costs less than making their cells.
+    """
+
+    def __init__(
+        self,
+        things: Sequence[Thing],
+        make: Callable[[Thing], Row],
+        keys: Mapping[int, Callable[[Thing], Key]] | None = None,
+    ) -> None:
+        self._things = things
+        self._make = make
+        self._keys = keys or {}
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self._make(thing) for thing in self._things[index]]
+        return self._make(self._things[index])
+
+    def key(self, index: int, column: int) -> Key:
+        """What a row is sorted by."""
+        known = self._keys.get(column)
+        return key_of(self[index].cells[column]) if known is None else known(self._things[index])
+
+
+def key_of(cell: Cell) -> Key:
+    """What a cell is sorted by."""
+    return cell.text if cell.number is None else cell.number
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """By which column rows are sorted, if any, and which way."""
+
+    column: int = -1
+    is_descending: bool = False
+
+    def of(self, rows: Sequence[Row], progress: Progress = SILENT) -> Sequence[int]:
+        """The places of the rows in order: numbers as numbers, then NaN, then cells without a number, whichever way.
+
+        Never long without a look at `progress`: sorted are short parts, which then are merged.
+        """
+        if self.column < 0:
+            return range(len(rows))
+        numbers: dict[int, Key] = {}
+        others: dict[int, Key] = {}
+        texts: dict[int, Key] = {}
+        for place in progress.paced(range(len(rows)), _PER_CHECK):
+            key = rows.key(place, self.column) if isinstance(rows, MadeRows) else key_of(rows[place].cells[self.column])
+            if isinstance(key, str):
+                texts[place] = key.casefold()
+            else:
+                (numbers if key == key else others)[place] = key
+        return [*self._merged(numbers, progress), *others, *self._merged(texts, progress)]
+
+    def _merged(self, keys: Mapping[int, Key], progress: Progress) -> list[int]:
+        places, down = list(keys), self.is_descending
+        cuts = progress.paced(range(0, len(places), _PART), 1)
+        parts = [sorted(places[cut : cut + _PART], key=keys.__getitem__, reverse=down) for cut in cuts]
+        return list(progress.paced(heapq.merge(*parts, key=keys.__getitem__, reverse=down)))
+
+
 class NumberModel(QAbstractTableModel):
-    """The rows of a NumberTable."""
+    """The rows of a NumberTable in the order they are shown. Very many are sorted over several turns."""
 
     def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.columns = tuple(columns)
-        self.rows: list[Row] = []
+        self.rows: Sequence[Row] = []  # as they were given
+        self._order: Sequence[int] = ()  # their places in the order they are shown
+        self._sorting = Sorting()
+        self._slices: Slices[Sequence[int]] | None = None
+        self._coming: Sequence[Row] | None = None  # shown instead as soon as they are sorted
+        self._made: dict[int, Row] = {}  # those looked at last, by their places
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
 
+    @property
+    def is_sorting(self) -> bool:
+        """Whether what is shown is about to be another order, or other rows."""
+        return self._slices is not None
+
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show other rows."""
-        self.beginResetModel()
-        self.rows = list(rows)
-        self.endResetModel()
+        """Show other rows, in the order chosen last."""
+        self._coming = rows if isinstance(rows, MadeRows) else list(rows)
+        self._arrange()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Show the rows sorted by a column; -1: as they were given."""
+        self._sorting = Sorting(column, order is Qt.SortOrder.DescendingOrder)
+        self._arrange()
+
+    def row(self, number: int) -> Row:
+        """The row shown at a place."""
+        place = self._order[number]
+        made = self._made.get(place)
+        if made is None:
+            if len(self._made) > _KEPT:
+                self._made.clear()
+            made = self._made[place] = self.rows[place]
+        return made
+
+    def _arrange(self) -> None:
+        rows = self.rows if self._coming is None else self._coming
+        sorting = self._sorting
+        if self._slices is not None:
+            self._slices.cancel()
+        self._slices = Slices(lambda progress: sorting.of(rows, progress), self._show, self._fail, self)
+        if len(rows) <= _AT_ONCE:
+            self._slices.finish()
+
+    def _fail(self, error: Exception) -> None:
+        self._slices = None
+        raise error
+
+    def _show(self, order: Sequence[int]) -> None:
+        self._slices = None
+        if self._coming is not None:
+            self.beginResetModel()
+            self.rows, self._coming, self._order = self._coming, None, order
+            self._made.clear()
+            self.endResetModel()
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        held = [self._order[index.row()] for index in before]
+        self._order = order
+        now = {place: number for number, place in enumerate(order)} if held else {}
+        after = [self.index(now[place], index.column()) for place, index in zip(held, before, strict=True)]
+        self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many rows."""
-        return 0 if parent.isValid() else len(self.rows)
+        return 0 if parent.isValid() else len(self._order)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:
         """How many columns."""
@@ -95,13 +221,13 @@ class NumberModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows."""
-        cell = self.rows[index.row()].cells[index.column()]
+        cell = self.row(index.row()).cells[index.column()]
         column = self.columns[index.column()]
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return cell.text
             case Qt.ItemDataRole.UserRole:
-                return cell.text if cell.number is None else cell.number
+                return key_of(cell)
             case Qt.ItemDataRole.ToolTipRole:
                 return plain_tip(cell.tip or cell.text)
             case Qt.ItemDataRole.TextAlignmentRole:
@@ -114,19 +240,6 @@ class NumberModel(QAbstractTableModel):
         return None
 
 
-class _Order(QSortFilterProxyModel):
-    """Sorts numbers as numbers, cells without one last, whichever way."""
-
-    def lessThan(self, left: Index, right: Index) -> bool:
-        """Whether one row comes before another."""
-        a, b = left.data(Qt.ItemDataRole.UserRole), right.data(Qt.ItemDataRole.UserRole)
-        if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-            return bool(a < b)
-        if isinstance(a, str) and isinstance(b, str):
-            return a.casefold() < b.casefold()
-        return isinstance(a, str) == (self.sortOrder() is Qt.SortOrder.DescendingOrder)
-
-
 class NumberTable(QTableView):
     """The table. `chosen(object)` comes for the row a person goes to."""
 
@@ -136,10 +249,7 @@ class NumberTable(QTableView):
         super().__init__()
         self.setAccessibleName(name)
         self.source = NumberModel(columns, self)
-        self._order = _Order(self)
-        self._order.setSourceModel(self.source)
-        self._order.setSortRole(Qt.ItemDataRole.UserRole)
-        self.setModel(self._order)
+        self.setModel(self.source)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setShowGrid(False)
@@ -151,21 +261,25 @@ class NumberTable(QTableView):
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         self.setSortingEnabled(True)
-        self._order.sort(-1)  # the order of the rows, until a heading is clicked
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # that of the rows, until a heading is clicked
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setResizeContentsPrecision(0)  # what is seen decides: there may be a hundred thousand rows
         header.sectionResized.connect(self._on_resized)
         self._rest = next((index for index, column in enumerate(columns) if not column.width), None)
         self._sizing = False
         self._is_arranged = False  # by the person
-        self._fit_columns()
+        self.source.modelReset.connect(self._fit_columns)
         self.activated.connect(self._choose)
         self.clicked.connect(self._choose)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The columns go by the room there is."""
         super().resizeEvent(event)
+        self._fit_columns()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """See `_fit_columns`."""
+        super().showEvent(event)
         self._fit_columns()
 
     def _on_resized(self) -> None:
@@ -175,8 +289,10 @@ class NumberTable(QTableView):
         """Columns are as wide as they are meant to be, or as what is in them where there is no room for that.
 
         The one without a width takes the rest, though never so little that its names cannot be told apart. What a
-        person has made wider or narrower stays.
+        person has made wider or narrower stays. While the table is hidden, Qt would look at every row for that.
         """
+        if not self.isVisible():
+            return
         character, room = self.fontMetrics().averageCharWidth(), self.viewport().width()
         columns = self.source.columns
         widths = [(column.width or _LEAST) * character + _PADDING for column in columns]
@@ -201,7 +317,6 @@ class NumberTable(QTableView):
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows; the order a person chose stays."""
         self.source.set_rows(rows)
-        self._fit_columns()
 
     def sort_by(self, column: int, *, descending: bool = True) -> None:
         """Sort as if a heading had been clicked."""
@@ -209,15 +324,14 @@ class NumberTable(QTableView):
 
     def targets(self) -> list[Any]:
         """The objects of the rows, in the order shown."""
-        count = self._order.rowCount()
-        return [self._target(self._order.index(row, 0)) for row in range(count)]
+        return [self.source.row(number).target for number in range(self.source.rowCount())]
 
     def selected(self) -> list[Any]:
         """The objects of the selected rows."""
         return [self._target(index) for index in self.selectionModel().selectedRows()]
 
     def _target(self, index: QModelIndex) -> Any:
-        return self.source.rows[self._order.mapToSource(index).row()].target
+        return self.source.row(index.row()).target
 
     def _choose(self, index: QModelIndex) -> None:
         self.chosen.emit(self._target(index))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from viewer.widgets.number_table import Cell, Column, NumberTable, Row
+from viewer.widgets.number_table import Cell, Column, MadeRows, NumberTable, Row
 
 COLUMNS = (Column("Value", 0, number=False), Column("Operator", 18, number=False), Column("Time", 11), Column("Of", 14))
 
@@ -46,3 +46,43 @@ def test_a_column_that_a_person_has_moved_stays(qtbot, table):
     table.resize(330, 200)
     table.set_rows([Row(0, (Cell("v"), Cell("Mul"), Cell("1 ms"), Cell("1 B")))])
     assert table.columnWidth(1) == 50
+
+
+@pytest.mark.parametrize("count", [0, 4000])
+def test_numbers_come_first_whichever_way_and_rows_that_are_equal_stay_in_order(qtbot, count):
+    table = NumberTable("Numbers", COLUMNS)
+    qtbot.addWidget(table)
+    given = [3.0, None, 1.0, float("nan"), 2.0, 1.0, *[7.0] * count]  # very many are sorted in parts
+    cells = [Cell("", x) if x is not None else Cell("none") for x in given]
+    table.set_rows([Row(n, (Cell(f"v{n}"), Cell(""), cell, Cell(""))) for n, cell in enumerate(cells)])
+    qtbot.waitUntil(lambda: not table.source.is_sorting)
+    assert table.targets() == list(range(len(given)))
+    sevens = list(range(6, 6 + count))
+    table.sort_by(2)
+    qtbot.waitUntil(lambda: not table.source.is_sorting)
+    assert table.targets() == [*sevens, 0, 4, 2, 5, 3, 1]
+    table.sort_by(2, descending=False)
+    qtbot.waitUntil(lambda: not table.source.is_sorting)
+    assert table.targets() == [2, 5, 4, 0, *sevens, 3, 1]
+
+
+def test_what_is_selected_stays_so_in_another_order(table):
+    table.selectRow(3)
+    table.sort_by(2)
+    assert table.selected() == [3]
+    assert table.targets()[0] == 29
+
+
+def test_rows_are_made_when_they_are_seen(qtbot, table):
+    made = []
+
+    def make(number):
+        made.append(number)
+        return Row(number, (Cell(f"v{number}"), Cell(""), Cell(f"{number} ms", number), Cell("")))
+
+    table.sort_by(2)
+    table.set_rows(MadeRows(range(5000), make, {2: float}))
+    qtbot.waitUntil(lambda: not table.source.is_sorting)
+    table.repaint()
+    assert table.source.row(0).target == 4999
+    assert 0 < len(made) < 100
