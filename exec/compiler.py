@@ -233,6 +233,7 @@ class Compiler:
             return
         kernel = operation.kernel
         assert kernel is not None
+        ins = tuple(kernel.arguments(ins))
         bodies, captured = self._bodies(operation, scope) if operation.bodies else ((), ())
         attributes = operation.attributes
         if bodies:

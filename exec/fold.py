@@ -34,7 +34,7 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
         return None
     if attributes is None or kernel.arity_problem([value is not None for value in inputs]):
         return None
-    arguments: list[Any] = list(inputs)
+    arguments: list[Any] = list(kernel.arguments(inputs))
     if kernel.takes_context:
         wanted = [v is not None for v in node.outputs]
         arguments.insert(0, Context(node.op_type, opset, domain=node.domain, wanted=wanted, node_name=node.name))

@@ -15,6 +15,7 @@ KernelFunction = Callable[..., Any]
 #: inputs, or None to use the plain kernel.
 Prepare = Callable[..., KernelFunction | None]
 F = TypeVar("F", bound=KernelFunction)
+T = TypeVar("T")
 
 REQUIRED: Any = inspect.Parameter.empty
 
@@ -56,6 +57,10 @@ class Kernel:
         if used > len(self.inputs) and not self.variadic:
             return f"{used} inputs; the operator takes at most {len(self.inputs)} ({', '.join(self.inputs)})"
         return ""
+
+    def arguments(self, inputs: Sequence[T]) -> Sequence[T]:
+        """A node's inputs without empty ones past the last that the function takes."""
+        return inputs if self.variadic else inputs[: len(self.inputs)]
 
 
 _kernels: dict[tuple[str, str], list[Kernel]] = {}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from exec import Session
+from exec.expectations import unforeseen
 from exec.kernels import load as load_kernels
 from exec.kernels.registry import all_kernels
 from model import ModelError, load
@@ -41,6 +42,7 @@ VALUES = [
     {"a": 1.0},
     None,
 ]
+X = np.ones((2, 3), np.float32)
 ATTRIBUTES: list[Any] = [0, -1, 2**62, 1.5, "text", [1, -3], [2**40], [0.5], np.ones(2, np.float32)]
 
 
@@ -134,17 +136,51 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
     [
         ("Mean", [np.ones(2, np.float32), None], {}, "input 1 (data_0) is left out; expected a value"),
         ("GlobalLpPool", [np.ones((1, 1, 2), np.int32)], {"p": 2**31}, "input 0 (X) is int32; expected"),
-        (
-            "LayerNormalization", [np.ones(6, np.float32), np.ones((2, 3), np.float32)], {"axis": 0},
-            "these inputs and attributes (axis 0) do not go together: operands could not be broadcast",
-        ),
         ("ConstantOfShape", [np.array([0, 2**40, 2**40])], {}, "dimensions that no array can have"),
+        ("MeanVarianceNormalization", [X], {"axes": [1, -1]}, "name the same axis of rank 2 twice"),
+        ("LayerNormalization", [X, X], {"stash_type": 7}, "stash_type is 7 (int64); expected the number of a type"),
+        ("RMSNormalization", [X, np.ones((3, 2, 3), np.float32)], {}, "shape [3, 2, 3] cannot be broadcast to [2, 3]"),
+        ("LSTM", [np.ones((4, 1, 3), np.float32), np.ones((1, 8, 3), np.float32), np.float32(1)], {}, "R (), expected"),
+        ("StringConcat", [np.array(["a", "b"], object), np.empty(0, object)], {}, "[2] and [0] cannot be broadcast"),
+        ("ConvTranspose", [np.ones((1, 1, 2, 2), np.float32)] * 2, {"output_shape": [7]}, "expected 2 sizes"),
+        (
+            "RoiAlign", [np.ones((1, 1, 0, 0), np.float32), np.ones((1, 4), np.float32), np.zeros(1, np.int64)], {},
+            "expected (N, C, H, W) with H and W from 1",
+        ),
+        (
+            "NonMaxSuppression", [np.ones((1, 2, 4), np.float32), np.ones((1, 1, 2), np.float32), np.zeros(0, int)], {},
+            "max_output_boxes_per_class is of shape (0,); expected one number",
+        ),
+        (
+            "STFT", [np.ones((1, 9, 1), np.float32), np.array(2), np.ones((1, 4), np.float32)], {},
+            "window has shape [1, 4]; expected [4]",
+        ),
+        (
+            "RotaryEmbedding", [np.ones((2, 4, 3, 8), np.float32), *[np.ones((0, 3, 4), np.float32)] * 2], {},
+            "has shape (0, 3, 4) per position, expected (2, 3, 4)",
+        ),
+        (
+            "BatchNormalization", [np.ones((4, 3, 3), np.float32), *[np.ones(3, np.float32)] * 3, X], {},
+            "mean and var need 3 entries",
+        ),
+        (
+            "LinearAttention", [np.ones((2, 4, 32), np.float32)] * 3 + [None] * 2 + [np.ones((2, 4, 2), np.float32)],
+            {"q_num_heads": 4, "kv_num_heads": 4, "update_rule": "delta"},
+            "beta has shape (2, 4, 2), expected (2, 4, 4)",
+        ),
         ("ArgMax", [np.ones((2, 0), np.float32)], {"axis": 1}, "has no elements; expected one or more"),
     ],
 )  # fmt: skip
 def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attributes: dict[str, Any], reason: str) -> None:
     (failure,) = run_one("", op_type, inputs, 1, attributes).failures
     assert reason in failure.reason
+
+
+def test_what_a_kernel_did_not_foresee_is_told_with_the_attributes() -> None:
+    told = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
+    expected = f"these inputs and attributes (axis 1, pads [0, 1], value float32[2, 3], text {'a' * 60}…) do not go"
+    assert told == f"{expected} together: no room"
+    assert unforeseen(KeyError(3), {}) == "these inputs do not go together: KeyError: 3"
 
 
 def test_regions_without_channels_cost_nothing() -> None:

@@ -254,3 +254,9 @@ def test_names_and_versions_that_no_specification_can_have_are_said(name: str, o
     model.opset_imports = {"": opset}
     result = Session(model).run({"x": X})
     assert f"at opset {opset}" in str(result.failures[0])
+
+
+def test_empty_inputs_past_those_of_the_version_are_nothing() -> None:
+    text = "g (float[3] x) => (float[3] y) { y = Clip <max = 2.0> (x, , ) }"
+    model = parse(text, header='ir_version: 3, opset_import: ["" : 6]')
+    np.testing.assert_array_equal(Session(model).run({"x": X}).values["y"], [1, 2, 2])

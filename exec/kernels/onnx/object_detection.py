@@ -8,6 +8,7 @@ from exec.arrays import Array, check_size, empty
 from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
+from exec.kernels.shared.axes import scalar_float, scalar_int
 from exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 
 
@@ -25,9 +26,10 @@ def non_max_suppression_10(
     if boxes.ndim != 3 or boxes.shape[2] != 4 or scores.ndim != 3 or scores.shape[::2] != boxes.shape[:2]:
         msg = f"boxes has shape {boxes.shape} and scores {scores.shape}, expected (N, boxes, 4), (N, classes, boxes)"
         raise KernelError(msg)
-    most = 0 if max_output_boxes_per_class is None else int(max_output_boxes_per_class.reshape(-1)[0])
-    overlap = 0.0 if iou_threshold is None else float(iou_threshold.reshape(-1)[0])
-    least = None if score_threshold is None else score_threshold.reshape(-1)[0]
+    limit = max_output_boxes_per_class
+    most = 0 if limit is None else scalar_int(limit, "max_output_boxes_per_class")
+    overlap = 0.0 if iou_threshold is None else scalar_float(iou_threshold, "iou_threshold")
+    least = None if score_threshold is None else scalar_float(score_threshold, "score_threshold")
     if not 0 <= overlap <= 1:
         msg = f"iou_threshold is {overlap}, expected 0 to 1"
         raise KernelError(msg)
@@ -128,8 +130,9 @@ def _roi_align(
     *,
     half: bool,
 ) -> Array:
-    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batch_indices.shape != rois.shape[:1]:
-        msg = f"X has shape {x.shape}, rois {rois.shape}, batch_indices {batch_indices.shape}"
+    if x.ndim != 4 or 0 in x.shape[2:] or rois.shape[1:] != (4,) or batch_indices.shape != rois.shape[:1]:
+        given = f"X has shape {x.shape}, rois {rois.shape}, batch_indices {batch_indices.shape}"
+        msg = f"{given}; expected (N, C, H, W) with H and W from 1, (regions, 4) and (regions,)"
         raise KernelError(msg)
     if mode not in ("avg", "max") or height < 1 or width < 1 or sampling_ratio < 0:
         msg = f"mode is {mode!r}, the output {height} × {width}, sampling_ratio {sampling_ratio}"

@@ -42,7 +42,7 @@ class _Options:
 def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | None) -> list[Cell]:
     """One packed cell per direction from W (D, gates × H, I), R (D, gates × H, H), B and P."""
     count = len(options.reversed)
-    hidden = r.shape[-1]
+    hidden = r.shape[-1] if r.ndim else 0
     gates = _GATES[options.kind]
     if w.ndim != 3 or r.shape != (count, gates * hidden, hidden) or w.shape[:2] != r.shape[:2]:
         msg = (

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exec.arrays import Array, check_size, empty, full
+from exec.arrays import Array, empty, full
 from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
+from exec.kernels.shared.broadcast import broadcast_shape
 from exec.kernels.shared.regex import compile_pattern
 
 
@@ -17,9 +18,8 @@ from exec.kernels.shared.regex import compile_pattern
 def string_concat_20(x: Array, y: Array) -> Array:
     """Texts joined element by element, with broadcasting."""
     _texts(x), _texts(y)
-    check_size(np.broadcast_shapes(x.shape, y.shape), object)
     # An object array even for scalars, where the ufunc gives a str.
-    return np.add(x, y, out=np.empty(np.broadcast_shapes(x.shape, y.shape), object))
+    return np.add(x, y, out=empty(broadcast_shape(x, y), object))
 
 
 @kernel("StringSplit", since=20)

@@ -37,6 +37,15 @@ def integers(values: Array, name: str) -> list[int]:
     return found_values if isinstance(found_values, list) else [found_values]
 
 
+def scalar_float(value: Array, name: str) -> float:
+    """The one number of a tensor with one element; KernelError for anything else."""
+    if not isinstance(value, np.ndarray) or value.size != 1 or value.dtype.kind not in "iufbV":
+        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+        msg = f"{name} is of {found}; expected one number"
+        raise KernelError(msg)
+    return float(value.reshape(-1)[0])
+
+
 def scalar_int(value: Array, name: str) -> int:
     """The one integer of a tensor with one element; KernelError for anything else."""
     if not isinstance(value, np.ndarray) or value.size != 1 or value.dtype.kind not in "iufb":

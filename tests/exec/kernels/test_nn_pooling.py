@@ -234,3 +234,9 @@ def test_max_unpool_refuses_places_outside() -> None:
     values, indices = np.ones((1, 1, 2), np.float32), np.array([[[0, 99]]])
     with pytest.raises(KernelError, match="99"):
         call("MaxUnpool", [values, indices], opset=11, kernel_shape=(2,), strides=(2,))
+
+
+def test_the_mean_of_a_window_that_lies_in_the_padding_is_zero() -> None:
+    x = np.ones((1, 1, 8, 1, 2), np.float32)
+    attributes = {"kernel_shape": (1, 4, 4), "dilations": (2, 2, 2), "pads": (0, 3, 3, 0, 3, 3)}
+    check_against(ort_one_node, "AveragePool", [x], opset=19, **attributes)

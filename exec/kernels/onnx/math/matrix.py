@@ -11,7 +11,7 @@ import numpy as np
 from exec.arrays import Array, check_size, empty
 from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.broadcast import check_one_type
+from exec.kernels.shared.broadcast import check_one_type, unidirectional
 from exec.kernels.shared.dtypes import (
     FLOAT32,
     FLOAT64,
@@ -341,8 +341,9 @@ def qlinear_matmul_10(
     total = integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point))
     factor = widen(_along(a_scale, rows=True)) * widen(_along(b_scale, rows=False))
     factor = np.asarray(factor / widen(_along(y_scale, rows=True)))
-    result = np.asarray(total * factor.astype(total.dtype, copy=False))
     zero_point = _along(y_zero_point, rows=True)
+    unidirectional(factor, total.shape), unidirectional(zero_point, total.shape)
+    result = np.asarray(total * factor.astype(total.dtype, copy=False))
     dtype = y_zero_point.dtype
     if is_float8(dtype):
         return cast(np.asarray(result + zero_point.astype(FLOAT32)), dtype)

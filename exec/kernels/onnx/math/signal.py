@@ -7,7 +7,7 @@ import numpy as np
 from exec.arrays import Array, check_size
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import normal_axis, scalar_int
+from exec.kernels.shared.axes import normal_axis, scalar_float, scalar_int
 from exec.kernels.shared.blocks import by_pieces
 from exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
 from exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
@@ -99,12 +99,15 @@ def stft_17(
     if frame_length is not None:
         length = scalar_int(frame_length, "frame_length")
     elif window is not None:
-        length = window.shape[0]
+        length = window.size
     else:
         msg = "neither window nor frame_length is given; one of them must tell the length of a frame"
         raise KernelError(msg)
     if step < 1 or not 1 <= length <= values.shape[1]:
         msg = f"frames of {length} every {step} do not fit a signal of {values.shape[1]}"
+        raise KernelError(msg)
+    if window is not None and window.shape != (length,):
+        msg = f"window has shape {list(window.shape)}; expected [{length}], the length of a frame"
         raise KernelError(msg)
     frames = np.lib.stride_tricks.sliding_window_view(values, length, axis=1)[:, ::step]
     check_size(frames.shape, np.complex64)
@@ -171,7 +174,10 @@ def mel_weight_matrix_17(
         msg = f"num_mel_bins {bands}, dft_length {length} and sample_rate {rate} must be at least 1"
         raise KernelError(msg)
     check_size((length // 2 + 1, bands + 2), np.float64)
-    low, high = (2595 * np.log10(1 + float(e.reshape(-1)[0]) / 700) for e in (lower_edge_hertz, upper_edge_hertz))
+    low, high = (
+        2595 * np.log10(1 + scalar_float(edge, name) / 700)
+        for edge, name in ((lower_edge_hertz, "lower_edge_hertz"), (upper_edge_hertz, "upper_edge_hertz"))
+    )
     mels = low + np.arange(bands + 2) * ((high - low) / (bands + 2))
     hertz = 700 * (np.power(10, mels / 2595) - 1)
     bins = np.floor((length + 1) * hertz / rate).astype(np.int64)

@@ -318,7 +318,7 @@ def rotary_embedding_23(
     if not 0 < count <= source.shape[3] or count % 2:
         msg = f"rotary_embedding_dim is {count}, expected an even number up to {source.shape[3]}"
         raise KernelError(msg)
-    cos, sin = (_angles(c, position_ids, count // 2, source.dtype) for c in (cos_cache, sin_cache))
+    cos, sin = (_angles(c, position_ids, source, count // 2) for c in (cos_cache, sin_cache))
     out = empty(source.shape, source.dtype)
     if interleaved:
         first, second = slice(0, count, 2), slice(1, count, 2)
@@ -332,17 +332,18 @@ def rotary_embedding_23(
     return result.transpose(0, 2, 1, 3).reshape(x.shape) if flat else result
 
 
-def _angles(cache: Array, positions: Array | None, half: int, dtype: np.dtype[Any]) -> Array:
-    """A cache of sines or cosines as (N, 1, L, half)."""
+def _angles(cache: Array, positions: Array | None, x: Array, half: int) -> Array:
+    """A cache of sines or cosines as (N, 1, L, half) for x (N, heads, L, size); N and L may be 1."""
     if positions is not None:
         if cache.ndim != 2 or (positions.size and not 0 <= positions.min() <= positions.max() < len(cache)):
             msg = f"position_ids must lie in the {cache.shape[0]} rows of a cache with 2 axes (shape {cache.shape})"
             raise KernelError(msg)
         cache = cache[positions]
-    if cache.ndim != 3 or cache.shape[2] != half:
-        msg = f"cos_cache or sin_cache has shape {cache.shape} per position, expected (N, L, {half})"
+    batch, _, length, _ = x.shape
+    if cache.shape not in ((n, steps, half) for n in (1, batch) for steps in (1, length)):
+        msg = f"cos_cache or sin_cache has shape {cache.shape} per position, expected ({batch}, {length}, {half})"
         raise KernelError(msg)
-    return _as(cache, dtype)[:, None]
+    return _as(cache, x.dtype)[:, None]
 
 
 @kernel("LinearAttention", since=27)
@@ -382,8 +383,14 @@ def linear_attention_27(
     forget = None
     if gated and decay is not None:
         forget = np.exp(_as(_heads(decay, kv_num_heads, "decay", "kv_num_heads"), dtype))
+        if forget.shape[:3] != k.shape[:3] or forget.shape[3] not in (1, k.shape[3]):
+            msg = f"decay has shape {decay.shape}, expected one number for each head or element of key {key.shape}"
+            raise KernelError(msg)
     rate = None
     if delta and beta is not None:
+        if beta.shape not in ((*key.shape[:2], kv_num_heads), (*key.shape[:2], 1)):
+            msg = f"beta has shape {beta.shape}, expected {(*key.shape[:2], kv_num_heads)} or 1 last"
+            raise KernelError(msg)
         rate = np.broadcast_to(_as(beta, dtype), (*beta.shape[:2], kv_num_heads)).transpose(0, 2, 1)
     out = recur(q * dtype.type(scale or 1 / sqrt(q.shape[3] or 1)), k, v, state, forget, rate)
     result = out.transpose(0, 2, 1, 3).reshape(out.shape[0], out.shape[2], out.shape[1] * out.shape[3])

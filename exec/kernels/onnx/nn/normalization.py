@@ -15,7 +15,9 @@ from exec.arrays import Array, empty
 from exec.context import Context
 from exec.errors import KernelError
 from exec.kernels.registry import kernel, prepares
-from exec.kernels.shared.dtypes import compute_dtype, dtype_of, narrow, widen
+from exec.kernels.shared.axes import normal_axes
+from exec.kernels.shared.broadcast import unidirectional
+from exec.kernels.shared.dtypes import compute_dtype, dtype_of, is_float, narrow, widen
 from exec.kernels.shared.order import empty_features_first, features_first
 from exec.kernels.shared.scratch import scratch
 from exec.threads import PASSES, parallel_for
@@ -194,10 +196,10 @@ def _old_batch(
         x = x.reshape(shape[0], prod(shape[1:]))
     kept = mean.shape
     scale, b, mean, var = (v.reshape(-1) for v in (scale, b, mean, var))
+    _per_channel(x, scale, b, mean, var)
     if not training:
         y = normalize_batch(x, *scale_and_shift(scale, b, mean, var, epsilon))
         return y.reshape(shape), None, None, None, None
-    _per_channel(x, scale, b, mean, var)
     now_mean, now_var = _batch_statistics(x)
     y = normalize_batch(x, *scale_and_shift(scale, b, now_mean, now_var, epsilon))
     running = _running(mean, now_mean, momentum), _running(var, now_var, momentum)
@@ -292,7 +294,7 @@ def _grouped(x: Array, scale: Array, bias: Array, groups: int, epsilon: float, s
             f"divisible by the groups and one scale and bias per channel"
         )
         raise KernelError(msg)
-    dtype = compute_dtype(x.dtype) if stash is None else compute_dtype(dtype_of(stash))
+    dtype = compute_dtype(x.dtype if stash is None else _stash(stash))
     source = np.ascontiguousarray(x.astype(dtype, copy=False))
     result = empty(x.shape, dtype)
     if not result.size:
@@ -325,7 +327,7 @@ def layer_normalization_17(
 ) -> tuple[Array, Array, Array]:
     """The trailing axes from `axis` to mean 0 and variance 1, scaled and shifted; also mean and 1/deviation."""
     axis = _axis(axis, x.ndim)
-    stash = dtype_of(stash_type)
+    stash = _stash(stash_type)
     dtype = compute_dtype(stash) if x.dtype != np.float64 else np.dtype(np.float64)
     rows = prod(x.shape[:axis])
     row, shift = _trailing(scale, x.shape, axis), None if b is None else _trailing(b, x.shape, axis)
@@ -374,14 +376,21 @@ def _affine(scale: Array, shift: Array | None) -> Callable[[Array, slice], None]
 
 def _trailing(value: Array, shape: tuple[int, ...], axis: int) -> Array | None:
     """A scale or shift as one row over the normalised axes, or None when it varies over the others."""
+    if value.shape != shape[axis:]:
+        unidirectional(value, shape)
     if value.ndim > len(shape) - axis and any(n != 1 for n in value.shape[: value.ndim - (len(shape) - axis)]):
         return None
     inner = value.reshape(value.shape[max(0, value.ndim - (len(shape) - axis)) :])
-    try:
-        return np.ascontiguousarray(np.broadcast_to(inner, shape[axis:])).reshape(-1)
-    except ValueError:
-        msg = f"scale or bias has shape {value.shape}, which does not fit {shape[axis:]}"
-        raise KernelError(msg) from None
+    return np.ascontiguousarray(np.broadcast_to(inner, shape[axis:])).reshape(-1)
+
+
+def _stash(number: int) -> np.dtype[Any]:
+    """The type that `stash_type` has the statistics computed in."""
+    dtype = dtype_of(number)
+    if not is_float(dtype):
+        msg = f"stash_type is {number} ({dtype.name}); expected the number of a type with fractions"
+        raise KernelError(msg)
+    return dtype
 
 
 def _axis(axis: int, rank: int) -> int:
@@ -397,7 +406,7 @@ def rms_normalization_23(
 ) -> Array:
     """The trailing axes over the root of their mean square, times scale; the result has the type of scale."""
     axis = _axis(axis, x.ndim)
-    stash = dtype_of(stash_type)
+    stash = _stash(stash_type)
     dtype = compute_dtype(stash) if x.dtype != np.float64 else np.dtype(np.float64)
     source = np.ascontiguousarray(x.astype(dtype, copy=False)).reshape(prod(x.shape[:axis]), prod(x.shape[axis:]))
     result = empty(source.shape, dtype)
@@ -429,7 +438,7 @@ def rms_normalization_23(
 @kernel("MeanVarianceNormalization", since=9)
 def mean_variance_normalization_9(x: Array, *, axes: tuple[int, ...] = (0, 2, 3)) -> Array:
     """Mean 0 and variance 1 over `axes`."""
-    along = tuple(_axis(a, x.ndim) for a in axes)
+    along = normal_axes(axes, x.ndim)
     source = widen(x)
     centred = source - source.mean(axis=along, keepdims=True, dtype=source.dtype)
     deviation = np.sqrt(np.mean(centred * centred, axis=along, keepdims=True, dtype=source.dtype))

@@ -198,11 +198,11 @@ def _average_pool(x: Array, view: Window, include_padding: int) -> Array:
 
 
 def _mean_factors(view: Window, padding: bool, dtype: np.dtype[Any]) -> Array:
-    """One over the inputs that each window sees, of the shape of the output's spatial axes."""
+    """One over the inputs that each window sees, of the shape of the output's spatial axes; it may see none."""
     count = np.ones((), np.float64)
     for axis in range(view.rank):
         count = count[..., None] * view.counts(axis, padding=padding)
-    factors: Array = (1 / count).astype(dtype)
+    factors: Array = (1 / np.maximum(count, 1)).astype(dtype)
     factors.flags.writeable = False
     return factors
 

@@ -108,6 +108,9 @@ def _transposed_window(
     ]
     if output_shape is not None:
         wanted = list(output_shape[-rank:])  # some exporters add batch and channels
+        if len(wanted) < rank:
+            msg = f"output_shape is {list(output_shape)}; expected {rank} sizes"
+            raise KernelError(msg)
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
     else:
