@@ -381,6 +381,30 @@ def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call:
                 )
 
 
+def inline_calls(edit: Transaction, calls: Iterable[Node]) -> int:
+    """Inline calls, and those that come to light with them; returns how many. Functions nothing calls then go.
+
+    Refuses recursion.
+    """
+    model = edit.model
+    _refuse_recursion(model)
+    functions = {f.key: f for f in model.functions}
+    pending, inlined, count = list(calls), dict[Function, None](), 0
+    while pending:
+        call = pending.pop()
+        inlined[functions[call.domain, call.op_type, call.overload]] = None
+        copies = inline_call(edit, call)
+        inner = (node for copy in copies for body in copy.bodies for graph in body.walk() for node in graph.nodes)
+        pending += [n for n in (*copies, *inner) if (n.domain, n.op_type, n.overload) in functions]
+        count += 1
+        if count > _MOST_INLINED:
+            raise ModelError("Inlining would not end well", f"More than {_MOST_INLINED:,} calls were inlined.")
+    called = {(n.domain, n.op_type, n.overload) for graph in model.graphs() for n in graph.nodes}
+    idle = {function for function in inlined if function.key not in called}
+    edit.do(SetField(model, "functions", tuple(f for f in model.functions if f not in idle)))
+    return count
+
+
 def inline_all(edit: Transaction) -> int:
     """Inline every call until none is left and drop the functions; returns how many calls. Refuses recursion."""
     model = edit.model

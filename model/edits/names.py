@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from model import schemas
 from model.document import Transaction
-from model.graph import Model, Node
+from model.graph import Graph, Model, Node
+from model.queries.parts import is_used
 from model.queries.scope import Taken, names_taken, node_names, unique_name
 from model.steps import SetField
 
 
-def regenerate_node_names(edit: Transaction, model: Model, *, only_missing: bool = False) -> int:
+def regenerate_node_names(
+    edit: Transaction, model: Model, *, only_missing: bool = False, among: Collection[Node] | None = None
+) -> int:
     """Name nodes by operator type and number; with `only_missing` only those that lack a name of their own.
+
+    `among` names these nodes alone.
 
     Returns how many changed.
     """
     count = 0
     for root in model.root_graphs():
         seen: set[str] = set()
-        taken: Taken | set[str] = node_names(root) if only_missing else set()
+        taken: Taken | set[str] = node_names(root) if only_missing else _names_of_others(root, among)
         for graph in root.walk():
             for node in graph.nodes:
+                if among is not None and node not in among:
+                    continue
                 if only_missing and node.name and node.name not in seen:
                     seen.add(node.name)
                     continue
@@ -32,13 +41,22 @@ def regenerate_node_names(edit: Transaction, model: Model, *, only_missing: bool
     return count
 
 
-def regenerate_value_names(edit: Transaction, model: Model) -> int:
-    """Name the outputs of nodes after their node; inputs, outputs and initializers of graphs keep theirs."""
+def _names_of_others(root: Graph, among: Collection[Node] | None) -> set[str]:
+    """Names that stay, of the nodes that are not to be named."""
+    nodes = (node for graph in root.walk() for node in graph.nodes) if among is not None else ()
+    return {node.name for node in nodes if among is not None and node not in among}
+
+
+def regenerate_value_names(edit: Transaction, model: Model, *, among: Collection[Node] | None = None) -> int:
+    """Name the outputs of nodes, of `among` alone if given, after their node.
+
+    Inputs, outputs and initializers of graphs keep their names.
+    """
     count = 0
     for root in model.root_graphs():
         taken = names_taken(root)
         for graph in root.walk():
-            for node in graph.nodes:
+            for node in graph.nodes if among is None else [node for node in graph.nodes if node in among]:
                 for index, value in enumerate(node.outputs):
                     if value is None or value.is_output:
                         continue
@@ -49,10 +67,10 @@ def regenerate_value_names(edit: Transaction, model: Model) -> int:
     return count
 
 
-def regenerate_initializer_names(edit: Transaction, model: Model) -> int:
+def regenerate_initializer_names(edit: Transaction, model: Model, *, among: Collection[Node] | None = None) -> int:
     """Name initializers after the first node that uses them and what they are to it; those that are inputs keep theirs.
 
-    Returns how many changed.
+    `among` names those that one of these nodes uses. Returns how many changed.
     """
     count = 0
     for root in model.root_graphs():
@@ -60,7 +78,7 @@ def regenerate_initializer_names(edit: Transaction, model: Model) -> int:
         for graph in root.walk():
             for value in list(graph.initializers):
                 use = next(((user, index) for user, index in value.uses if isinstance(user, Node)), None)
-                if use is None or value.is_input or value.is_output:
+                if use is None or value.is_input or value.is_output or not (among is None or is_used(value, among)):
                     continue
                 wanted = f"{use[0].title}_{_part(*use)}"
                 if value.name == wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,13 +89,22 @@ class Copies:
     def __init__(self) -> None:
         self._files: dict[Path, dict[str, tuple[Identity, dict[Part, int]]]] = {}
         self._inline: set[Path] = set()
+        self._inlined: dict[Path, frozenset[Part]] = {}
 
     def layout(self, model: Path) -> Layout:
         """What keeping the values of a model at this path where they are comes to."""
         return Layout.INLINE if model in self._inline else Layout.KEEP
 
-    def saved(self, model: Path, layout: Layout, data_files: Iterable[DataFile]) -> None:
-        """A model has been written, with new data files. Those of earlier saves count too: an edit may be redone."""
+    def inlined(self, model: Path) -> frozenset[Part]:
+        """What a save at this path put into the model of what is in data files, if not all of it."""
+        return self._inlined.get(model, frozenset())
+
+    def saved(self, model: Path, layout: Layout, data_files: Iterable[DataFile], inlined: Collection[Part]) -> None:
+        """A model has been written, with new data files. Those of earlier saves count too: an edit may be redone.
+
+        `layout` is how values were stored other than those `inlined`.
+        """
+        self._inlined[model] = frozenset(inlined)
         (self._inline.add if layout is Layout.INLINE else self._inline.discard)(model)
         files = self._files.setdefault(model, {})
         for data_file in data_files:
@@ -121,7 +130,9 @@ class Placement:
     """Decides for each tensor of one save and writes its message.
 
     `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
-    external data must come along; `beside` tells which parts are in data files of earlier saves already.
+    external data must come along; `beside` tells which parts are in data files of earlier saves already, `inlined`
+    which are in the model though their tensors come from data files. With `among` the layout is for these tensors, and
+    `rest` for all others.
     `unavailable` collects tensors whose values could not be had.
     """
 
@@ -133,6 +144,9 @@ class Placement:
         *,
         moved: bool = False,
         beside: Mapping[Part, tuple[str, int]] | None = None,
+        inlined: Iterable[Part] = (),
+        among: Collection[Tensor] | None = None,
+        rest: Layout = Layout.KEEP,
     ) -> None:
         self.layout = layout
         self.threshold = threshold
@@ -140,6 +154,8 @@ class Placement:
         self.tables: dict[int, PayloadTable] = {id(self.table): self.table}
         self.data_files: list[DataFile] = []
         self.unavailable: list[str] = []
+        self.inlined: set[Part] = set(inlined)
+        self._among, self._rest = among, rest
         self._data_name = data_name
         self._moved = moved
         self._beside = beside or {}
@@ -147,7 +163,7 @@ class Placement:
     @property
     def touches_every_tensor(self) -> bool:
         """Whether tensors inside attributes that nobody looked at must be visited too."""
-        return self.layout is not Layout.KEEP or self._moved or bool(self._beside)
+        return self.layout is not Layout.KEEP or self._moved or bool(self._beside or self.inlined)
 
     def warnings(self) -> list[str]:
         """What the person should know about tensors that were left as they are."""
@@ -170,9 +186,10 @@ class Placement:
             set_number(out, "data_type", int(tensor.element_type))
         else:
             self.use(tensor.files.table)
-        if self._beside and self._keep_beside(tensor, out):
+        layout = self._layout_of(tensor)
+        if layout is Layout.KEEP and self._beside and self._keep_beside(tensor, out):
             return
-        place = self._place_of(tensor)
+        place = self._place_of(tensor, layout)
         if place is not None:
             try:
                 self._store(tensor, out, place)
@@ -181,23 +198,33 @@ class Placement:
                     raise
                 self.unavailable.append(f"{name}: {error.detail}")
 
-    def _place_of(self, tensor: Tensor) -> Layout | None:
+    def _layout_of(self, tensor: Tensor) -> Layout:
+        """The one layout for all, or that for this tensor; what a save put into the model stays there."""
+        kept = self.layout if self._among is None else self._rest
+        if self._among is not None and tensor in self._among:
+            part = _part(tensor)
+            if part is not None:
+                (self.inlined.add if self.layout is Layout.INLINE else self.inlined.discard)(part)
+            return self.layout
+        return Layout.INLINE if kept is Layout.KEEP and self.inlined and _part(tensor) in self.inlined else kept
+
+    def _place_of(self, tensor: Tensor, layout: Layout) -> Layout | None:
         """INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
         read = isinstance(tensor, ProtoTensor)
         source = tensor.source
         external = isinstance(source, TensorProto) and source.data_location == _EXTERNAL
         if tensor.element_type == ElementType.STRING or tensor.element_type == ElementType.UNDEFINED:
             return None if read else Layout.INLINE
-        match self.layout:
+        match layout:
             case Layout.KEEP:
                 if external and (self._moved or not read):
-                    return Layout.ONE_FILE
+                    return Layout.ONE_FILE if self.layout is Layout.KEEP else self.layout
                 return None if read else Layout.INLINE
             case Layout.INLINE:
                 return None if read and not external else Layout.INLINE
             case _:
                 if tensor.nbytes >= self.threshold:
-                    return self.layout
+                    return layout
                 return None if read and not external else Layout.INLINE
 
     def _store(self, tensor: Tensor, out: TensorProto, place: Layout) -> None:

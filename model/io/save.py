@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from model.errors import ModelError
 from model.graph import Model
 from model.io.paced import serialized
 from model.io.payloads import Payload, Pieces, restore, total_length
-from model.io.place import Copies, DataFile, Layout, Placement
+from model.io.place import Copies, DataFile, Layout, Part, Placement
 from model.io.read import ModelSource, message_class, message_schema
 from model.io.replace import NewFile, remove_leftovers, save_error, sync_folder, target_of, write_pieces
 from model.io.scan import MESSAGE_LIMIT, scan
@@ -30,6 +30,7 @@ from model.io.textformats import Printed, print_message
 from model.io.write import write_function, write_graph, write_model
 from model.progress import SILENT, Progress
 from model.standalone import message_of
+from model.tensors import Tensor
 
 #: Above this many bytes of weights a text form is refused: nobody could open the result.
 TEXT_LIMIT: Final = 256 << 20
@@ -71,6 +72,7 @@ class Saving:
     expected: Identity | None = None
     copies: Copies = field(default_factory=Copies)  # to be told where the values are, once they are written
     layout: Layout = Layout.KEEP
+    inlined: Collection[Part] = ()
 
     @property
     def size(self) -> int:
@@ -101,7 +103,7 @@ class Saving:
             for path in made:
                 path.unlink(missing_ok=True)
             raise
-        self.copies.saved(self.path.absolute(), self.layout, self.data_files)
+        self.copies.saved(self.path.absolute(), self.layout, self.data_files, self.inlined)
         warnings = list(self.warnings)
         try:
             sync_folder(target.parent)
@@ -143,11 +145,14 @@ def save(
     form: Form | None = None,
     layout: Layout = Layout.KEEP,
     threshold: int = 1024,
+    among: Collection[Tensor] | None = None,
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saved:
     """Write a model to a path: `prepare` and `Saving.run` in one, on the thread that owns the model."""
-    saving = prepare(model, path, form=form, layout=layout, threshold=threshold, expected=expected, progress=progress)
+    saving = prepare(
+        model, path, form=form, layout=layout, threshold=threshold, among=among, expected=expected, progress=progress
+    )
     return saving.run(progress)
 
 
@@ -158,29 +163,42 @@ def prepare(
     form: Form | None = None,
     layout: Layout = Layout.KEEP,
     threshold: int = 1024,
+    among: Collection[Tensor] | None = None,
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saving:
     """Everything a save needs of the model. Reads no weights, but for text forms, which hold them all.
 
     `form` None takes that of the name's extension or of the file the model came from. With an external `layout`,
-    tensors of `threshold` bytes and more go to data files beside the model, which get new names. A model that is
-    as it was in its file is written as the very bytes of that file. `expected`: refuse when the file at `path`
-    has another identity. ModelError when the form cannot hold the model.
+    tensors of `threshold` bytes and more go to data files beside the model, which get new names; with `among` the
+    layout is for these tensors, and others stay where they are. A model that is as it was in its file is written as
+    the very bytes of that file. `expected`: refuse when the file at `path` has another identity. ModelError when the
+    form cannot hold the model.
     """
     target = Path(path)
     source = model.source if isinstance(model.source, ModelSource) else None
     chosen = form_for(target, source) if form is None else form
     copies = source.copies if source is not None else Copies()
+    rest = copies.layout(target.absolute()) if layout is Layout.KEEP or among is not None else layout
     if layout is Layout.KEEP:
-        layout = copies.layout(target.absolute())
-    placement = _placement(target, source, copies, layout, threshold)
+        layout, among = rest, None
+    is_kept = rest is Layout.KEEP
+    placement = Placement(
+        layout,
+        threshold,
+        f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
+        moved=_is_moved(target, source),
+        beside=copies.beside(target.absolute()) if is_kept else None,
+        inlined=copies.inlined(target.absolute()) if is_kept else (),
+        among=among,
+        rest=rest,
+    )
     with _misfits_told():
         message, proto = _written(model, placement, progress)
         progress.check()
         data = serialized(proto, progress)
     progress.check()
-    saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, layout)
+    saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, rest, placement.inlined)
     found = Format(chosen, message)
     if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
@@ -195,17 +213,6 @@ def prepare(
         saving.pieces = [printed.data]
         saving.warnings.extend(printed.warnings)
     return saving
-
-
-def _placement(target: Path, source: ModelSource | None, copies: Copies, layout: Layout, threshold: int) -> Placement:
-    """Where the tensors of a model that is saved at a path go."""
-    return Placement(
-        layout,
-        threshold,
-        f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
-        moved=_is_moved(target, source),
-        beside=copies.beside(target.absolute()) if layout is Layout.KEEP else None,
-    )
 
 
 def to_bytes(

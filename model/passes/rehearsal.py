@@ -19,6 +19,7 @@ from model.clone import Cloner
 from model.document import Document
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.progress import SILENT, Progress
+from model.queries.parts import with_bodies
 from model.steps import (
     InsertNode,
     MoveUses,
@@ -59,6 +60,11 @@ class Rehearsal:
         found = self._cloner.values[value]
         assert found is not None
         return found
+
+    def copies(self, nodes: Iterable[Node]) -> frozenset[Node]:
+        """The copies of nodes of the real model and of all in their bodies."""
+        chosen = with_bodies(nodes)
+        return frozenset(n for g in self.document.model.graphs() for n in g.nodes if self.original(n) in chosen)
 
     def steps(self) -> list[Step]:
         """What was done to the copy, as steps on the real model. Call once, when the work is done."""

@@ -42,6 +42,7 @@ def _new(context: Context) -> None:
 
 
 def _save_with_options(context: Context, *, copy: bool = False) -> None:
+    from model.queries.parts import tensors_of, with_bodies
     from viewer.dialogs.save_options import SaveOptionsDialog
 
     window, tab = context.window, context.window.tab
@@ -51,7 +52,10 @@ def _save_with_options(context: Context, *, copy: bool = False) -> None:
     path = tab.path or Path(f"{tab.workspace.title}.onnx").absolute()
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
     save = partial(window.files.save_with, tab)
-    dialog = SaveOptionsDialog(window, window.settings, tab.workspace.model, suggestion, save, copy=copy)
+    selection = tab.workspace.selection
+    selected = tensors_of(with_bodies(selection.nodes), selection.values)
+    model = tab.workspace.model
+    dialog = SaveOptionsDialog(window, window.settings, model, suggestion, save, copy=copy, selected=selected)
     show_for(tab.workspace, dialog)
 
 

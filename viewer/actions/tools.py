@@ -24,14 +24,21 @@ def _knows_types(context: Context) -> bool:
     return with_document(context) and context.opened.types.inferred is not None
 
 
-def _write_types(context: Context) -> None:
+def _knows_selected_types(context: Context) -> bool:
+    return _knows_types(context) and bool(context.opened.selection.nodes)
+
+
+def _write_types(context: Context, *, selected: bool = False) -> None:
     from model.passes.inference import declare_all
+    from model.queries.parts import with_bodies
 
     workspace = context.opened
     inferred = workspace.types.inferred
     assert inferred is not None
-    with workspace.document.edit("Write inferred types") as edit:
-        changed = declare_all(edit, inferred)
+    nodes = workspace.selection.nodes
+    title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
+    with workspace.document.edit(title) as edit:
+        changed = declare_all(edit, inferred, with_bodies(nodes) if selected else None)
     workspace.message("info", "Types and shapes are in the model", f"{plural(changed, 'declaration')} written.")
 
 
@@ -283,6 +290,17 @@ ACTIONS = (
         submenu=Submenu.TYPES,
         tip="Declare what could be inferred, as one edit: sizes as numbers and names the model has, others open.",
         words="shape inference infer shapes value_info store",
+    ),
+    Action(
+        id="model.write_selected_types",
+        title="Write Inferred Types of the &Selection",
+        run=partial(_write_types, selected=True),
+        enabled=_knows_selected_types,
+        menu=Menu.MODEL,
+        section=2,
+        submenu=Submenu.TYPES,
+        tip="Declare what could be inferred of what the selected nodes make, as one edit.",
+        words="shape inference infer shapes value_info store node",
     ),
     Action(
         id="model.type_rule",

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from model.document import Document
 from model.passes.rehearsal import Rehearsal
+from model.queries.parts import tensors_of
 from viewer.commands.arguments import add_check_arguments
+from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.passes.converting import RENAMED, Trial, attempt
@@ -21,6 +23,21 @@ from viewer.text import display, number_text
 
 if TYPE_CHECKING:
     from exec.inspection.agreement import Agreement
+
+
+#: What --nodes means for each conversion.
+_PART = """\
+with --nodes:
+  --precision     other nodes keep theirs, with casts between; an input of the model turns when all that uses it does
+  --freeze        only names that sizes at these nodes depend on; each becomes the number wherever it stands
+  --free          only inputs that these nodes are computed from; all that follows from them is freed with them
+  --functions     inline calls among these nodes; extract blocks that are repeated among them
+  --rename        names of these nodes, of what they make, of initializers they take
+  --strip         from these nodes, their bodies, what they make and initializers they take; not producer
+  --external      where initializers that these nodes take go; others stay where they are
+  --opset         refused, as an operator set is that of the whole model; told is which of the nodes would change
+  --ir-version    refused
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rename", action="append", default=[], choices=tuple(RENAMED),
         help="give these new names: nodes by operator and number, values and initializers after their nodes",
     )  # fmt: skip
+    add_nodes_argument(parser, "convert these alone")
+    parser.epilog = _PART
     add_check_arguments(parser, runs=1)
     add_output_arguments(parser)
 
@@ -61,14 +80,15 @@ def run(options: argparse.Namespace) -> int:
     """Read, convert, compare and write."""
     model = read_model(options.model)
     with progress("Converting") as converting:
-        trial = attempt(Rehearsal(model), options, converting)
+        nodes = chosen_nodes(model, options.nodes)
+        trial = attempt(Rehearsal(model), options, converting, nodes)
         agreement = trial.compare(runs=options.check, progress=converting)
     is_refused = agreement.agrees is False and not trial.may_differ
     if not is_refused:
         with Document(model).edit("Convert") as edit:
             for step in trial.steps:
                 edit.do(step)
-        write_model(model, options)
+        write_model(model, options, None if trial.nodes is None else tensors_of(trial.nodes))
     if options.json:
         print_json(_facts(trial, agreement, options))
     else:

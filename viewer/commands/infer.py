@@ -1,4 +1,4 @@
-"""Infer types and shapes of all values and write them into the model."""
+"""Infer types and shapes of all values and write them into the model, or those of what some nodes make."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import argparse
 from model.document import Document
 from model.errors import ModelError
 from model.passes.inference import declare_all, infer
+from model.queries.parts import with_bodies
+from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.text import plural
@@ -19,19 +21,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rule", action="append", default=[], metavar="DOMAIN::OP=RULE",
         help='types of an unknown operator, such as "my.domain::Quant=same as input 0"',
     )  # fmt: skip
+    add_nodes_argument(parser, "write the types of what these make alone")
     add_output_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Infer and write."""
     model = read_model(options.model)
+    nodes = chosen_nodes(model, options.nodes)
     with progress("Inferring types") as inferring:
         inferred = infer(model, _rules(options.rule), inferring)
     if inferred.problem:
         raise ModelError("Types could not be inferred", inferred.problem)
     document = Document(model)
     with document.edit("Write inferred types") as edit:
-        changed = declare_all(edit, inferred)
+        changed = declare_all(edit, inferred, None if nodes is None else with_bodies(nodes))
     write_model(model, options)
     if options.json:
         print_json({"output": str(options.output), "known": len(inferred.types), "written": changed})

@@ -7,17 +7,16 @@ exit status 1.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 
 from model.errors import ModelError
-from model.graph import Model, Node
+from model.graph import Node
 from model.passes.rehearsal import Rehearsal
 from model.passes.simplify.catalogue import DEFAULT_PASSES, PASSES
 from model.passes.simplify.driver import Figures, Report, chosen_passes
 from model.passes.simplify.framework import Options, Pass
 from viewer.commands.arguments import add_check_arguments, natural
-from viewer.commands.extract import nodes_named
+from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
 from viewer.passes.simplifying import Outcome, Simplification
@@ -32,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="PASS,…", help="run these passes alone")
     parser.add_argument("--skip", metavar="PASS,…", default="", help="leave these out")
     parser.add_argument("--also", metavar="PASS,…", default="", help="run these too, which are off by default")
-    parser.add_argument("--nodes", nargs="+", default=None, metavar="NODE", help="simplify these alone, by name")
+    add_nodes_argument(parser, "simplify these alone")
     add_check_arguments(parser, runs=3)
     parser.add_argument(
         "--tensor-limit",
@@ -51,11 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Simplify, compare and write."""
     chosen = _passes(arguments)
     model = read_model(arguments.model)
-    work = Simplification(Rehearsal(model))
+    work, nodes = Simplification(Rehearsal(model)), chosen_nodes(model, arguments.nodes)
     options = Options(
         tensor_limit=arguments.tensor_limit << 10,
         growth_limit=arguments.growth_limit << 10,
-        nodes=None if arguments.nodes is None else _chosen(work.rehearsal.document.model, arguments.nodes),
+        nodes=None if nodes is None else work.rehearsal.copies(nodes),
     )
     with progress("Simplifying") as running:
         outcome = work.run(chosen, options=options, checks=arguments.check, progress=running)
@@ -70,12 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(outcome)
     return EXIT_FOUND if differs else EXIT_OK
-
-
-def _chosen(model: Model, names: Sequence[str]) -> frozenset[Node]:
-    """The nodes of these names, with all in their bodies."""
-    found = nodes_named((node for graph in model.graphs() for node in graph.nodes), names)
-    return frozenset(n for node in found for n in (node, *(n for b in node.bodies for g in b.walk() for n in g.nodes)))
 
 
 def _passes(arguments: argparse.Namespace) -> tuple[Pass, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from viewer.text import display
 if TYPE_CHECKING:
     from model.graph import Model
     from model.io.save import Saved
+    from model.tensors import Tensor
 
 _LAYOUTS = ("keep", "inline", "one-file", "file-per-tensor")
 
@@ -30,15 +32,23 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def write_model(model: Model, options: argparse.Namespace) -> Saved:
-    """Write to OUT atomically and say what is not in it; ModelError when it cannot be done."""
+def write_model(model: Model, options: argparse.Namespace, among: Collection[Tensor] | None = None) -> Saved:
+    """Write to OUT atomically and say what is not in it; ModelError when it cannot be done.
+
+    `among` are the tensors that --external is about, where these are not all.
+    """
     from model.io.place import Layout
     from model.io.save import save
 
     layouts = dict(zip(_LAYOUTS, (Layout.KEEP, Layout.INLINE, Layout.ONE_FILE, Layout.FILE_PER_TENSOR), strict=True))
     with progress(f"Writing {options.output.name}") as writing:
         saved = save(
-            model, options.output, layout=layouts[options.external], threshold=options.threshold, progress=writing
+            model,
+            options.output,
+            layout=layouts[options.external],
+            threshold=options.threshold,
+            among=among,
+            progress=writing,
         )
     for warning in saved.warnings:
         print(display(f"warning: {warning}", 500, elide="end"), file=sys.stderr)

@@ -28,7 +28,7 @@ from model.checks.models import NEWEST_IR_VERSION
 from model.document import Document
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
-from model.passes.convert import PARTS, PRECISIONS, symbols
+from model.passes.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from viewer.dialogs.ask_text import ErrorLabel
 from viewer.dialogs.buttons import without_icons
 from viewer.passes.converting import RENAMED, Trial, attempt
@@ -36,6 +36,7 @@ from viewer.passes.rehearsing import Rehearsing
 from viewer.text import display, number_text, plural
 from viewer.tips import plain_tip
 from viewer.widgets.busy import changing
+from viewer.widgets.scope_box import ScopeBox
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class ConvertDialog(QDialog):
     def _make_form(self, holder: QWidget) -> None:
         form = QFormLayout(holder)
         form.setContentsMargins(0, 0, 0, 0)
+        self.scope = ScopeBox(self._workspace)
         self.opset = self._make_opset()
         self.precision = QComboBox()
         self.precision.addItem("as it is", None)
@@ -119,13 +121,10 @@ class ConvertDialog(QDialog):
         self.keep_interface = QCheckBox("Inputs and outputs keep their type")
         self.keep_interface.setChecked(True)
         self.freeze = QLineEdit()
-        named = list(symbols(self._workspace.model))[:3]
-        self.freeze.setPlaceholderText(", ".join(f"{display(name, 30)}=1" for name in named) or "no named dimensions")
-        self.freeze.setEnabled(bool(named))
         self.free = QLineEdit()
-        self.free.setPlaceholderText(self._freeable())
         self.free.setToolTip("A name for the first dimension of all inputs and outputs, or INPUT:AXIS=NAME for one")
         for title, field in (
+            ("Con&vert:", self.scope),
             ("&Operator set:", self.opset),
             ("&Precision:", self.precision),
             ("&Keep:", self.keep),
@@ -142,12 +141,18 @@ class ConvertDialog(QDialog):
         for line in (self.keep, self.freeze, self.free):
             line.textEdited.connect(self._on_choice)
         self.keep_interface.toggled.connect(self._on_choice)
+        self.scope.changed.connect(self._on_choice)
         self._enable()
 
-    def _freeable(self) -> str:
-        """How freeing is written, with an input of this model."""
-        values = [v for v in self._workspace.model.graph.inputs if v.initializer is None]
-        return f"batch, or {display(values[0].name, 30)}:0=batch" if values else "batch"
+    def _suggest(self) -> None:
+        """How dimensions are written, with names and an input of this model."""
+        model, nodes = self._workspace.model, self.scope.nodes
+        named = symbols(model) if nodes is None else symbols_of(nodes, model, self._workspace.types.type_of)
+        sizes = ", ".join(f"{display(name, 30)}=1" for name in list(named)[:3])
+        self.freeze.setPlaceholderText(sizes or "no named dimensions")
+        self.freeze.setEnabled(bool(named) or bool(self.freeze.text()))
+        inputs = [display(value.name, 30) for value in inputs_of(model.graph, nodes)]
+        self.free.setPlaceholderText(f"batch, or {inputs[0]}:0=batch" if inputs else "no inputs")
 
     def _make_opset(self) -> QComboBox:
         versions = QComboBox()
@@ -169,7 +174,7 @@ class ConvertDialog(QDialog):
         self.functions = QComboBox()
         self.functions.setToolTip("Calls can be replaced by what their functions do, and the other way round")
         for title, choice in (
-            ("as they are", None), ("inline all calls", "inline"), ("repeated blocks become functions", "extract"),
+            ("as they are", None), ("inline calls", "inline"), ("repeated blocks become functions", "extract"),
         ):  # fmt: skip
             self.functions.addItem(title, choice)
         self.renamed = {what: self._box(what.capitalize(), _NAMED[what]) for what in RENAMED}
@@ -202,6 +207,10 @@ class ConvertDialog(QDialog):
     def _enable(self) -> None:
         for field in (self.keep, self.keep_interface):
             field.setEnabled(self.precision.currentData() is not None)
+        self.ir_version.setEnabled(self.scope.nodes is None)
+        for part in OF_THE_MODEL:
+            self.strip[part].setEnabled(self.scope.nodes is None)
+        self._suggest()
 
     def _on_change(self, *_: object) -> None:
         """What is being tried out is not what is wanted any more: its outcome must not come either."""
@@ -220,10 +229,10 @@ class ConvertDialog(QDialog):
             keep=[*keep, *(["inputs-outputs"] if self.keep_interface.isChecked() else [])],
             freeze=[part.strip() for part in self.freeze.text().split(",") if part.strip()],
             free=[part.strip() for part in self.free.text().split(",") if part.strip()],
-            strip=[part for part, box in self.strip.items() if box.isChecked()],
+            strip=[part for part, box in self.strip.items() if box.isChecked() and box.isEnabledTo(self.form)],
             functions=self.functions.currentData(),
             rename=[what for what, box in self.renamed.items() if box.isChecked()],
-            ir_version=self.ir_version.currentData(),
+            ir_version=self.ir_version.currentData() if self.ir_version.isEnabledTo(self.form) else None,
         )
 
     def preview(self) -> None:
@@ -241,12 +250,12 @@ class ConvertDialog(QDialog):
         self._rehearsing.start()
 
     def _try(self, rehearsal: Rehearsal) -> None:
-        options = self.options()
+        options, nodes = self.options(), self.scope.nodes
         revision = self._workspace.document.revision
 
         self._job = self._workspace.jobs.start(
             "Trying the conversion out",
-            lambda progress: attempt(rehearsal, options, progress),
+            lambda progress: attempt(rehearsal, options, progress, nodes),
             done=lambda trial: self._show(trial, revision),
             failed=self._failed,
             supersede="convert",
@@ -284,7 +293,9 @@ class ConvertDialog(QDialog):
         place = item.data(_PlaceRole)
         known = isinstance(place, (Node, Value, Graph, Function, Model))
         if known and getattr(place, "graph", None) is not None:
+            self.scope.hold()
             self._workspace.reveal(place)
+            self.scope.release()
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
@@ -352,7 +363,9 @@ class ConvertDialog(QDialog):
             "new names" if options.rename else "",
             f"IR version {options.ir_version}" if options.ir_version else "",
         ]
-        return "Convert to " + ", ".join(part for part in parts if part)
+        nodes = self.scope.nodes
+        what = "Convert" if nodes is None else f"Convert {plural(len(nodes), 'node')}"
+        return f"{what} to " + ", ".join(part for part in parts if part)
 
 
 def _in_a_row(widgets: Iterable[QWidget]) -> QWidget:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -75,6 +75,7 @@ class SaveOptionsDialog(QDialog):
         save: Begin,
         *,
         copy: bool = False,
+        selected: Collection[Tensor] = (),
     ) -> None:
         super().__init__(window)
         self.setWindowTitle("Save with options")
@@ -82,8 +83,9 @@ class SaveOptionsDialog(QDialog):
         self.setMinimumWidth(560)
         self._settings = settings
         self._save = save
+        self._all = list(_weights(model))
+        self._selected = frozenset(selected)
         self._running: Save | None = None
-        self._sizes = [tensor.nbytes for tensor in _weights(model)]
         self.path = QLineEdit(str(suggestion))
         self.path.setAccessibleName("File")
         browse = QPushButton("Browse…")
@@ -105,6 +107,7 @@ class SaveOptionsDialog(QDialog):
         self.rejected.connect(self._stop)
         self._lay_out(browse)
         self.layout_choice.currentIndexChanged.connect(self._explain)
+        self.scope.currentIndexChanged.connect(self._explain)
         self.threshold.valueChanged.connect(self._explain)
         self._explain()
 
@@ -117,6 +120,10 @@ class SaveOptionsDialog(QDialog):
         self.layout_choice.setAccessibleName("Where the weights go")
         for title, layout, _ in _LAYOUTS:
             self.layout_choice.addItem(title, layout)
+        self.scope = QComboBox()
+        self.scope.setAccessibleName("Which tensors go there")
+        self.scope.addItems(["of the whole model", f"of the selection ({plural(len(self._selected), 'tensor')})"])
+        self.scope.setEnabled(bool(self._selected))
         self.threshold = QSpinBox()
         self.threshold.setAccessibleName("Smallest tensor that goes to a data file")
         self.threshold.setRange(0, 1 << 30)
@@ -131,6 +138,7 @@ class SaveOptionsDialog(QDialog):
         form.addRow("File:", file)
         form.addRow("Form:", self.form)
         form.addRow("Weights:", self.layout_choice)
+        form.addRow("", self.scope)
         form.addRow("Of:", self.threshold)
         form.addRow("", self.explanation)
         form.addRow("", self.copy)
@@ -152,14 +160,22 @@ class SaveOptionsDialog(QDialog):
         layout, text = _LAYOUTS[index][1:]
         outside = layout in (Layout.ONE_FILE, Layout.FILE_PER_TENSOR)
         self.threshold.setEnabled(outside)
-        total = sum(self._sizes)
-        said = f"{plural(len(self._sizes), 'tensor')}, {bytes_text(total)}."
+        self.scope.setEnabled(bool(self._selected) and layout is not Layout.KEEP)
+        among = self.among()
+        sizes = [tensor.nbytes for tensor in (self._all if among is None else among)]
+        total = sum(sizes)
+        said = f"{plural(len(sizes), 'tensor')}, {bytes_text(total)}."
         if outside:
-            moved = [size for size in self._sizes if size >= self.threshold.value()]
+            moved = [size for size in sizes if size >= self.threshold.value()]
             said = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
         elif layout is Layout.INLINE and total > MESSAGE_LIMIT:
             said += " That is too much for one file."
         self.explanation.setText(f"{text}\n{said}")
+
+    def among(self) -> frozenset[Tensor] | None:
+        """The tensors that the layout is for; None: all."""
+        is_part = self.scope.isEnabled() and self.scope.currentIndex() == 1
+        return self._selected if is_part else None
 
     def options(self) -> SaveOptions:
         """What is chosen now; ModelError without a file name."""
@@ -172,6 +188,7 @@ class SaveOptionsDialog(QDialog):
             self.layout_choice.currentData(),
             self.threshold.value(),
             self.copy.isChecked(),
+            self.among(),
         )
 
     def try_save(self) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QDialogButtonBox,
     QHBoxLayout,
@@ -33,6 +32,7 @@ from viewer.passes.rehearsing import Rehearsing
 from viewer.passes.simplifying import Outcome, Simplification
 from viewer.text import display, plural
 from viewer.tips import plain_tip
+from viewer.widgets.scope_box import ScopeBox
 from viewer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -52,23 +52,18 @@ class SimplifyDialog(QDialog):
         self._work: Simplification | None = None  # on a copy of the model as it is, once it was searched
         self._rehearsing = Rehearsing(workspace, self._search, self)
         self._applying: Applying | None = None
-        self._selected: tuple[Node, ...] = ()
-        self._is_showing = False
         self._arrange()
         self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
         self.passes.shown.connect(self._show_match)
         self.passes.choice_changed.connect(self._enable)
-        self._take_selection()
-        self.scope.currentIndexChanged.connect(lambda _: self.look())
-        workspace.selection.changed.connect(self._take_selection)
+        self.scope.changed.connect(self._on_change)
         workspace.changes.changed.connect(self._on_change)
         self.look()
 
     def _arrange(self) -> None:
-        self.scope = QComboBox()
+        self.scope = ScopeBox(self._workspace)
         self.scope.setAccessibleName("Where to simplify")
-        self.scope.addItems(["In the whole model", ""])
         self.state = QLabel()
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.state.setWordWrap(True)
@@ -94,26 +89,6 @@ class SimplifyDialog(QDialog):
         for part in (self.pages, self.bar, self.buttons):
             layout.addWidget(part)
 
-    # -- where ---------------------------------------------------------------------------------------------------
-
-    def _take_selection(self) -> None:
-        """What was selected last, other than by looking at a match, is what the scope may be limited to."""
-        nodes = self._workspace.selection.nodes
-        if self._is_showing or (not nodes and self._selected):
-            return
-        inner = (n for node in nodes for body in node.bodies for graph in body.walk() for n in graph.nodes)
-        self._selected = (*nodes, *inner)
-        self.scope.setItemText(1, f"In the selection ({plural(len(nodes), 'node')})")
-        if self.scope.currentIndex() == 1:
-            self._on_change()
-
-    def _options(self, rehearsal: Rehearsal) -> Options:
-        if self.scope.currentIndex() == 0:
-            return Options(only=self.passes.choice().only)
-        chosen = set(self._selected)
-        copies = (n for g in rehearsal.document.model.graphs() for n in g.nodes if rehearsal.original(n) in chosen)
-        return Options(nodes=frozenset(copies), only=self.passes.choice().only)
-
     # -- what there is to do -------------------------------------------------------------------------------------
 
     def look(self) -> None:
@@ -122,6 +97,10 @@ class SimplifyDialog(QDialog):
         self._lock(False)
         self._start("Looking for what can be simplified…")
         self._rehearsing.start()
+
+    def _options(self, rehearsal: Rehearsal) -> Options:
+        nodes = self.scope.nodes
+        return Options(nodes=None if nodes is None else rehearsal.copies(nodes), only=self.passes.choice().only)
 
     def _search(self, rehearsal: Rehearsal) -> None:
         work, options = Simplification(rehearsal), self._options(rehearsal)
@@ -179,9 +158,9 @@ class SimplifyDialog(QDialog):
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
         self._workspace.mark("matches", things)
         if things and self._work is not None:
-            self._is_showing = True
+            self.scope.hold()
             self._workspace.reveal_all(things)
-            self._is_showing = False
+            self.scope.release()
 
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes:
@@ -270,6 +249,6 @@ class SimplifyDialog(QDialog):
         if self._applying is not None:
             self._applying.finish()
         self._workspace.mark("matches", [])
-        self._workspace.selection.changed.disconnect(self._take_selection)
+        self.scope.changed.disconnect(self._on_change)
         self._workspace.changes.changed.disconnect(self._on_change)
         super().done(result)

@@ -17,18 +17,23 @@ if TYPE_CHECKING:
     from model.io.sniff import Form
     from model.io.source import Identity
     from model.progress import Progress
+    from model.tensors import Tensor
     from viewer.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class SaveOptions:
-    """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now."""
+    """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now.
+
+    `among`: the tensors that the layout is for, where these are not all.
+    """
 
     path: Path
     form: Form | None = None
     layout: Layout = Layout.KEEP
     threshold: int = 1024
     copy: bool = False
+    among: frozenset[Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class Save:
                 form=chosen.form,
                 layout=chosen.layout,
                 threshold=chosen.threshold,
+                among=chosen.among,
                 expected=expected,
                 progress=progress,
             )

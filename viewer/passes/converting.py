@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exec.inspection.agreement import Agreement, compare_models
-from model.document import Document, Transaction
+from model.document import Document
 from model.edits.names import regenerate_initializer_names, regenerate_node_names, regenerate_value_names
 from model.errors import ModelError
-from model.graph import Model, Value
+from model.graph import Model, Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.progress import SILENT, Progress
 from viewer.commands.arguments import sizes
-from viewer.text import plural
+from viewer.text import display, plural
 
 if TYPE_CHECKING:
     from model.passes.convert import Report
@@ -23,20 +23,22 @@ if TYPE_CHECKING:
     from model.types import Type
 
 #: What can get new names, and the edit that gives them.
-RENAMED: dict[str, Callable[[Transaction, Model], int]] = {
+RENAMED: dict[str, Callable[..., int]] = {
     "nodes": regenerate_node_names,
     "initializers": regenerate_initializer_names,
     "values": regenerate_value_names,
 }
 
 _MOST_DIGITS = 4  # of an axis
+_MOST_NAMED = 5
 
 
 @dataclass(slots=True)
 class Trial:
     """A conversion tried out on a copy: what it changes, the steps that bring it to the real model, and both models.
 
-    `before` is None where nothing of what is computed changes.
+    `before` is None where nothing of what is computed changes, `nodes` where it was not limited to some; else they are
+    the nodes of the real model that it was limited to and those that it makes of them.
     """
 
     options: argparse.Namespace
@@ -44,6 +46,7 @@ class Trial:
     before: Model | None = None
     reports: list[Report] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    nodes: frozenset[Node] | None = None
 
     @property
     def may_differ(self) -> bool:
@@ -65,63 +68,176 @@ class Trial:
         )
 
 
-def attempt(rehearsal: Rehearsal, options: argparse.Namespace, progress: Progress = SILENT) -> Trial:
-    """Convert the copy. Any thread, once; ModelError where it cannot be done."""
+def attempt(
+    rehearsal: Rehearsal,
+    options: argparse.Namespace,
+    progress: Progress = SILENT,
+    nodes: Collection[Node] | None = None,
+) -> Trial:
+    """Convert the copy; with `nodes` those of the real model alone. Any thread, once; ModelError where it cannot be."""
     model = rehearsal.document.model
     computing = (options.opset, options.precision, options.freeze, options.free, options.functions)
     before = Rehearsal(model).document.model if any(computing) else None
-    trial = Trial(options, model, before, convert(rehearsal.document, options, progress))
+    work = _Conversions(rehearsal.document, options, None if nodes is None else rehearsal.copies(nodes), progress)
+    trial = Trial(options, model, before, work.run())
     trial.steps = rehearsal.steps()
+    if nodes is not None:
+        trial.nodes = frozenset(map(rehearsal.original, work.part or ()))
     for report in trial.reports:
         for remarks in (report.changes, report.warnings):
             remarks[:] = [type(r)(r.text, rehearsal.original(r.place)) for r in remarks]
     return trial
 
 
-# -- what is asked for ----------------------------------------------------------------------------------------------
+class _Conversions:
+    """Everything asked for, one edit each; in a part of the model if it is given."""
+
+    def __init__(
+        self, document: Document, options: argparse.Namespace, part: Collection[Node] | None, progress: Progress
+    ) -> None:
+        self._document, self._options, self._progress = document, options, progress
+        self._others = None if part is None else {n for g in document.model.graphs() for n in g.nodes}.difference(part)
+
+    @property
+    def part(self) -> frozenset[Node] | None:
+        """The nodes that were given and what became of them; None for all."""
+        if self._others is None:
+            return None
+        nodes = (node for graph in self._document.model.graphs() for node in graph.nodes)
+        return frozenset(node for node in nodes if node not in self._others)
+
+    def run(self) -> list[Report]:
+        """Convert; a report for each conversion."""
+        from model.passes.convert import extract_blocks, strip
+
+        options = self._options
+        reports: list[Report] = []
+        if options.strip:
+            with self._document.edit("Strip") as edit:
+                reports.append(strip(edit, options.strip, self.part))
+        if options.freeze:
+            reports.append(self._freeze())
+        if options.free:
+            reports.append(self._free())
+        if options.functions == "inline":
+            reports.append(self._inline())
+        if options.opset is not None:
+            reports.append(self._opset())
+        if options.precision is not None:
+            reports += self._precision()
+        if options.functions == "extract":
+            with self._document.edit("Extract repeated blocks") as edit:
+                reports.append(extract_blocks(edit, self._progress, among=self.part))
+        reports += [self._rename(what) for what in RENAMED if what in options.rename]
+        if options.ir_version is not None:
+            reports.append(self._claim())
+        return reports
+
+    def _type_of(self) -> Callable[[Value], Type | None]:
+        from model.passes.inference import infer
+
+        return infer(self._document.model, progress=self._progress).type_of
+
+    def _freeze(self) -> Report:
+        from model.passes.convert import freeze
+
+        part, wanted = self.part, sizes(self._options.freeze)
+        if part is None:
+            with self._document.edit("Freeze dimensions") as edit:
+                return freeze(edit, wanted)
+        type_of = self._type_of()
+        with self._document.edit("Freeze dimensions") as edit:
+            return freeze(edit, wanted, part, type_of)
+
+    def _free(self) -> Report:
+        from model.passes.convert import batch_places, free_dimensions, inputs_of
+
+        type_of, graph, given = self._type_of(), self._document.model.graph, self._options.free
+        inputs = inputs_of(graph, self.part)
+        known = {value.name for value in inputs}
+        places: dict[tuple[str, int], str] = {}
+        for name in (text.strip() for text in given if "=" not in text):
+            places |= dict.fromkeys(batch_places(inputs, type_of), name)
+        places |= dict(_place(text) for text in given if "=" in text)
+        foreign = next((name for name, _ in places if name not in known), "")
+        if self.part is not None and (foreign or not places):
+            there = ", ".join(display(name, 60) for name in list(known)[:10]) or "none"
+            raise ModelError(
+                f"No selected node depends on {display(foreign, 60)}" if foreign else "No size can be free",
+                f"Inputs of the model that the selection is computed from: {there}.",
+            )
+        with self._document.edit("Free dimensions") as edit:
+            return free_dimensions(edit, graph, places, type_of)
+
+    def _inline(self) -> Report:
+        from model.edits.functions import inline_all, inline_calls
+        from model.passes.convert import Report
+
+        report, model, part = Report(), self._document.model, self.part
+        before = len(model.functions)
+        keys = {function.key for function in model.functions}
+        calls = [n for n in part or () if (n.domain, n.op_type, n.overload) in keys]
+        with self._document.edit("Inline functions") as edit:
+            count = inline_all(edit) if part is None else inline_calls(edit, calls)
+        if before and (count or part is None):
+            gone = before - len(model.functions)
+            without = f"; {plural(gone, 'function')} taken away" if gone else ""
+            report.changed(f"{plural(count, 'call')} inlined{without}", model)
+        return report
+
+    def _opset(self) -> Report:
+        from model.passes.convert import convert_opset
+
+        version, part = self._options.opset, self.part
+        known = self._type_of()
+        with self._document.edit("Convert operator set") as edit:
+            report = convert_opset(edit, version, known, self._progress, infer=self._type_of)
+            if part is not None:
+                raise _of_the_whole_model(report, part, self.part or frozenset())
+        return report
+
+    def _rename(self, what: str) -> Report:
+        from model.passes.convert import Report
+
+        report = Report()
+        with self._document.edit(f"Regenerate names of {what}") as edit:
+            count = RENAMED[what](edit, self._document.model, among=self.part)
+        if count:
+            report.changed(f"{count:,} {what} have new names", self._document.model)
+        return report
+
+    def _precision(self) -> list[Report]:
+        """From whatever other precision the model has."""
+        from model.passes.convert import PRECISIONS, Wish, convert_precision
+
+        options, part = self._options, self.part
+        target = PRECISIONS[options.precision]
+        keep = [what for what in options.keep if what != "inputs-outputs"]
+        reports = []
+        for source in PRECISIONS.values():
+            if source != target and (source.text == "float" or options.precision == "float32"):
+                wish = Wish(source, target, keep, keep_interface="inputs-outputs" in options.keep, among=part)
+                type_of = self._type_of()
+                with self._document.edit("Convert precision") as edit:
+                    reports.append(convert_precision(edit, wish, type_of, self._progress))
+        return reports
+
+    def _claim(self) -> Report:
+        from model.passes.convert import claim_ir_version
+
+        if self._others is not None:
+            raise ModelError("The IR version is that of the whole model", "No selection has one of its own.")
+        with self._document.edit("Set IR version") as edit:
+            return claim_ir_version(edit, self._options.ir_version)
 
 
-def convert(document: Document, options: argparse.Namespace, converting: Progress) -> list[Report]:
-    """Everything asked for, one edit each."""
-    from model.passes.convert import claim_ir_version, extract_blocks, freeze, strip
-
-    reports: list[Report] = []
-    if options.strip:
-        with document.edit("Strip") as edit:
-            reports.append(strip(edit, options.strip))
-    if options.freeze:
-        with document.edit("Freeze dimensions") as edit:
-            reports.append(freeze(edit, sizes(options.freeze)))
-    if options.free:
-        reports.append(_free(document, options.free, converting))
-    if options.functions == "inline":
-        reports.append(_inline(document))
-    if options.opset is not None:
-        reports.append(_opset(document, options.opset, converting))
-    if options.precision is not None:
-        reports += _precision(document, options, converting)
-    if options.functions == "extract":
-        with document.edit("Extract repeated blocks") as edit:
-            reports.append(extract_blocks(edit, converting))
-    reports += [_rename(document, what) for what in RENAMED if what in options.rename]
-    if options.ir_version is not None:
-        with document.edit("Set IR version") as edit:
-            reports.append(claim_ir_version(edit, options.ir_version))
-    return reports
-
-
-def _free(document: Document, given: Sequence[str], converting: Progress) -> Report:
-    from model.passes.convert import batch_places, free_dimensions
-    from model.passes.inference import infer
-
-    types = infer(document.model, progress=converting)
-    graph = document.model.graph
-    places: dict[tuple[str, int], str] = {}
-    for name in (text.strip() for text in given if "=" not in text):
-        places |= dict.fromkeys(batch_places(graph, types.type_of), name)
-    places |= dict(_place(text) for text in given if "=" in text)
-    with document.edit("Free dimensions") as edit:
-        return free_dimensions(edit, graph, places, types.type_of)
+def _of_the_whole_model(report: Report, part: Collection[Node], after: Collection[Node]) -> ModelError:
+    """Why nodes are not converted by themselves, and which of them would be written otherwise."""
+    places = (remark.place for remark in (*report.changes, *report.warnings))
+    changed = dict.fromkeys(display(p.title, 60) for p in places if isinstance(p, Node) and (p in part or p in after))
+    named = ", ".join(list(changed)[:_MOST_NAMED]) + (" and others" if len(changed) > _MOST_NAMED else "")
+    told = f"Of what is selected would be written otherwise: {named}." if changed else "Nothing selected would change."
+    return ModelError("An operator set is that of the whole model", f"{told} Convert the whole model for that.")
 
 
 def _place(text: str) -> tuple[tuple[str, int], str]:
@@ -131,56 +247,3 @@ def _place(text: str) -> tuple[tuple[str, int], str]:
     if not value or not axis.isdecimal() or len(axis) > _MOST_DIGITS or not name.strip():
         raise ModelError(f"{text!r} names no dimension", "Write it as INPUT:AXIS=NAME, such as x:2=width.")
     return (value, int(axis)), name.strip()
-
-
-def _inline(document: Document) -> Report:
-    from model.edits.functions import inline_all
-    from model.passes.convert import Report
-
-    report = Report()
-    functions = len(document.model.functions)
-    with document.edit("Inline functions") as edit:
-        calls = inline_all(edit)
-    if functions:
-        report.changed(f"{plural(calls, 'call')} of {plural(functions, 'function')} inlined", document.model)
-    return report
-
-
-def _opset(document: Document, version: int, converting: Progress) -> Report:
-    from model.passes.convert import convert_opset
-    from model.passes.inference import infer
-
-    def types() -> Callable[[Value], Type | None]:
-        return infer(document.model, progress=converting).type_of
-
-    known = types()
-    with document.edit("Convert operator set") as edit:
-        return convert_opset(edit, version, known, converting, infer=types)
-
-
-def _rename(document: Document, what: str) -> Report:
-    from model.passes.convert import Report
-
-    report = Report()
-    with document.edit(f"Regenerate names of {what}") as edit:
-        count = RENAMED[what](edit, document.model)
-    if count:
-        report.changed(f"{count:,} {what} have new names", document.model)
-    return report
-
-
-def _precision(document: Document, options: argparse.Namespace, converting: Progress) -> list[Report]:
-    """From whatever other precision the model has."""
-    from model.passes.convert import PRECISIONS, Wish, convert_precision
-    from model.passes.inference import infer
-
-    target = PRECISIONS[options.precision]
-    keep = [what for what in options.keep if what != "inputs-outputs"]
-    reports = []
-    for source in PRECISIONS.values():
-        if source != target and (source.text == "float" or options.precision == "float32"):
-            types = infer(document.model, progress=converting)
-            wish = Wish(source, target, keep, keep_interface="inputs-outputs" in options.keep)
-            with document.edit("Convert precision") as edit:
-                reports.append(convert_precision(edit, wish, types.type_of, converting))
-    return reports

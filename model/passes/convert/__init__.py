@@ -2,14 +2,15 @@
 
 from model.passes.convert.blocks import extract_blocks
 from model.passes.convert.claim import claim_ir_version
-from model.passes.convert.dimensions import change_batch, freeze, symbols
-from model.passes.convert.freeing import batch_places, free_dimensions
+from model.passes.convert.dimensions import change_batch, freeze, symbols, symbols_of
+from model.passes.convert.freeing import batch_places, free_dimensions, inputs_of
 from model.passes.convert.opset import convert_opset
 from model.passes.convert.precision import PRECISIONS, Wish, convert_precision
 from model.passes.convert.report import Remark, Report
-from model.passes.convert.strip import PARTS, strip
+from model.passes.convert.strip import OF_THE_MODEL, PARTS, strip
 
 __all__ = [
+    "OF_THE_MODEL",
     "PARTS",
     "PRECISIONS",
     "Remark",
@@ -23,6 +24,8 @@ __all__ = [
     "extract_blocks",
     "free_dimensions",
     "freeze",
+    "inputs_of",
     "strip",
     "symbols",
+    "symbols_of",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterable
 
 from model.checks.graphs import sort_nodes
 from model.document import Transaction
@@ -13,6 +13,7 @@ from model.passes.convert.report import Report
 from model.progress import SILENT, Progress
 from model.queries.fingerprints import fingerprint
 from model.queries.labels import ContentOf, exact_label
+from model.queries.parts import roots
 from model.queries.repeats import Repeat, repeated_blocks
 from model.queries.scope import run_order, unique_name
 from model.queries.topology import outer_values
@@ -24,8 +25,16 @@ _FUNCTIONS_SINCE = 8  # IR version
 LEAST_NODES = 3  # a block of fewer is not worth a function
 
 
-def extract_blocks(edit: Transaction, progress: Progress = SILENT, *, least_nodes: int = LEAST_NODES) -> Report:
+def extract_blocks(
+    edit: Transaction,
+    progress: Progress = SILENT,
+    *,
+    least_nodes: int = LEAST_NODES,
+    among: Collection[Node] | None = None,
+) -> Report:
     """Replace every block that the main graph or a body in it repeats by calls of a function.
+
+    With `among` those that these nodes hold twice or more, also where they are nodes of functions.
 
     Weights, and all else that the block takes from outside, become inputs of the function; types that are not the
     same in all occurrences are left out of it. Inlining gives back the nodes. Nodes with constants in attributes or
@@ -34,14 +43,15 @@ def extract_blocks(edit: Transaction, progress: Progress = SILENT, *, least_node
     """
     report = Report()
     content_of = _Contents(progress)
-    for graph in list(edit.model.graph.walk()):
-        blocks = repeated_blocks(graph, progress, least_nodes=least_nodes, content_of=content_of)
+    tops = [edit.model.graph] if among is None else roots(among)
+    for graph in [graph for top in tops for graph in top.walk()]:
+        blocks = repeated_blocks(graph, progress, among=among, least_nodes=least_nodes, content_of=content_of)
         for block in blocks:
             progress.check()
             _extract(edit, graph, block, report)
         if blocks and run_order(graph) != list(graph.nodes):
             sort_nodes(edit, graph)
-        _tell_left_out(graph, content_of, report)
+        _tell_left_out(graph.nodes if among is None else [n for n in graph.nodes if n in among], content_of, report)
     if report.changes and edit.model.ir_version < _FUNCTIONS_SINCE:
         edit.do(SetField(edit.model, "ir_version", _FUNCTIONS_SINCE))
         report.changed(f"the IR version became {_FUNCTIONS_SINCE}, the first with functions", edit.model)
@@ -64,9 +74,9 @@ class _Contents:
         return self._known[tensor]
 
 
-def _tell_left_out(graph: Graph, content_of: ContentOf, report: Report) -> None:
+def _tell_left_out(nodes: Iterable[Node], content_of: ContentOf, report: Report) -> None:
     """Name the nodes that could not be compared."""
-    for node in graph.nodes:
+    for node in nodes:
         if node.op_type != "Constant" and exact_label(node, content_of) is None:
             held = "its attributes or bodies hold what cannot be compared, as constants that are not available"
             report.warn(f"{node.title} is in no block: {held}", node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from model.document import Transaction
@@ -11,10 +11,12 @@ from model.edits.interface import check_dimension, set_batch, substitute_dimensi
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from model.passes.convert.report import Report
+from model.queries.parts import roots
+from model.queries.polynomial import parse
 from model.queries.search import TypeOf, declared_type
 from model.steps import SetInitializer, SetInput
 from model.tensors import ArrayTensor, Tensor
-from model.types import UNNAMED, Dimension, TensorType
+from model.types import UNNAMED, Dimension, TensorType, Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,23 +27,44 @@ def symbols(model: Model) -> dict[str, int]:
     found: dict[str, int] = {}
     values = (v for graph in model.graphs() for v in (*graph.inputs, *graph.outputs, *graph.declared))
     for value in dict.fromkeys(values):
-        kind = value.type
-        for dimension in kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else ():
-            if isinstance(dimension, str) and dimension not in ("", UNNAMED):
-                found[dimension] = found.get(dimension, 0) + 1
+        for dimension in _names_in(value.type):
+            found[dimension] = found.get(dimension, 0) + 1
     return found
 
 
-def freeze(edit: Transaction, sizes: Mapping[str, int]) -> Report:
-    """Give named dimensions numbers in every declared type; ModelError for a name that nothing declares."""
+def symbols_of(nodes: Collection[Node], model: Model, type_of: TypeOf = declared_type) -> list[str]:
+    """The names of dimensions that sizes of values depend on which the nodes take or make."""
+    values = dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None)
+    sizes = dict.fromkeys(size for value in values for size in _names_in(type_of(value)))
+    return [name for name in symbols(model) if any(parse(size, {name: 1}) != parse(size) for size in sizes)]
+
+
+def _names_in(kind: Type | None) -> Iterator[str]:
+    for dimension in kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else ():
+        if isinstance(dimension, str) and dimension not in ("", UNNAMED):
+            yield dimension
+
+
+def freeze(
+    edit: Transaction,
+    sizes: Mapping[str, int],
+    among: Collection[Node] | None = None,
+    type_of: TypeOf = declared_type,
+) -> Report:
+    """Give named dimensions numbers in every declared type; ModelError for a name that nothing declares.
+
+    With `among` for a name that sizes at these nodes do not depend on, too. A name stands for one size, so it becomes
+    the number in all of the graph that the nodes are in.
+    """
     report = Report()
-    known = symbols(edit.model)
+    known = symbols(edit.model) if among is None else symbols_of(among, edit.model, type_of)
     for name, size in sizes.items():
         check_dimension(size)
         if name not in known:
             there = ", ".join(list(known)[:10]) or "none"
-            raise ModelError(f"No dimension is called {name}", f"The model's names: {there}.")
-    for root in edit.model.root_graphs():
+            whose, where = ("The model", "") if among is None else ("The selection", " at the selected nodes")
+            raise ModelError(f"No dimension is called {name}{where}", f"{whose}'s names: {there}.")
+    for root in edit.model.root_graphs() if among is None else roots(among):
         changed = substitute_dimensions(edit, root, sizes)
         if changed:
             told = ", ".join(f"{name} = {size}" for name, size in sizes.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
@@ -19,8 +19,9 @@ from model.passes.simplify.facts import Dims, Facts
 from model.passes.simplify.shape_rules import BROADCASTING, reshaped
 from model.passes.simplify.shapes import reshape_entries
 from model.passes.simplify.sizes import AnySize
-from model.queries.scope import run_order
+from model.queries.scope import enclosing, run_order
 from model.queries.search import TypeOf, declared_type
+from model.queries.topology import upstream
 from model.tensors import Tensor
 from model.types import UNNAMED, Dimension, Shape, TensorType
 
@@ -43,9 +44,19 @@ def free_dimensions(
     return freeing.report
 
 
-def batch_places(graph: Graph, type_of: TypeOf = declared_type) -> list[Place]:
-    """The first axis of every input that is fed and has one."""
-    return [(v.name, 0) for v in graph.inputs if v.initializer is None and _dims(v, type_of)]
+def batch_places(inputs: Iterable[Value], type_of: TypeOf = declared_type) -> list[Place]:
+    """The first axis of each of these inputs that has one."""
+    return [(v.name, 0) for v in inputs if _dims(v, type_of)]
+
+
+def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value]:
+    """The inputs of a graph that are fed; with `among` those that what these nodes take is computed from."""
+    fed = [v for v in graph.inputs if v.initializer is None]
+    if among is None:
+        return fed
+    around = (level.owner for node in among if node.graph is not None for level in enclosing(node.graph))
+    reached = upstream([*among, *(owner for owner in around if isinstance(owner, Node))])
+    return [v for v in fed if v in reached]
 
 
 class _Freeing:

@@ -18,6 +18,7 @@ from model.graph import Function, Graph, Node, Value
 from model.passes.convert.hands import Names
 from model.passes.convert.report import Report
 from model.progress import SILENT, Progress
+from model.queries.parts import with_whole_functions
 from model.schemas.schema import Parameter
 from model.steps import (
     InsertNode,
@@ -64,12 +65,17 @@ _FLOAT_BY_DEFAULT = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to convert. `keep` holds operator types or patterns of node names that stay as they are."""
+    """What to convert. `keep` holds operator types or patterns of node names that stay as they are.
+
+    With `among` these nodes alone turn, with their bodies, and functions that nothing else calls; casts stand around
+    them. An input of the model then turns with all that use it, an output with what makes it, unless both are kept.
+    """
 
     source: ElementType
     target: ElementType
     keep: Collection[str] = ()
     keep_interface: bool = True  # inputs and outputs of the model keep their types
+    among: Collection[Node] | None = None
 
 
 def convert_precision(edit: Transaction, wish: Wish, type_of: TypeOf, progress: Progress = SILENT) -> Report:
@@ -94,7 +100,12 @@ class _Conversion:
         self._now: dict[Value, ElementType] = {}  # what a value that was of the source type is
         self._casts: dict[tuple[Value, ElementType], Value] = {}
         self._kept: dict[Node, bool] = {}
-        self._functions = {f.key for f in edit.model.functions}
+        turning: Collection[Function] = edit.model.functions
+        self._among: Collection[Node] | None = None
+        if wish.among is not None:
+            self._among, turning = with_whole_functions(wish.among, edit.model)
+        self._functions = {f.key for f in turning}
+        self._bodies = {f.body for f in turning}
 
     def run(self) -> Report:
         """Decide what every value becomes, then convert and cast."""
@@ -147,7 +158,7 @@ class _Conversion:
     def _decide(self, graph: Graph) -> None:
         for value in graph.inputs:
             if self._is_source(value):
-                self._now[value] = self._wish.source if self._is_inside_kept(graph) else self._wish.target
+                self._now[value] = self._wish.source if self._stays_fed(value, graph) else self._wish.target
         for node in graph.nodes:
             for index, output in enumerate(node.outputs):
                 if output is not None and self._is_source(output):
@@ -155,11 +166,14 @@ class _Conversion:
 
     def _is_kept(self, node: Node) -> bool:
         """Whether a node stays as it is, because of itself or of a node that holds it in a body."""
+        return self._is_held(node) or not (self._among is None or node in self._among)
+
+    def _is_held(self, node: Node) -> bool:
+        """The same, wherever it is: what holds a node that is not to be converted may hold ones that are."""
         known = self._kept.get(node)
         if known is None:
-            known = self._kept[node] = self._stays(node) or (
-                node.graph is not None and self._is_inside_kept(node.graph)
-            )
+            owner = node.graph.owner if node.graph is not None else None
+            known = self._kept[node] = self._stays(node) or (isinstance(owner, Node) and self._is_held(owner))
         return known
 
     def _stays(self, node: Node) -> bool:
@@ -170,7 +184,18 @@ class _Conversion:
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
 
     def _is_inside_kept(self, graph: Graph) -> bool:
+        """Whether what a body or function takes and gives stays as it is."""
+        if isinstance(graph.owner, Function):
+            return graph not in self._bodies
         return isinstance(graph.owner, Node) and self._is_kept(graph.owner)
+
+    def _stays_fed(self, value: Value, graph: Graph) -> bool:
+        """Whether an input of a graph stays as it is."""
+        if isinstance(graph.owner, (Node, Function)) or value.initializer is not None:
+            return self._is_inside_kept(graph)
+        if self._wish.keep_interface:
+            return True
+        return self._among is not None and not all(user in self._among for user, _ in value.uses)
 
     def _turns(self, node: Node, index: int, word: str) -> bool:
         """Whether an input or output of a node is of the target type afterwards."""
@@ -213,8 +238,9 @@ class _Conversion:
             if not isinstance(tensor, Tensor) or tensor.element_type != self._wish.source:
                 continue
             turning = [self._user_turns(user, index) for user, index in value.uses]
-            if self._is_inside_kept(graph) or (turning and not any(turning)):
-                self._now[value] = self._wish.source  # nothing wants it in the target type
+            stays_unused = self._is_inside_kept(graph) or self._among is not None
+            if not all(turning) or (stays_unused and not turning):
+                self._now[value] = self._wish.source  # what stays needs it as it is; it is cast for the rest
                 continue
             self._now[value] = self._wish.target
             self._edit.do(SetInitializer(graph, value, self._tensor(tensor, value.name, value)))
@@ -345,30 +371,15 @@ class _Conversion:
         if not self._wish.keep_interface:
             self._turn_outputs(graph)
             return
-        for value in graph.inputs:
-            if self._now.get(value) == self._wish.target and value.initializer is None:
-                self._keep_input(graph, value)
         for index, value in enumerate(graph.outputs):
             if self._now.get(value) == self._wish.target:
                 self._keep_output(graph, index, value)
 
     def _turn_outputs(self, graph: Graph) -> None:
         for index, value in enumerate(graph.outputs):
-            if self._now.get(value) == self._wish.source and value.producer is not None:
+            made_here = value.producer is not None and (self._among is None or value.producer in self._among)
+            if self._now.get(value) == self._wish.source and made_here:
                 self._keep_output(graph, index, value, self._wish.target)
-
-    def _keep_input(self, graph: Graph, value: Value) -> None:
-        """The input stays as it was under its name; what used it uses its cast."""
-        uses = [(user, i) for user, i in value.uses if isinstance(user, Node)]
-        casts_back = self._casts.pop((value, self._wish.source), None)
-        self._now[value] = self._wish.source
-        if not uses:
-            return
-        cast = self._cast(value, self._wish.target, graph, None)
-        for user, index in uses:
-            back = casts_back is not None and casts_back.producer is user
-            if not back:
-                self._edit.do(SetInput(user, index, cast))
 
     def _keep_output(self, graph: Graph, index: int, value: Value, wanted: ElementType | None = None) -> None:
         """The output keeps name and type; the value behind it gets another name."""

@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Graph
+from model.graph import Graph, Node, Value
 from model.passes.convert.report import Report
+from model.queries.parts import is_made, is_used
 from model.steps import SetField, Target
 
 #: What can be taken away, and what it is.
@@ -19,28 +20,45 @@ PARTS = {
 }
 
 
-def strip(edit: Transaction, parts: Collection[str]) -> Report:
-    """Take parts away; ModelError for one that is not in PARTS."""
+#: What says something of the model as a whole.
+OF_THE_MODEL = frozenset({"producer"})
+
+
+def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | None = None) -> Report:
+    """Take parts away; ModelError for one that is not in PARTS.
+
+    With `among` of these nodes alone, with their bodies, what they make and the constants they take.
+    """
     report = Report()
     for part in parts:
         if part not in PARTS:
             raise ModelError(f"There is no part {part!r}", f"There are: {', '.join(PARTS)}.")
+    if among is not None and (whole := OF_THE_MODEL.intersection(parts)):
+        raise ModelError(f"The {min(whole)} is that of the whole model", "It cannot be taken from a selection.")
     model = edit.model
     if "producer" in parts:
         for name in ("producer_name", "producer_version"):
             edit.do(SetField(model, name, ""))
         report.changed("producer taken away", model)
     texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
-    owners: list[Target] = [model, *model.functions]
+    owners: list[Target] = [model, *model.functions] if among is None else []
     for owner in owners:
         _clear(edit, owner, texts, report)
     for graph in model.graphs():
-        _clear(edit, graph, texts, report)
+        if among is None or graph.owner in among:
+            _clear(edit, graph, texts, report)
         for item in (*graph.nodes, *graph.values()):
-            _clear(edit, item, texts, report)
+            if among is None or _is_among(item, among):
+                _clear(edit, item, texts, report)
         if "types" in parts:
-            _forget_types(edit, graph, report)
+            _forget_types(edit, graph, among, report)
     return report
+
+
+def _is_among(item: Node | Value, among: Collection[Node]) -> bool:
+    if isinstance(item, Node):
+        return item in among
+    return is_made(item, among) or (item.initializer is not None and is_used(item, among))
 
 
 def _clear(edit: Transaction, item: Target, names: Collection[str], report: Report) -> None:
@@ -50,9 +68,9 @@ def _clear(edit: Transaction, item: Target, names: Collection[str], report: Repo
             report.changed("description taken away" if name == "doc_string" else "metadata taken away", item)
 
 
-def _forget_types(edit: Transaction, graph: Graph, report: Report) -> None:
+def _forget_types(edit: Transaction, graph: Graph, among: Collection[Node] | None, report: Report) -> None:
     shown = {*graph.inputs, *graph.outputs}
     for value in graph.declared:
-        if value not in shown and value.type is not None:
+        if value not in shown and value.type is not None and (among is None or _is_among(value, among)):
             edit.do(SetField(value, "type", None))
             report.changed("declared type taken away", value)

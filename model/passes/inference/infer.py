@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from model.types import Shape, TensorType, Type
 
 if TYPE_CHECKING:  # the child process imports this package too, and needs none of them
     from model.document import Transaction
-    from model.graph import Graph, Model, Value
+    from model.graph import Graph, Model, Node, Value
 
 
 #: Values of tensors from this many bytes on are left out: sizes and small constants are all that inference reads.
@@ -140,18 +140,20 @@ def compatible(a: Type, b: Type) -> bool:
     )
 
 
-def declare_all(edit: Transaction, inferred: Inferred) -> int:
+def declare_all(edit: Transaction, inferred: Inferred, among: Collection[Node] | None = None) -> int:
     """Write inferred types into the model where they say more or otherwise; returns how many values changed.
 
-    Sizes are written as numbers and as names that the model has; see `declarable`.
+    Sizes are written as numbers and as names that the model has; see `declarable`. With `among` types of what these
+    nodes make are written, and no others.
     """
     from model.declaring import declarable, size_names
     from model.edits.values import set_types
+    from model.queries.parts import is_made
 
     changed: dict[Value, Type | None] = {}
     names = size_names(edit.model)
     for value, kind in inferred.types.items():
-        if value.graph is None or kind == value.type:
+        if value.graph is None or kind == value.type or not (among is None or is_made(value, among)):
             continue
         written = declarable(kind, value.type, names)
         if written != value.type:

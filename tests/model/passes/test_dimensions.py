@@ -38,7 +38,7 @@ def test_names_become_numbers_everywhere():
 def test_a_batch_becomes_free_and_reshapes_follow():
     document = made(21, "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,6}> { y = Reshape(x, s) }", 10)
     with document.edit("Free") as edit:
-        free_dimensions(edit, document.model.graph, dict.fromkeys(batch_places(document.model.graph), "batch"))
+        free_dimensions(edit, document.model.graph, dict.fromkeys(batch_places(document.model.graph.inputs), "batch"))
     assert str(builders.value(document, "x").type) == "float[batch,2,3]"
     assert outputs(document.model, {"x": np.zeros((5, 2, 3), np.float32)})["y"].shape == (5, 6)
 

@@ -61,8 +61,8 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
     """It came in front of the other one in the list, and could be applied."""
     began, go_on = threading.Event(), threading.Event()
 
-    def held(rehearsal, options, progress):
-        trial = attempt(rehearsal, options, progress)
+    def held(*given):
+        trial = attempt(*given)
         began.set()
         go_on.wait(30)
         return trial
@@ -127,6 +127,49 @@ def test_functions_names_and_version_are_reported_before(dialog, qtbot):
     dialog.ok.click()
     assert document.undo_title == "Convert to new names, IR version 9"
     assert [v.name for v in document.model.graph.initializers] == ["Mul_0_B", "Add_0_B"]
+
+
+def choose(dialog, *names):
+    workspace = dialog._workspace
+    workspace.selection.set(builders.node(workspace.document, name) for name in names)
+    dialog.scope.setCurrentIndex(1)
+
+
+def test_only_the_selection_is_converted(dialog, qtbot):
+    document = dialog._workspace.document
+    choose(dialog, "first")
+    dialog.precision.setCurrentText("float16")
+    settled(dialog, qtbot)
+    assert [line for line in lines(dialog) if "cast" in line] == [
+        "1 × casts to float16 added",
+        "1 × casts to float added",
+    ]
+    dialog.ok.click()
+    converted(dialog, qtbot)
+    assert document.undo_title == "Convert 1 node to float16"
+    assert [n.op_type for n in document.model.graph.nodes].count("Cast") > 1
+
+
+def test_another_selection_is_tried_out_anew(dialog, qtbot):
+    choose(dialog, "first")
+    dialog.renamed["nodes"].setChecked(True)
+    settled(dialog, qtbot)
+    assert lines(dialog) == ["1 × 1 nodes have new names"]
+    choose(dialog, "first", "second")
+    assert not dialog.ok.isEnabled()
+    settled(dialog, qtbot)
+    assert lines(dialog) == ["1 × 2 nodes have new names"]
+
+
+def test_what_is_that_of_the_whole_model_is_refused_for_a_selection(dialog, qtbot):
+    dialog.ir_version.setCurrentText("9")
+    choose(dialog, "first")
+    assert not dialog.ir_version.isEnabled()
+    assert dialog.options().ir_version is None
+    dialog.opset.setCurrentText("13")
+    settled(dialog, qtbot)
+    assert "An operator set is that of the whole model" in dialog.error.text()
+    assert not dialog.ok.isEnabled()
 
 
 def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):

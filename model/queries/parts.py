@@ -1,0 +1,58 @@
+"""Part of a model: what is meant where a pass is limited to some of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from model.graph import Function, Graph, Model, Node, Value
+from model.tensors import SparseTensor, Tensor
+
+
+def with_bodies(nodes: Iterable[Node]) -> frozenset[Node]:
+    """The nodes and all in their bodies."""
+    return frozenset(n for node in nodes for n in (node, *(n for b in node.bodies for g in b.walk() for n in g.nodes)))
+
+
+def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozenset[Node], frozenset[Function]]:
+    """The nodes with those of functions that nothing else calls, and these functions."""
+    chosen, whole = with_bodies(nodes), set[Function]()
+    calls: dict[tuple[str, str, str], list[Node]] = {function.key: [] for function in model.functions}
+    for graph in model.graphs():
+        for node in graph.nodes:
+            calls.get((node.domain, node.op_type, node.overload), []).append(node)
+    while True:
+        more = [f for f in model.functions if f not in whole and calls[f.key] and chosen.issuperset(calls[f.key])]
+        if not more:
+            return chosen, frozenset(whole)
+        whole.update(more)
+        chosen |= with_bodies(node for function in more for node in function.body.nodes)
+
+
+def is_made(value: Value, nodes: Collection[Node]) -> bool:
+    """Whether a value is an output of one of the nodes, or belongs to a body of one."""
+    made = value.producer in nodes
+    return made or (value.graph is not None and value.graph.owner in nodes)
+
+
+def is_used(value: Value, nodes: Collection[Node]) -> bool:
+    """Whether one of the nodes takes a value."""
+    return any(user in nodes for user, _ in value.uses)
+
+
+def tensors_of(nodes: Collection[Node], values: Iterable[Value] = ()) -> frozenset[Tensor]:
+    """The constants that nodes take, those in their attributes and those that values are; of sparse ones both parts."""
+    found: set[Tensor] = set()
+    taken = {value: None for node in nodes for value in node.inputs if value is not None} | dict.fromkeys(values)
+    held = [attribute.value for node in nodes for attribute in node.attributes.values()]
+    within = (content for one in held for content in (one if isinstance(one, tuple) else (one,)))
+    for content in (*(value.initializer for value in taken), *within):
+        if isinstance(content, Tensor):
+            found.add(content)
+        elif isinstance(content, SparseTensor):
+            found |= {content.values, content.indices}
+    return frozenset(found)
+
+
+def roots(nodes: Iterable[Node]) -> list[Graph]:
+    """The outermost graphs the nodes are in, each once."""
+    return list(dict.fromkeys(node.graph.root for node in nodes if node.graph is not None))

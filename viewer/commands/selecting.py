@@ -1,0 +1,27 @@
+"""The nodes that a whole-model tool is limited to, by name: what --nodes says."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from model.graph import Model, Node
+from viewer.commands.extract import nodes_named
+
+
+def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """Which nodes a command is limited to."""
+    parser.add_argument(
+        "--nodes", nargs="+", default=None, metavar="NODE",
+        help=f"{what}, by name, with all in their bodies; they may be nodes of bodies and functions",
+    )  # fmt: skip
+
+
+def chosen_nodes(model: Model, names: Sequence[str] | None) -> list[Node] | None:
+    """All nodes of these names, in whatever graph; None for the whole model. ModelError for a name no node has."""
+    if names is None:
+        return None
+    nodes = [node for graph in model.graphs() for node in graph.nodes]
+    nodes_named(nodes, names)
+    wanted = set(names)
+    return [node for node in nodes if node.name in wanted]

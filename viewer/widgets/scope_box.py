@@ -1,0 +1,53 @@
+"""Where a tool works: in the whole model, or in what is selected."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QWidget
+
+from model.graph import Node
+from viewer.text import plural
+from viewer.workspace import Workspace
+
+_PART = 1
+
+
+class ScopeBox(QComboBox):
+    """Offers the whole model and the nodes selected last; `changed` tells when what is meant has become another.
+
+    What a dialog selects itself, between `hold` and `release`, is not taken for a selection.
+    """
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._nodes: tuple[Node, ...] = ()
+        self._is_held = False
+        self.addItems(["In the whole model", ""])
+        self._take()
+        self.currentIndexChanged.connect(lambda _: self.changed.emit())
+        workspace.selection.changed.connect(self._take)
+
+    @property
+    def nodes(self) -> tuple[Node, ...] | None:
+        """The selected nodes, without those in their bodies; None: the whole model."""
+        return self._nodes if self.currentIndex() == _PART else None
+
+    def hold(self) -> None:
+        """What is selected from here on shows something."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """From here on it is a selection again."""
+        self._is_held = False
+
+    def _take(self) -> None:
+        nodes = self._workspace.selection.nodes
+        if self._is_held or (not nodes and self._nodes):
+            return
+        self._nodes = nodes
+        self.setItemText(_PART, f"In the selection ({plural(len(nodes), 'node')})")
+        if self.currentIndex() == _PART:
+            self.changed.emit()
