@@ -15,6 +15,8 @@ from exec.threads import parallel_for
 #: Up to rows × columns × depth of this OpenBLAS multiplies in place, where `blas.multiplies_unpacked`. Beyond it packs
 #: both matrices first, which costs more than it saves when one of them is small.
 UNPACKED = 1_000_000
+#: Multiply-adds of one call of BLAS, which cannot be interrupted: some tenths of a second.
+LONGEST = 1 << 33
 _STEP = 64
 _LEAST_ROWS = 16
 _ROWS_AT_ONCE = 6  # pieces of any other number of rows leave some that are computed more slowly; measured

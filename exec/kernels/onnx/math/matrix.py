@@ -22,11 +22,8 @@ from exec.kernels.shared.dtypes import (
     narrow,
     widen,
 )
-from exec.kernels.shared.products import LaidOut, matmul_stack
+from exec.kernels.shared.products import LONGEST, LaidOut, matmul_stack
 from exec.threads import parallel_for, split, threads
-
-#: Multiply-adds of one call of BLAS, which cannot be interrupted: some tenths of a second.
-_LONGEST = 1 << 33
 
 
 def product(a: Array, b: Array) -> Array:
@@ -70,7 +67,7 @@ def _flat_product(a: Array, b: Array, out: Array, work: int) -> None:
 
 def _pieces(work: int) -> int:
     """Into how many pieces to cut a product: one per thread, more where each would hold up a cancelled run."""
-    return max(threads(work), work // _LONGEST)
+    return max(threads(work), work // LONGEST)
 
 
 def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:

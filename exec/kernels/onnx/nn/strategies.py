@@ -24,7 +24,7 @@ from exec.arrays import Array
 from exec.kernels.onnx.nn import strips
 from exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from exec.kernels.shared import blas
-from exec.kernels.shared.products import matmul_columns
+from exec.kernels.shared.products import LONGEST, matmul_columns
 from exec.kernels.shared.scratch import scratch
 from exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
 from exec.threads import PASSES, parallel_for, split, threads
@@ -66,7 +66,7 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
         if workers > 1 and pixels <= _FEW_COLUMNS:
             _by_outputs(matrix, bias, source, target, workers)
             return
-        step = _columns(matrix.shape[0] + matrix.shape[1], pixels, out.itemsize, workers)
+        step = _columns(matrix.size, pixels, workers)
         per_image = -(-pixels // step)
 
         def block(index: int) -> None:
@@ -312,29 +312,35 @@ def choose(
         runner: Runner = makers[known](w, bias, window)
         runner(x, out)
         return runner
-    best, best_time, best_runner = names[0], float("inf"), None
-    for name in names:
-        runner = makers[name](w, bias, window)
-        spent = _time(_alone if workers == 1 else _shared_out, runner, x, out, best_time)
-        if spent < best_time:
-            best, best_time, best_runner = name, spent, runner
+    runners: dict[str, Runner] = {name: makers[name](w, bias, window) for name in names}
+    best = _quickest(runners, _alone if workers == 1 else _shared_out, x, out)
     with _choices_lock:
         best = _choices.setdefault(key, best)
-    assert best_runner is not None
-    best_runner(x, out)
-    return best_runner
+    runners[best](x, out)
+    return runners[best]
 
 
-def _time(clock: Callable[[], float], runner: Runner, x: Array, out: Array, best: float) -> float:
-    """Seconds of the quickest of a few runs; a candidate that is far behind is not run again."""
-    spent = float("inf")
-    for _ in range(4):
-        start = clock()
-        runner(x, out)
-        spent = min(spent, clock() - start)
-        if spent > 2.5 * best or spent > 0.25:
+#: How many times slower than the quickest those may be that run again, after each turn; the first fetches memory.
+_BEHIND = (2.5, 1.3, 1.2, 1.1, 1.1)
+
+#: Seconds that are not spent a second time to find out.
+_SLOW = 0.25
+
+
+def _quickest(runners: dict[str, Runner], clock: Callable[[], float], x: Array, out: Array) -> str:
+    """The name of the quickest; they take turns, so that what else the machine does meets all of them alike."""
+    least = dict.fromkeys(runners, float("inf"))
+    left = list(runners)
+    for behind in (*_BEHIND, 1):
+        for name in left:
+            start = clock()
+            runners[name](x, out)
+            least[name] = min(least[name], clock() - start)
+        best = min(least.values())
+        left = [name for name in left if least[name] <= behind * best]
+        if len(left) == 1 or best > _SLOW:
             break
-    return spent
+    return min(least, key=least.__getitem__)
 
 
 def _at_least(window: Window) -> tuple[int, int]:
@@ -348,9 +354,10 @@ def _shared(band: int, rows: int, work: int) -> int:
     return min(band, -(-rows // threads(work * rows)))
 
 
-def _columns(depth: int, pixels: int, itemsize: int, workers: int) -> int:
-    """How many columns of a product with `depth` rows in and out stay in L2; all of them when they nearly do."""
-    step = max(256, L2_BLOCK // (depth * itemsize))
-    if workers > 1:
-        step = min(step, max(64, -(-pixels // workers)))
-    return pixels if pixels <= step * 3 // 2 and workers == 1 else step
+def _columns(size: int, pixels: int, workers: int) -> int:
+    """How many columns to multiply at once by a matrix of so many elements: all of them, or one part per thread.
+
+    BLAS cuts them itself as its cache wants them. Fewer where a single call would hold up a cancelled run.
+    """
+    share = pixels if workers == 1 else max(64, -(-pixels // workers))
+    return min(share, max(256, LONGEST // size))
