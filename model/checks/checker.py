@@ -202,11 +202,11 @@ def _concerns_model(step: Step) -> bool:
         case InsertNode() | RemoveNode():
             graph = step.graph if isinstance(step, InsertNode) else step.node.graph
             inside = graph is not None and not isinstance(graph.root.owner, Model)
-            return inside or bool(step.node.domain or step.node.bodies or step.node.details.device_configurations)
+            return inside or bool(step.node.domain or step.node.bodies)
         case SetField():
             if step.field == "metadata":
                 return isinstance(step.target, (Model, Function, Graph))
-            return step.field in ("op_type", "domain", "overload", "device_configurations", "name")
+            return step.field in ("op_type", "domain", "overload", "name", "quantization_annotations")
         case SetAttribute():
             return _holds_graphs(step)
         case MoveUses():

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from model.checks.problem import Problem, error
+from model.checks.problem import Fix, Problem, error
+from model.document import Transaction
 from model.graph import Function, Graph, Model, Node, Value
+from model.queries.scope import unique_name
+from model.steps import SetField, SetInitializer
 from model.tensors import Tensor
 
 
@@ -21,7 +25,7 @@ def check_tensor_keys(value: Value, tensor: Tensor) -> Iterator[Problem]:
     yield from _repeated(value, f"The tensor of {value.name}", tensor.source, tensor)
 
 
-def _repeated(place: object, what: str, source: Any, holder: Any) -> Iterator[Problem]:
+def _repeated(place: Any, what: str, source: Any, holder: Any) -> Iterator[Problem]:
     entries = getattr(source, "metadata_props", ())  # none where it was made here
     if len(entries) < 2:
         return
@@ -29,5 +33,26 @@ def _repeated(place: object, what: str, source: Any, holder: Any) -> Iterator[Pr
     last = {entry.key: entry.value for entry in entries}
     for key, count in counts.items() if last == holder.metadata else ():
         if count > 1:
-            detail = "The last entry counts; keys must differ."
-            yield error("duplicate-metadata", f"{what} has metadata {key} {count} times", place, detail)
+            yield error(
+                "duplicate-metadata",
+                f"{what} has metadata {key} {count} times",
+                place,
+                "The last entry counts; keys must differ.",
+                Fix(
+                    f"Keep every {key} of {what}, under keys of their own",
+                    partial(_part, place=place, holder=holder, entries=entries),
+                ),
+            )
+
+
+def _part(edit: Transaction, place: Any, holder: Any, entries: Any) -> None:
+    """Give entries that do not count keys that nothing has; nothing is lost, and who asks for a key gets the same."""
+    pairs = [(entry.key, entry.value) for entry in entries]
+    last = {key: number for number, (key, _) in enumerate(pairs)}
+    kept: dict[str, str] = {}
+    for number, (key, text) in enumerate(pairs):
+        kept[key if last[key] == number else unique_name(f"{key}_1", {*last, *kept})] = text
+    if holder is place:
+        edit.do(SetField(place, "metadata", kept))
+    else:
+        edit.do(SetInitializer(place.graph, place, holder.with_texts(metadata=kept)))

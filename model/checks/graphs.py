@@ -8,7 +8,10 @@ from itertools import chain
 
 from model.checks.entries import check_keys, check_tensor_keys
 from model.checks.problem import Fix, Problem, error, info, warning
+from model.checks.types import check_interface_types, check_type, symbols_of
+from model.checks.versions import raise_ir_version
 from model.document import Transaction
+from model.edits.initializers import initializer_to_constant
 from model.edits.names import regenerate_node_names
 from model.graph import Function, Graph, Model, Node, Value
 from model.lookup import Lookup
@@ -24,7 +27,7 @@ TYPE_SINCE = {
     ElementType.FLOAT8E8M0: 12, ElementType.UINT2: 13, ElementType.INT2: 13,
     ElementType.FLOAT6E2M3: 14, ElementType.FLOAT6E3M2: 14,
 }  # fmt: skip
-
+SPARSE_SINCE = 6
 
 #: Nodes or values between two chances for the caller to go on with something else.
 BREATH = 64
@@ -39,7 +42,13 @@ def check_names(graph: Graph) -> Iterator[Problem | None]:
             yield None
         if not value.name:
             if value.producer is None:
-                yield error("value-name", "A graph input or initializer has no name", value, "Every value needs one.")
+                yield error(
+                    "value-name",
+                    "A graph input or initializer has no name",
+                    value,
+                    "Every value needs one.",
+                    Fix("Name it", partial(_name, graph=graph, value=value)),
+                )
         elif value.is_defined and value.graph is graph:
             yield _name_problem(graph, value, seen.setdefault(value.name, value), outer, known)
 
@@ -123,6 +132,11 @@ def _rename(graph: Graph, value: Value) -> Fix:
     return Fix(f"Rename the second {value.name}", apply)
 
 
+def _name(edit: Transaction, graph: Graph, value: Value) -> None:
+    wanted = "input" if value.is_input else "initializer"
+    edit.do(SetField(value, "name", unique_name(wanted, names_taken(graph))))
+
+
 def check_order(graph: Graph) -> Iterator[Problem | None]:
     """Nodes that come before what they use, or a node on a cycle."""
     if Lookup.of(graph).is_sorted:
@@ -160,6 +174,21 @@ def sort_nodes(edit: Transaction, graph: Graph) -> None:
         following = node
 
 
+def is_identifier(name: str) -> bool:
+    """Whether a name is empty or what C takes as one, which the specification asks of all names."""
+    return name.isidentifier() and name.isascii() if name else True
+
+
+def odd_names(graph: Graph, count: int) -> Problem:
+    """Names of values and nodes that are no identifiers, as those of nearly every exporter: one note for all."""
+    return info(
+        "identifier",
+        f"{count:,} names of {graph.name or 'the graph'} are no C identifiers",
+        graph,
+        "The specification asks for letters, digits and underscores; other programs take other names as well.",
+    )
+
+
 def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
     """Name, inputs and outputs of a graph. Costs as many as there are."""
     if not graph.name and not isinstance(graph.owner, Function):
@@ -174,20 +203,54 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
         yield from check_keys(graph, f"Graph {graph.name}")
     for value in graph.inputs:
         yield from check_keys(value, value.name)
+        yield from check_type(value)
     if len(set(graph.inputs)) < len(graph.inputs):
-        yield error("duplicate-input", "An input is listed twice", graph, "Each input must be listed once.")
+        yield error(
+            "duplicate-input",
+            "An input is listed twice",
+            graph,
+            "Each input must be listed once.",
+            Fix("List each input once", partial(_list_once, graph=graph)) if graph is model.graph else None,
+        )
     for value in graph.outputs:
         if not value.is_defined:
             yield error("undefined-output", f"Output {value.name} is not computed", value, "Nothing produces it.")
     if isinstance(graph.owner, Function) and graph.initializers:
-        yield error("initializer", "A function has initializers", graph, "Only graphs have them; use Constant nodes.")
-    if graph is not model.graph:
-        return
-    for value in (*graph.inputs, *graph.outputs):
-        if value.type is None and value.initializer is None:
-            yield error(
-                "interface-type", f"{value.name} has no type", value, "Inputs and outputs of the main graph need one."
-            )
+        yield error(
+            "initializer",
+            "A function has initializers",
+            graph,
+            "Only graphs have them; use Constant nodes.",
+            Fix("Make them Constant nodes", partial(_make_constants, graph=graph)),
+        )
+    odd = {d for v in (*graph.inputs, *graph.outputs) for d in symbols_of(v.type) if not is_identifier(d)}
+    if odd:
+        yield info(
+            "identifier",
+            f"Sizes are named {', '.join(sorted(odd))}, which are no C identifiers",
+            graph,
+            "The specification asks for letters, digits and underscores; other programs take other names as well.",
+        )
+    if graph is model.graph:
+        yield from check_interface_types(graph)
+    if isinstance(graph.owner, Node) and model.ir_version >= 4:
+        for value in graph.inputs:
+            if value.initializer is not None:
+                yield error(
+                    "body-initializer",
+                    f"{value.name} is an input and an initializer of a body",
+                    value,
+                    "The operator gives the body its inputs; constants must have names of their own.",
+                )
+
+
+def _list_once(edit: Transaction, graph: Graph) -> None:
+    edit.do(SetGraphInputs(graph, tuple(dict.fromkeys(graph.inputs))))
+
+
+def _make_constants(edit: Transaction, graph: Graph) -> None:
+    for value in graph.initializers:
+        initializer_to_constant(edit, value)
 
 
 def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Problem]:
@@ -258,6 +321,14 @@ def _agrees(declared: TensorType, tensor: Tensor) -> bool:
 def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Model) -> Iterator[Problem]:
     kind = tensor.element_type
     since = TYPE_SINCE.get(kind) if isinstance(kind, ElementType) else None
+    if isinstance(tensor, SparseTensor) and model.ir_version < SPARSE_SINCE:
+        yield warning(
+            "ir-version-contents",
+            f"{value.name} is sparse",
+            value,
+            f"Sparse initializers came with IR version {SPARSE_SINCE}; the model says {model.ir_version}.",
+            raise_ir_version(SPARSE_SINCE),
+        )
     if since is not None and model.ir_version < since:
         assert isinstance(kind, ElementType)
         yield warning(
@@ -265,7 +336,7 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
             f"{value.name} is {kind.text}",
             value,
             f"That type came with IR version {since}; the model says {model.ir_version}.",
-            Fix(f"Set the IR version to {since}", lambda edit: edit.do(SetField(edit.model, "ir_version", since))),
+            raise_ir_version(since),
         )
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
+from functools import partial
 
 from model import schemas
+from model.checks.devices import check_configurations
 from model.checks.entries import check_keys
 from model.checks.graphs import BREATH
 from model.checks.parts import concerning
 from model.checks.problem import Fix, Problem, error, info, warning
 from model.checks.standing import check_graph
-from model.graph import Function, Graph, Model, TrainingInfo
+from model.checks.versions import check_contents, least_ir_version, raise_ir_version
+from model.document import Transaction
+from model.graph import Function, Model, TrainingInfo
 from model.steps import SetField
 
 NEWEST_IR_VERSION = 14
@@ -39,14 +43,22 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
     Cheap, but for models with functions, device configurations or imports that nothing uses: a walk over the nodes.
     """
     if model.ir_version < 1:
-        yield error("ir-version", f"The IR version is {model.ir_version}", model, "It must be 1 or more.")
+        least = least_ir_version(model)
+        yield error(
+            "ir-version",
+            f"The IR version is {model.ir_version}",
+            model,
+            "It must be 1 or more.",
+            raise_ir_version(least),
+        )
     elif model.ir_version > NEWEST_IR_VERSION:
         yield warning(
             "ir-version", f"IR version {model.ir_version} is newer than known here", model, f"{NEWEST_IR_VERSION} is."
         )
     yield from _check_imports(model)
     yield from _check_functions(model)
-    yield from _check_devices(model)
+    yield from check_configurations(model)
+    yield from check_contents(model)
     yield from check_keys(model, "The model")
     for function in model.functions:
         yield from check_keys(function, f"Function {function.name}")
@@ -115,10 +127,22 @@ def _check_functions(model: Model) -> Iterator[Problem | None]:
     seen: dict[tuple[str, str, str], Function] = {}
     for function in model.functions:
         if seen.setdefault(function.key, function) is not function:
-            yield error("duplicate-function", f"Two functions are {function.domain}::{function.name}", function)
+            yield error(
+                "duplicate-function",
+                f"Two functions are {function.domain}::{function.name}",
+                function,
+                "Domain, name and overload must differ. The first one is what nodes call here.",
+                _removal_of(function),
+            )
         names = [*function.attributes, *(a.name for a in function.attribute_defaults)]
         if len(set(names)) < len(names):
-            yield error("function-attribute", f"{function.name} lists an attribute twice", function)
+            yield error(
+                "function-attribute",
+                f"{function.name} lists an attribute twice",
+                function,
+                "The names of a function's attributes must differ.",
+                Fix(f"List each attribute of {function.name} once", partial(_list_once, function=function)),
+            )
         if function.domain not in model.opset_imports:
             domain = function.domain
             imports = {**model.opset_imports, domain: 1}
@@ -130,6 +154,23 @@ def _check_functions(model: Model) -> Iterator[Problem | None]:
                 _import_fix(f"Import {domain}", imports),
             )
     yield from _check_recursion(model)
+
+
+def _removal_of(function: Function) -> Fix:
+    def remove(edit: Transaction) -> None:
+        kept = tuple(other for other in edit.model.functions if other is not function)
+        edit.do(SetField(edit.model, "functions", kept))
+
+    return Fix(f"Remove the second {function.name}, which nothing calls", remove)
+
+
+def _list_once(edit: Transaction, function: Function) -> None:
+    """What has a default keeps it."""
+    defaults = {a.name: a for a in reversed(function.attribute_defaults)}
+    kept = tuple(a for a in function.attribute_defaults if defaults[a.name] is a)
+    without = tuple(dict.fromkeys(name for name in function.attributes if name not in defaults))
+    edit.do(SetField(function, "attribute_defaults", kept))
+    edit.do(SetField(function, "attributes", without))
 
 
 def _check_recursion(model: Model) -> Iterator[Problem | None]:
@@ -158,33 +199,11 @@ def _check_recursion(model: Model) -> Iterator[Problem | None]:
             yield error("recursion", f"Function {function.name} calls itself", function, "Functions must not recurse.")
 
 
-def _check_devices(model: Model) -> Iterator[Problem | None]:
-    known = {c.name for c in model.configurations}
-    if len(known) < len(model.configurations):
-        yield error("device-configuration", "Two device configurations share a name", model)
-    for configuration in model.configurations:
-        if configuration.num_devices < 1:
-            yield error("device-configuration", f"{configuration.name} has {configuration.num_devices} devices", model)
-    for graph in _rooted(model):
-        for count, node in enumerate(graph.nodes):
-            if not count % BREATH:
-                yield None
-            for used in node.device_configurations if node._source is not None or node._details else ():
-                if used.configuration_id not in known:
-                    yield error(
-                        "device-configuration",
-                        f"{node.title} names device configuration {used.configuration_id!r}",
-                        node,
-                        f"The model has: {', '.join(sorted(known)) or 'none'}.",
-                    )
-
-
-def _rooted(model: Model) -> Iterator[Graph]:
-    if model.configurations:
-        yield from model.graphs()
-
-
 def _check_training(model: Model, training: TrainingInfo) -> Iterator[Problem]:
+    if training.initialization is not None and training.initialization.inputs:
+        given = ", ".join(value.name for value in training.initialization.inputs)
+        detail = "A graph that initializes is run without any."
+        yield error("training-input", f"The initialization has inputs: {given}", training.initialization, detail)
     targets = {v.name for v in model.graph.initializers}
     if training.algorithm is not None:
         targets |= {v.name for v in training.algorithm.initializers}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from model import schemas
-from model.attributes import Attribute, AttributeKind
+from model.attributes import AttributeKind
+from model.checks.attributes import check_against, check_attributes, check_given
+from model.checks.devices import check_devices_of
 from model.checks.entries import check_keys
-from model.checks.problem import Fix, Problem, error, warning
+from model.checks.problem import Fix, Problem, error
+from model.checks.types import check_type
 from model.document import Transaction
 from model.graph import Function, Model, Node, Value
 from model.schemas import Parameter, Schema
 from model.schemas.schema import type_text
-from model.steps import SetAttribute, SetField, SetInputs
+from model.steps import SetField, SetInputs, SetOutputs
 from model.tensors import Tensor
 from model.types import Shape, TensorType, Type
 
@@ -24,13 +26,16 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
         yield error("op-type", f"Node {node.name!r} has no operator type", node, "op_type must not be empty.")
         return
     function = model.function(*node.operator) if model.functions else None
+    if not (node.inputs or node.outputs):
+        yield error("arity", f"{node.title} has neither inputs nor outputs", node, "A node has one output or more.")
     yield from _check_inputs_defined(node)
-    yield from _check_repeated_attributes(node)
+    yield from check_attributes(node)
+    yield from check_devices_of(node, model)
     yield from check_keys(node, node.title)
     for value in node.outputs:
         if value is not None:
             yield from check_keys(value, value.name)
-    yield from _check_references(node)
+            yield from check_type(value)
     if function is not None:
         yield from _check_call(node, function)
         return
@@ -91,63 +96,15 @@ def _check_inputs_defined(node: Node) -> Iterator[Problem]:
             )
 
 
-def _check_repeated_attributes(node: Node) -> Iterator[Problem]:
-    """Attributes that only the file has twice: a node holds the first of each name."""
-    protos = node._source.attribute if node._source is not None else ()
-    if len(protos) < 2 or len(protos) <= len(node.attributes):
-        return
-    counts = Counter(proto.name for proto in protos)
-    if len(counts) == len(node.attributes):  # else they were edited, and are written anew
-        for name, count in counts.items():
-            if count > 1:
-                detail = "The first one counts; the names of a node's attributes must differ."
-                yield error("duplicate-attribute", f"{node.title} has {count} attributes {name}", node, detail)
-
-
-def _check_references(node: Node) -> Iterator[Problem]:
-    references = [a for a in node.attributes.values() if a.reference] if node._attributes or node._decoder else []
-    if not references:
-        return
-    owner = node.graph.root.owner if node.graph is not None else None
-    known = {*owner.attributes, *(a.name for a in owner.attribute_defaults)} if isinstance(owner, Function) else None
-    for attribute in references:
-        if known is None:
-            yield error(
-                "attribute-reference",
-                f"{attribute.name} of {node.title} refers to a function's attribute",
-                node,
-                "Only nodes inside a function may.",
-            )
-        elif attribute.reference not in known:
-            yield error(
-                "attribute-reference",
-                f"{attribute.name} of {node.title} refers to {attribute.reference}",
-                node,
-                f"The function's attributes are: {', '.join(sorted(known)) or 'none'}.",
-            )
-
-
 def _check_call(node: Node, function: Function) -> Iterator[Problem]:
     for what, have, most in (
-        ("inputs", len(node.inputs), len(function.body.inputs)),
-        ("outputs", len(node.outputs), len(function.body.outputs)),
+        ("input", len(node.inputs), len(function.body.inputs)),
+        ("output", len(node.outputs), len(function.body.outputs)),
     ):
         if have > most:
-            yield error("arity", f"{node.title} has {have} {what}", node, f"Function {function.name} has {most}.")
-    known = {*function.attributes, *(a.name for a in function.attribute_defaults)}
-    for name in function.attributes:
-        if name not in node.attributes:
-            yield warning(
-                "attribute-missing",
-                f"{node.title} gives no {name}",
-                node,
-                f"Function {function.name} has no default for it.",
-            )
-    for name in node.attributes:
-        if name not in known:
-            yield warning(
-                "attribute-unknown", f"{node.title} has an attribute {name}", node, f"{function.name} has none such."
-            )
+            detail = f"Function {function.name} has {most}."
+            yield error("arity", f"{node.title} has {have} {what}s", node, detail, _trim(node, what, most))
+    yield from check_given(node, function)
 
 
 def _check_signature(node: Node, schema: Schema, version: int) -> Iterator[Problem]:
@@ -163,7 +120,7 @@ def _check_signature(node: Node, schema: Schema, version: int) -> Iterator[Probl
     if not schema.is_signature_known:
         return
     yield from _check_arity(node, schema)
-    yield from _check_attributes(node, schema)
+    yield from check_against(node, schema)
     yield from _check_types(node, schema)
     yield from _check_bodies(node)
 
@@ -194,49 +151,12 @@ def _check_arity(node: Node, schema: Schema) -> Iterator[Problem]:
 
 
 def _trim(node: Node, what: str, most: int) -> Fix | None:
-    """Dropping inputs beyond the signature is safe only when they are left out anyway."""
+    """Dropping inputs beyond the signature is safe when they are left out anyway; outputs, when nothing uses them."""
     if what == "input" and all(v is None for v in node.inputs[most:]) and len(node.inputs) > most:
         return Fix(f"Drop empty inputs of {node.title}", lambda edit: edit.do(SetInputs(node, node.inputs[:most])))
+    if what == "output" and len(node.outputs) > most and not any(v and v.uses for v in node.outputs[most:]):
+        return Fix(f"Drop unused outputs of {node.title}", lambda edit: edit.do(SetOutputs(node, node.outputs[:most])))
     return None
-
-
-def _check_attributes(node: Node, schema: Schema) -> Iterator[Problem]:
-    attributes = node.attributes
-    for name, formal in schema.attributes.items():
-        if formal.required and name not in attributes:
-            yield error("attribute-missing", f"{node.title} has no {name}", node, f"{schema} requires it.")
-    for name, attribute in attributes.items():
-        known = schema.attributes.get(name)
-        if known is None:
-            if name == "consumed_inputs" and schema.since_version < 6:
-                continue
-            yield _unknown_attribute(node, schema, name)
-        elif attribute.kind is not known.kind and not (attribute.reference and not attribute.kind):
-            yield error(
-                "attribute-kind",
-                f"{name} of {node.title} is {attribute.kind.name}",
-                node,
-                f"{schema} takes {known.kind.name}.",
-            )
-        elif known.choices and not attribute.reference and attribute.value not in known.choices:
-            yield _odd_choice(node, attribute, known.choices)
-
-
-def _unknown_attribute(node: Node, schema: Schema, name: str) -> Problem:
-    fix = Fix(f"Remove {name} of {node.title}", lambda edit: edit.do(SetAttribute(node, name, None)))
-    known = ", ".join(schema.attributes) or "none"
-    make = error if schema.origin == "onnx" else warning
-    return make("attribute-unknown", f"{node.title} has an attribute {name}", node, f"{schema} knows: {known}.", fix)
-
-
-def _odd_choice(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Problem:
-    allowed = ", ".join(str(c) for c in choices)
-    return warning(
-        "attribute-value",
-        f"{attribute.name} of {node.title} is {attribute.value!r}",
-        node,
-        f"Expected one of: {allowed}.",
-    )
 
 
 def _check_types(node: Node, schema: Schema) -> Iterator[Problem]:
@@ -312,6 +232,10 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
     if attribute is None or attribute.kind is not AttributeKind.GRAPH or not attribute.graphs:
         return
     body = attribute.graphs[0]
-    for what, have, want in (("inputs", len(body.inputs), inputs), ("outputs", len(body.outputs), outputs)):
+    model = body.model
+    given: Sequence[Value] = body.inputs
+    if model is not None and model.ir_version < 4:  # which wants every initializer among the inputs, after the others
+        given = [value for value in given if value.initializer is None]
+    for what, have, want in (("inputs", len(given), inputs), ("outputs", len(body.outputs), outputs)):
         if have != want and not (what == "outputs" and have > want):
             yield error("body", f"{name} of {node.title} has {have} {what}", body, f"{node.op_type} expects {want}.")

@@ -19,7 +19,9 @@ from model.checks.graphs import (
     check_node_names,
     check_order,
     dead_node,
+    is_identifier,
     living,
+    odd_names,
 )
 from model.checks.nodes import check_node
 from model.checks.problem import Problem
@@ -129,6 +131,7 @@ class Standing:
         self._initializers: dict[Value, list[Problem]] = {}
         self._interface: list[Problem] = []
         self._dead: dict[Node, Problem] = {}
+        self._odd_names: set[str] = set()  # of values and nodes, which are no identifiers
         self._alive: set[Node] = set()
         self._may_be_dead = False  # without outputs nothing is called dead
 
@@ -140,6 +143,8 @@ class Standing:
             for problems in kept.values():
                 yield from problems
         yield from self._dead.values()
+        if self._odd_names:
+            yield odd_names(self.graph, len(self._odd_names))
 
     @property
     def is_current(self) -> bool:
@@ -171,6 +176,7 @@ class Standing:
             else:
                 self._rest.append(problem)
         self._interface = list(check_interface(graph, model))
+        yield from self._fill_names()
         for count, value in enumerate(graph.initializers):
             if not count % BREATH:
                 yield
@@ -180,6 +186,22 @@ class Standing:
                 yield
             self._check_node(node)
         yield from self._fill_dead()
+
+    def _fill_names(self) -> Iterator[None]:
+        things: Iterable[Value | Node] = chain(self.graph.values(), self.graph.nodes)
+        for count, named in enumerate(things):
+            if not count % BREATH:
+                yield
+            if not is_identifier(named.name):
+                self._odd_names.add(named.name)
+
+    def _update_name(self, name: str) -> None:
+        """Whether a name that came or went is one to speak of."""
+        known = Lookup.of(self.graph)
+        if not is_identifier(name):
+            things: Iterable[Value | Node] = chain(known.values(name), known.nodes(name))
+            there = any(named.graph is self.graph for named in things)
+            (self._odd_names.add if there else self._odd_names.discard)(name)
 
     def _fill_dead(self) -> Iterator[None]:
         self._may_be_dead = bool(self.graph.outputs)
@@ -214,8 +236,10 @@ class Standing:
         """Check again what an edit touched: `nodes` are those it concerns, of any graph. Costs no more than these."""
         for name in touched.names:
             self._keep(self._names, name, list(check_name(self.graph, name)))
+            self._update_name(name)
         for name in touched.node_names:
             if name:
+                self._update_name(name)
                 self._keep(self._node_names, name, list(check_node_name(self.graph, name)))
         for value in touched.values:
             self._check_initializer(value)

@@ -16,10 +16,11 @@ from model.attributes import make_attribute
 from model.checks import Checker, check_model
 from model.checks.models import check_properties
 from model.checks.standing import check_graph
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from model.document import Document
 from model.edits import nodes, properties, values
 from model.errors import ModelError
-from model.graph import Graph, Model, Node, TrainingInfo, Value
+from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.read import load
 from model.io.save import to_bytes
 from model.lookup import Lookup
@@ -30,10 +31,13 @@ from model.steps import (
     SetField,
     SetGraphInputs,
     SetGraphOutputs,
+    SetInitializer,
     SetInput,
     SetInputs,
+    SetOutputs,
 )
-from model.types import ElementType, TensorType
+from model.tensors import ArrayTensor
+from model.types import ElementType, MapType, SequenceType, Shape, TensorType
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
 from tests.model.snapshots import assert_known, snapshot
@@ -173,6 +177,211 @@ def test_every_fix_of_a_broken_model_mends_what_it_says():
         document.redo()
     assert check_model(document.model) == []
     onnx.checker.check_model(onnx.parser.parse_model(builders.CHAIN))
+
+
+FIRST = "g (float[2] x) => (float[2] y) { [first] y = Relu (x) }"
+CALLS = """
+    <ir_version: 10, opset_import: ["" : 21, "l" : 1]>
+    g (float[2] x) => (float[2] y) { [call] y = l.f <scale = 2> (x) }
+    <domain: "l", opset_import: ["" : 21]> f (v) => (o) { o = Abs (v) }
+"""
+
+
+def first(document):
+    return document.model.graph.nodes[0]
+
+
+def only(*changes):
+    """Changes of a model of one node or call, each a function of the document that returns a step."""
+    return changes
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "rule", "mended"),
+    [
+        (FIRST, only(lambda d: SetField(d.model.graph.inputs[0], "name", "")), "value-name", "Name it"),
+        (
+            FIRST,
+            only(lambda d: SetGraphInputs(d.model.graph, d.model.graph.inputs * 2)),
+            "duplicate-input",
+            "List each input once",
+        ),
+        (
+            "g (float[2] x) => (float[2] y) { [first] y = Softmax <axis = 1.0> (x) }",
+            only(),
+            "attribute-kind",
+            "Make axis of first INT: 1",
+        ),
+        (
+            "g (float[2] x) => (float[2] y) { [first] y = Softmax <axis = 1.5> (x) }",
+            only(),
+            "attribute-kind",
+            None,
+        ),
+        (
+            'g (float[1,1,4] x) => (float[1,1,4] y) { [first] y =MaxPool <kernel_shape = [1], auto_pad = "valid">(x)}',
+            only(),
+            "attribute-value",
+            "Write auto_pad of first as VALID",
+        ),
+        (FIRST, only(lambda d: SetField(d.model, "ir_version", 0)), "ir-version", "Set the IR version to 4"),
+        (
+            FIRST,
+            only(lambda d: SetOutputs(first(d), (*first(d).outputs, Value("spare")))),
+            "arity",
+            "Drop unused outputs of first",
+        ),
+        (
+            FIRST,
+            only(lambda d: SetField(first(d), "device_configurations", (NodeDeviceConfiguration("gone"),))),
+            "device-configuration",
+            "Take first out of gone",
+        ),
+        (
+            FIRST,
+            only(lambda d: SetField(d.model, "configurations", (DeviceConfiguration("c", 1, ("a", "b")),))),
+            "device-configuration",
+            "Say that c has 2 devices",
+        ),
+        (
+            FIRST,
+            only(
+                lambda d: SetField(d.model, "configurations", (DeviceConfiguration("c", 1),)),
+                lambda d: SetField(
+                    first(d),
+                    "device_configurations",
+                    (NodeDeviceConfiguration("c", (ShardingSpec("elsewhere", (0,)),)),),
+                ),
+            ),
+            "sharding",
+            None,
+        ),
+        (
+            CALLS,
+            only(lambda d: SetInputs(first(d), (*first(d).inputs, None))),
+            "arity",
+            "Drop empty inputs of call",
+        ),
+        (CALLS, only(), "attribute-unknown", "Remove scale of call"),
+        (
+            CALLS,
+            only(lambda d: SetField(d.model.functions[0], "attributes", ("scale", "scale"))),
+            "function-attribute",
+            "List each attribute of f once",
+        ),
+        (
+            CALLS,
+            only(lambda d: SetField(d.model, "functions", (*d.model.functions, Function("f", "l")))),
+            "duplicate-function",
+            "Remove the second f, which nothing calls",
+        ),
+        (
+            CALLS,
+            only(lambda d: SetInitializer(d.model.functions[0].body, Value("w"), ArrayTensor(np.float32([1])))),
+            "initializer",
+            "Make them Constant nodes",
+        ),
+        (CALLS, only(lambda d: SetField(d.model, "ir_version", 7)), "ir-version-contents", "Set the IR version to 8"),
+        (
+            FIRST,
+            only(lambda d: SetField(d.model.graph.inputs[0], "type", TensorType(ElementType.FLOAT))),
+            "interface-shape",
+            None,
+        ),
+        (
+            FIRST,
+            only(lambda d: SetField(first(d).outputs[0], "type", TensorType(ElementType.UNDEFINED, Shape((2,))))),
+            "value-type",
+            None,
+        ),
+        (
+            FIRST,
+            only(
+                lambda d: SetField(
+                    d.model.graph.inputs[0], "type", MapType(ElementType.FLOAT, TensorType(ElementType.FLOAT))
+                )
+            ),
+            "value-type",
+            None,
+        ),
+        (
+            FIRST,
+            only(lambda d: SetField(d.model.graph.inputs[0], "type", SequenceType(None))),
+            "value-type",
+            None,
+        ),
+        (FIRST, only(lambda d: InsertNode(d.model.graph, Node("Own", (), (), domain="l"))), "arity", None),
+    ],
+)
+def test_what_is_wrong_is_found_at_once_and_mended_where_that_is_safe(text, changes, rule, mended):
+    document = builders.document(text if "<ir" in text else f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    checker = Checker(document)
+    checker.run()
+    for change in changes:
+        with document.edit("Break") as edit:
+            edit.do(change(document))
+    assert_agrees(checker, document)
+    found = [p for p in check_model(document.model) if p.rule == rule]
+    assert found, check_model(document.model)
+    if mended is None:
+        assert all(p.fix is None for p in found)
+        return
+    before = snapshot(document.model)
+    fix = found[0].fix
+    with document.edit(fix.title) as edit:
+        fix.apply(edit)
+    assert fix.title == mended
+    assert rule not in [p.rule for p in check_model(document.model)]
+    assert_agrees(checker, document)
+    document.undo()
+    assert snapshot(document.model) == before
+
+
+def test_names_that_are_no_identifiers_are_told_in_one_note():
+    document = builders.document('<ir_version: 10, opset_import: ["" : 21]> ' + FIRST)
+    checker = Checker(document)
+    assert checker.run() == []
+    node = first(document)
+    for target, name in ((node, "/a/b"), (node.outputs[0], "y:0"), (document.model.graph.inputs[0], "größe")):
+        with document.edit("Rename") as edit:
+            edit.do(SetField(target, "name", name))
+    with document.edit("Measure") as edit:
+        batch = TensorType(ElementType.FLOAT, Shape(("n + 1", "m")))
+        edit.do(SetField(document.model.graph.inputs[0], "type", batch))
+    notes = [p.message for p in checker.run()]
+    assert notes == ["Sizes are named n + 1, which are no C identifiers", "3 names of g are no C identifiers"]
+    assert_agrees(checker, document)
+    document.undo()
+    document.undo()
+    assert [p.message for p in checker.run()] == ["2 names of g are no C identifiers"]
+    assert_agrees(checker, document)
+
+
+def test_bodies_of_old_files_list_their_constants_as_inputs():
+    text = """
+        <ir_version: %d, opset_import: ["" : 8]>
+        g (float[2] x, bool c) => (float[2] y)
+        { [choice] y = If (c) <then_branch: graph = yes () => (p) { p = Relu (x) },
+            else_branch: graph = no () => (q) { q = Add (x, w) }> }
+    """
+    for version, expected in ((3, []), (10, ["body", "body-initializer"])):
+        document = builders.document(text % version)
+        body = builders.graph(document, "no")
+        value = Value("w")
+        user = body.nodes[0]
+        with document.edit("Constant") as edit:
+            edit.do(SetGraphInputs(body, (value,)))
+            edit.do(SetInitializer(body, value, ArrayTensor(np.float32([1, 2]))))
+            edit.do(SetInput(user, 1, value))
+        assert sorted(rules(document.model)) == expected
+
+
+def test_the_initialization_of_training_takes_nothing():
+    graph = Graph("start")
+    SetGraphInputs(graph, (Value("given", TensorType(ElementType.FLOAT, Shape(()))),)).apply()
+    model = builders.model()
+    SetField(model, "training_info", (TrainingInfo(initialization=graph),)).apply()
+    assert "training-input" in rules(model)
 
 
 def test_the_checker_keeps_up_with_edits(document):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import onnx
+import onnx.helper
 import onnx.parser
 import pytest
 
@@ -9,6 +11,7 @@ from model.checks import check_model
 from model.document import Document
 from model.edits import attributes, properties
 from model.io.read import load
+from model.io.save import to_bytes
 from tests.model import builders
 
 
@@ -26,6 +29,88 @@ def test_an_attribute_is_found_twice_until_the_node_is_edited():
     with document.edit("Mend") as edit:
         attributes.set_attribute(edit, fourth, "more", 1)
     assert [p.rule for p in errors(document.model)] == ["attribute-unknown"]
+
+
+def mend(document):
+    """Apply the fix of the only error; undone, the file is the same again, redone it is mended."""
+    before = to_bytes(document.model)
+    (problem,) = errors(document.model)
+    with document.edit(problem.fix.title) as edit:
+        problem.fix.apply(edit)
+    after = to_bytes(document.model)
+    document.undo()
+    assert to_bytes(document.model) == before
+    assert errors(document.model) == [problem]
+    document.redo()
+    assert to_bytes(document.model) == after
+    assert errors(document.model) == []
+    assert errors(load(after)) == []
+    return onnx.ModelProto.FromString(after)
+
+
+def with_fourth(change):
+    """The chain with something done to its fourth node, as a document."""
+    proto = onnx.parser.parse_model(builders.CHAIN)
+    change(next(node for node in proto.graph.node if node.name == "fourth"))
+    return Document(load(proto.SerializeToString()))
+
+
+def attributes_of(proto, name):
+    (node,) = [node for node in proto.graph.node if node.name == name]
+    return [(a.name, onnx.helper.get_attribute_value(a)) for a in node.attribute]
+
+
+def test_of_an_attribute_that_a_file_has_twice_the_first_is_kept():
+    def change(node):
+        node.attribute.add().CopyFrom(node.attribute[0])
+        node.attribute[1].i = 7
+
+    document = with_fourth(change)
+    (problem,) = errors(document.model)
+    assert problem.fix.title == "Keep the first axis of fourth only"
+    assert "The first one, 1, counts" in problem.detail
+    assert attributes_of(mend(document), "fourth") == [("axis", 1)]
+
+
+def test_an_attribute_whose_value_an_edit_changes_is_still_there_twice():
+    document = with_fourth(lambda node: node.attribute.add().CopyFrom(node.attribute[0]))
+    with document.edit("Set") as edit:
+        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    assert [p.rule for p in errors(document.model)] == ["duplicate-attribute"]
+    assert attributes_of(mend(document), "fourth") == [("axis", 0)]
+
+
+def test_a_body_that_a_file_has_twice_is_kept_once():
+    proto = onnx.parser.parse_model(builders.BRANCHES)
+    (node,) = [node for node in proto.graph.node if node.op_type == "If"]
+    node.attribute.add().CopyFrom(node.attribute[0])
+    document = Document(load(proto.SerializeToString()))
+    bodies = builders.node(document, node.name).bodies
+    mended = mend(document)
+    assert builders.node(document, node.name).bodies == bodies
+    assert [[a.name for a in n.attribute] for n in mended.graph.node if n.op_type == "If"] == [
+        [a.name for a in node.attribute][:2]
+    ]
+
+
+def test_an_attribute_has_one_value():
+    document = with_fourth(lambda node: setattr(node.attribute[0], "f", 2.5))
+    (problem,) = errors(document.model)
+    assert problem.message == "axis of fourth is INT and has a value in the field f too"
+    proto = mend(document)
+    (attribute,) = next(node for node in proto.graph.node if node.name == "fourth").attribute
+    assert not attribute.HasField("f")
+    assert attribute.i == 1
+
+
+def test_the_tensor_of_an_attribute_is_checked():
+    proto = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g () => (float[2] y) { y = Constant <value: tensor = float[2] {1, 2}> () }
+    """)
+    proto.graph.node[0].attribute[0].t.float_data.append(3)
+    (problem,) = errors(load(proto.SerializeToString()))
+    assert (problem.rule, problem.detail) == ("tensor", "12 bytes are stored, but its type and shape need 8")
 
 
 PLACES = {
@@ -54,11 +139,17 @@ def test_a_key_of_metadata_is_found_twice_until_it_is_edited(name):
     with document.edit("Mend") as edit:
         properties.set_metadata(edit, where, "note", "one")
     assert errors(document.model) == []
+    document.undo()
+    mended = holder(mend(document))
+    assert {e.key: e.value for e in mended.metadata_props} == {"note_1": "first", "note": "second"}
 
 
 def test_a_key_of_a_tensors_metadata_is_found_twice():
     proto = onnx.parser.parse_model(builders.BRANCHES)
     for text in ("first", "second"):
         proto.graph.initializer[0].metadata_props.add(key="note", value=text)
-    model = load(proto.SerializeToString())
-    assert [(p.rule, p.place) for p in errors(model)] == [("duplicate-metadata", builders.value(model, "w"))]
+    document = Document(load(proto.SerializeToString()))
+    where = builders.value(document, "w")
+    assert [(p.rule, p.place) for p in errors(document.model)] == [("duplicate-metadata", where)]
+    mended = mend(document).graph.initializer[0]
+    assert {e.key: e.value for e in mended.metadata_props} == {"note_1": "first", "note": "second"}

@@ -1,0 +1,229 @@
+"""Rules about the attributes of one node: what its file holds of them, their kinds, references and values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from model.attributes import Attribute, AttributeKind, is_same
+from model.attributetext import attribute_source, convert_value, has_text
+from model.checks.problem import Fix, Problem, error, warning
+from model.document import Transaction
+from model.graph import Function, Node
+from model.schemas import Schema
+from model.steps import SetAttribute
+from model.tensors import SparseTensor, Tensor
+
+#: The field of AttributeProto that holds a value of each kind.
+_FIELDS = {
+    AttributeKind.FLOAT: "f", AttributeKind.INT: "i", AttributeKind.STRING: "s", AttributeKind.TENSOR: "t",
+    AttributeKind.GRAPH: "g", AttributeKind.FLOATS: "floats", AttributeKind.INTS: "ints",
+    AttributeKind.STRINGS: "strings", AttributeKind.TENSORS: "tensors", AttributeKind.GRAPHS: "graphs",
+    AttributeKind.SPARSE_TENSOR: "sparse_tensor", AttributeKind.SPARSE_TENSORS: "sparse_tensors",
+    AttributeKind.TYPE_PROTO: "tp", AttributeKind.TYPE_PROTOS: "type_protos",
+}  # fmt: skip
+_VALUE_FIELDS = frozenset(_FIELDS.values())
+
+
+def check_attributes(node: Node) -> Iterator[Problem]:
+    """What is wrong with the attributes of a node whatever its operator is."""
+    protos = node._source.attribute if node._source is not None else ()
+    if not (protos or node._attributes):
+        return
+    attributes = node.attributes
+    if len(protos) > 1:
+        yield from _check_repeated(node, protos)
+    for attribute in attributes.values():
+        if attribute.reference:
+            yield from _check_reference(node, attribute)
+        yield from _check_fields(node, attribute)
+        if attribute.kind in (AttributeKind.TENSOR, AttributeKind.SPARSE_TENSOR, AttributeKind.TENSORS):
+            yield from _check_tensors(node, attribute)
+
+
+def _check_repeated(node: Node, protos: Any) -> Iterator[Problem]:
+    """Attributes that only the file has twice: a node holds the first of each name."""
+    if len(protos) <= len(node.attributes):
+        return
+    names = [proto.name for proto in protos]
+    held = [_message_of(attribute) for attribute in node.attributes.values()]
+    first = dict(zip(reversed(names), reversed(protos), strict=True))
+    if len(held) != len(first) or any(all(proto is not other for other in first.values()) for proto in held):
+        return  # they were edited, and are written anew
+    for name, count in Counter(names).items():
+        if count > 1 and (attribute := node.attributes.get(name)) is not None:
+            yield error(
+                "duplicate-attribute",
+                f"{node.title} has {count} attributes {name}",
+                node,
+                f"The first one, {_short(attribute)}, counts; the names of a node's attributes must differ.",
+                Fix(f"Keep the first {name} of {node.title} only", partial(_write_anew, node=node, name=name)),
+            )
+
+
+def _message_of(attribute: Attribute) -> Any:
+    return getattr(attribute.source, "proto", None)
+
+
+def _short(attribute: Attribute) -> str:
+    """Its value, or what kind it has where that is no text."""
+    if not has_text(attribute.kind) or attribute.value is None:
+        return f"the {attribute.kind.name}"
+    said = attribute_source(attribute, 8)
+    return said if len(said) <= 40 else f"{said[:39]}…"
+
+
+def _write_anew(edit: Transaction, node: Node, name: str) -> None:
+    """Put an attribute in its own place, from no message: what else the file has with it goes."""
+    attribute, index = node.attributes[name], list(node.attributes).index(name)
+    edit.do(SetAttribute(node, name, None))
+    edit.do(SetAttribute(node, name, replace(attribute, source=None), index))
+
+
+def _check_fields(node: Node, attribute: Attribute) -> Iterator[Problem]:
+    """One value, in the field that the attribute's type names; a reference has none."""
+    origin = attribute.source
+    proto = _message_of(attribute)
+    if proto is None or origin.kind is not attribute.kind or not is_same(origin.value, attribute.value):
+        return
+    expected = "" if attribute.reference else _FIELDS.get(attribute.kind, "")
+    spare = [f.name for f, _ in proto.ListFields() if f.name in _VALUE_FIELDS and f.name != expected]
+    if spare:
+        counts = f"refers to {attribute.reference}" if attribute.reference else f"is {attribute.kind.name}"
+        yield error(
+            "attribute-fields",
+            f"{attribute.name} of {node.title} {counts} and has a value in the field {spare[0]} too",
+            node,
+            f"An attribute has one value. {_short(attribute)} counts.",
+            Fix(
+                f"Keep {_short(attribute)} as {attribute.name} of {node.title} only",
+                partial(_write_anew, node=node, name=attribute.name),
+            ),
+        )
+
+
+def _check_tensors(node: Node, attribute: Attribute) -> Iterator[Problem]:
+    held: Any = attribute.value
+    for tensor in held if isinstance(held, tuple) else (held,):
+        if isinstance(tensor, (Tensor, SparseTensor)) and tensor.problem:
+            yield error(
+                "tensor", f"The values of {attribute.name} of {node.title} are not available", node, tensor.problem
+            )
+
+
+def _check_reference(node: Node, attribute: Attribute) -> Iterator[Problem]:
+    owner = node.graph.root.owner if node.graph is not None else None
+    if not isinstance(owner, Function):
+        yield error(
+            "attribute-reference",
+            f"{attribute.name} of {node.title} refers to a function's attribute",
+            node,
+            "Only nodes inside a function may.",
+        )
+        return
+    known = parameters_of(owner)
+    if attribute.reference not in known:
+        yield error(
+            "attribute-reference",
+            f"{attribute.name} of {node.title} refers to {attribute.reference}",
+            node,
+            f"The function's attributes are: {', '.join(sorted(known)) or 'none'}.",
+        )
+
+
+def parameters_of(function: Function) -> set[str]:
+    """The names of the attributes that calls of a function may give."""
+    return {*function.attributes, *(a.name for a in function.attribute_defaults)}
+
+
+def check_given(node: Node, function: Function) -> Iterator[Problem]:
+    """What a call gives of a function's attributes."""
+    known = parameters_of(function)
+    for name in function.attributes:
+        if name not in node.attributes:
+            detail = f"Function {function.name} has no default for it."
+            yield warning("attribute-missing", f"{node.title} gives no {name}", node, detail)
+    for name in node.attributes:
+        if name not in known:
+            yield warning(
+                "attribute-unknown",
+                f"{node.title} has an attribute {name}",
+                node,
+                f"{function.name} has none such.",
+                _removal(node, name),
+            )
+
+
+def check_against(node: Node, schema: Schema) -> Iterator[Problem]:
+    """The attributes of a node against the signature of its operator."""
+    attributes = node.attributes
+    for name, formal in schema.attributes.items():
+        if formal.required and name not in attributes:
+            yield error("attribute-missing", f"{node.title} has no {name}", node, f"{schema} requires it.")
+    for name, attribute in attributes.items():
+        known = schema.attributes.get(name)
+        if known is None:
+            if name == "consumed_inputs" and schema.since_version < 6:
+                continue
+            yield _unknown(node, schema, name)
+        elif attribute.kind is not known.kind and not (attribute.reference and not attribute.kind):
+            yield error(
+                "attribute-kind",
+                f"{name} of {node.title} is {attribute.kind.name}",
+                node,
+                f"{schema} takes {known.kind.name}.",
+                _conversion(node, attribute, known.kind),
+            )
+        elif known.choices and not attribute.reference and attribute.value not in known.choices:
+            yield _odd_choice(node, attribute, known.choices)
+
+
+def _conversion(node: Node, attribute: Attribute, kind: AttributeKind) -> Fix | None:
+    """The same value as another kind; None where it would be another value."""
+    if attribute.reference or not (has_text(attribute.kind) and has_text(kind)) or attribute.value is None:
+        return None
+    fresh = Attribute(attribute.name, kind, convert_value(attribute, kind), attribute.doc_string)
+    if not is_same(convert_value(fresh, attribute.kind), attribute.value):
+        return None
+    return Fix(
+        f"Make {attribute.name} of {node.title} {kind.name}: {_short(fresh)}",
+        lambda edit: edit.do(SetAttribute(node, attribute.name, fresh)),
+    )
+
+
+def _removal(node: Node, name: str) -> Fix:
+    return Fix(f"Remove {name} of {node.title}", lambda edit: edit.do(SetAttribute(node, name, None)))
+
+
+def _unknown(node: Node, schema: Schema, name: str) -> Problem:
+    known = ", ".join(schema.attributes) or "none"
+    make = error if schema.origin == "onnx" else warning
+    detail = f"{schema} knows: {known}."
+    return make("attribute-unknown", f"{node.title} has an attribute {name}", node, detail, _removal(node, name))
+
+
+def _odd_choice(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Problem:
+    allowed = ", ".join(str(c) for c in choices)
+    return warning(
+        "attribute-value",
+        f"{attribute.name} of {node.title} is {attribute.value!r}",
+        node,
+        f"Expected one of: {allowed}.",
+        _respelled(node, attribute, choices),
+    )
+
+
+def _respelled(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Fix | None:
+    """The choice that differs in large and small letters only, if there is one."""
+    said = attribute.value.casefold() if isinstance(attribute.value, str) else None
+    found = [choice for choice in choices if isinstance(choice, str) and choice.casefold() == said]
+    if len(found) != 1:
+        return None
+    spelled = replace(attribute, value=found[0])
+    return Fix(
+        f"Write {attribute.name} of {node.title} as {found[0]}",
+        lambda edit: edit.do(SetAttribute(node, attribute.name, spelled)),
+    )

@@ -1,0 +1,93 @@
+"""Rules about device configurations: those of the model, and what nodes say of their part in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from model.checks.problem import Fix, Problem, error
+from model.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
+from model.document import Transaction
+from model.graph import Model, Node
+from model.steps import SetField
+
+
+def check_configurations(model: Model) -> Iterator[Problem]:
+    """The sets of devices a model names."""
+    seen: set[str] = set()
+    for configuration in model.configurations:
+        name, rule = configuration.name, "device-configuration"
+        if not name:
+            yield error(rule, "A device configuration has no name", model, "Every configuration needs one.")
+        elif name in seen:
+            yield error(rule, f"Two device configurations are named {name}", model, "Their names must differ.")
+        seen.add(name)
+        if configuration.num_devices < 1:
+            yield error(rule, f"{name} has {configuration.num_devices} devices", model, "It must have one or more.")
+        elif configuration.devices and len(configuration.devices) != configuration.num_devices:
+            found = len(configuration.devices)
+            yield error(
+                rule,
+                f"{name} has {configuration.num_devices} devices and names {found}",
+                model,
+                "It must name all of them or none.",
+                Fix(f"Say that {name} has {found} devices", partial(_count, configuration=configuration)),
+            )
+
+
+def _count(edit: Transaction, configuration: DeviceConfiguration) -> None:
+    mended = replace(configuration, num_devices=len(configuration.devices))
+    edit.do(
+        SetField(
+            edit.model,
+            "configurations",
+            tuple(mended if c is configuration else c for c in edit.model.configurations),
+        )
+    )
+
+
+def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
+    """A node's part in device configurations. Nothing is decoded of a node that has none."""
+    if node._details is None and not node._source.device_configurations:
+        return
+    known = {c.name for c in model.configurations}
+    for used in node.device_configurations:
+        if used.configuration_id not in known:
+            yield error(
+                "device-configuration",
+                f"{node.title} names device configuration {used.configuration_id!r}",
+                node,
+                f"The model has: {', '.join(sorted(known)) or 'none'}.",
+                _without(node, used),
+            )
+        for spec in used.sharding:
+            yield from _check_sharding(node, spec)
+
+
+def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
+    kept = tuple(c for c in node.device_configurations if c is not used)
+    return Fix(
+        f"Take {node.title} out of {used.configuration_id or 'it'}",
+        lambda edit: edit.do(SetField(node, "device_configurations", kept)),
+    )
+
+
+def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
+    names = {value.name for value in (*node.inputs, *node.outputs) if value is not None}
+    if spec.tensor_name not in names:
+        yield error(
+            "sharding",
+            f"{node.title} says how {spec.tensor_name!r} is spread over devices",
+            node,
+            f"Only its inputs and outputs can be: {', '.join(sorted(names)) or 'it has none'}.",
+        )
+    for dimension in spec.dimensions:
+        for _, shards in dimension.shards:
+            if shards < 1:
+                yield error(
+                    "sharding",
+                    f"{node.title} cuts axis {dimension.axis} of {spec.tensor_name} into {shards} parts",
+                    node,
+                    "There must be one or more.",
+                )

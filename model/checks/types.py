@@ -1,0 +1,82 @@
+"""Rules about the types that values are declared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from model.checks.problem import Problem, error
+from model.graph import Graph, Value
+from model.types import (
+    ElementType,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
+
+_KEYS = frozenset({
+    ElementType.INT8, ElementType.INT16, ElementType.INT32, ElementType.INT64, ElementType.UINT8, ElementType.UINT16,
+    ElementType.UINT32, ElementType.UINT64, ElementType.STRING,
+})  # fmt: skip
+_MOST_LEVELS = 64
+
+
+def check_type(value: Value) -> Iterator[Problem]:
+    """What is wrong with the declared type of a value, if it has one."""
+    declared = value.type
+    if isinstance(declared, TensorType) and type(declared.element_type) is ElementType and declared.element_type:
+        return  # as nearly always
+    reason = "" if declared is None else _reason(declared)
+    if reason:
+        yield error("value-type", f"{value.name} is declared {declared}", value, reason)
+
+
+def _reason(declared: Type) -> str:
+    """Why no value can have this type; empty when some can."""
+    level: Type | None = declared
+    for _ in range(_MOST_LEVELS):
+        match level:
+            case TensorType() | SparseTensorType():
+                return _element_reason(level.element_type)
+            case SequenceType() | OptionalType():
+                level = level.element
+            case MapType():
+                if level.key_type not in _KEYS:
+                    return "The keys of a map must be whole numbers or strings."
+                level = level.value
+            case OpaqueType():
+                return ""
+            case _:
+                return "It must say of what."
+    return ""
+
+
+def _element_reason(element_type: ElementType | int) -> str:
+    if element_type is ElementType.UNDEFINED:
+        return "It must say what its elements are."
+    if not isinstance(element_type, ElementType):
+        return f"There is no element type {int(element_type)}."
+    return ""
+
+
+def symbols_of(declared: Type | None) -> Iterator[str]:
+    """The names of open sizes in the type of a tensor."""
+    if isinstance(declared, (TensorType, SparseTensorType)) and declared.shape is not None:
+        yield from (dim for dim in declared.shape.dims if isinstance(dim, str))
+
+
+def check_interface_types(graph: Graph) -> Iterator[Problem]:
+    """Inputs and outputs of the main graph, which must say their types and how many dimensions they have."""
+    for value in dict.fromkeys((*graph.inputs, *graph.outputs)):
+        if value.initializer is not None:
+            continue
+        declared = value.type
+        if declared is None:
+            detail = "Inputs and outputs of the main graph need one."
+            yield error("interface-type", f"{value.name} has no type", value, detail)
+        elif isinstance(declared, (TensorType, SparseTensorType)) and declared.shape is None:
+            detail = "Inputs and outputs of the main graph must say how many dimensions they have; sizes may be open."
+            yield error("interface-shape", f"{value.name} has no shape", value, detail)

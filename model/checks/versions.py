@@ -1,0 +1,49 @@
+"""Which IR version what a model holds came with, against the one it says it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from model.checks.problem import Fix, Problem, warning
+from model.graph import Model
+from model.steps import SetField
+
+
+def check_contents(model: Model) -> Iterator[Problem]:
+    """What came with a later IR version, which readers of the stated one leave out. Costs a look at what is listed."""
+    for since, what in _contents(model):
+        if 1 <= model.ir_version < since:
+            yield warning(
+                "ir-version-contents",
+                f"The model has {what}",
+                model,
+                f"They came with IR version {since}; the model says {model.ir_version}.",
+                raise_ir_version(since),
+            )
+
+
+def least_ir_version(model: Model) -> int:
+    """The lowest IR version that has what the model lists; at least 4, with which initializers stand alone."""
+    return max(4, *(since for since, _ in _contents(model)))
+
+
+def raise_ir_version(version: int) -> Fix:
+    """State another IR version."""
+    return Fix(f"Set the IR version to {version}", lambda edit: edit.do(SetField(edit.model, "ir_version", version)))
+
+
+def _contents(model: Model) -> Iterator[tuple[int, str]]:
+    if model.opset_imports:
+        yield 3, "imports of operator sets"
+    if model.graph.quantization_annotations:
+        yield 5, "quantization annotations"
+    if model.training_info:
+        yield 7, "training graphs"
+    if model.functions:
+        yield 8, "functions"
+    if any(function.attribute_defaults for function in model.functions):
+        yield 9, "defaults of functions' attributes"
+    if any(function.overload for function in model.functions):
+        yield 10, "overloads of functions"
+    if model.configurations:
+        yield 11, "device configurations"
