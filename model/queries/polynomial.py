@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
+import struct
 from collections.abc import Callable, Iterable, Mapping
 
 _LONGEST = 200  # letters of a formula that is taken apart
-_FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {"div(": operator.floordiv, "max(": max, "min(": min}
+_FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
+    "div(": operator.floordiv,
+    "mod(": operator.mod,
+    "max(": max,
+    "min(": min,
+}
+_LARGEST_FACTOR = 1e30
 _MOST_TERMS = 64  # beyond this a formula tells nobody anything
 
 
@@ -22,6 +30,11 @@ class Polynomial:
         else:
             terms = {(content,): 1} if isinstance(content, str) else {(): content}
         self._terms = {symbols: factor for symbols, factor in terms.items() if factor}
+
+    @property
+    def terms(self) -> Mapping[tuple[str, ...], int]:
+        """Factors by products of symbols; that of none is the constant."""
+        return self._terms
 
     @property
     def constant(self) -> int | None:
@@ -111,7 +124,7 @@ def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:
     bound = values or {}
     if text in bound:
         return Polynomial(bound[text])
-    if len(text) > _LONGEST or not re.search(r"[*]| [-+] |(div|max|min)\(|^-", text):
+    if len(text) > _LONGEST or not re.search(r"[*]| [-+] |(div|mod|max|min|floor)\(|^-", text):
         return Polynomial(text)
     try:
         reader = _Reader(text, bound)
@@ -125,7 +138,7 @@ class _Reader:
     """Reads a formula from left to right; ValueError where it is none."""
 
     def __init__(self, text: str, values: Mapping[str, int]) -> None:
-        self._tokens = [t for t in re.split(r"( \+ | - |\*|div\(|max\(|min\(|, |\)|\()", text) if t]
+        self._tokens = [t for t in re.split(r"( \+ | - |\*|div\(|mod\(|max\(|min\(|floor\(|, |\)|\()", text) if t]
         self._values = values
         self._at = 0
 
@@ -153,21 +166,45 @@ class _Reader:
         part = self._take()
         if part in _FUNCTIONS:
             return self._call(part)
-        if part in ("(", ")", "*", ", ", " + ", " - "):
+        if part == "floor(":
+            return self._floor()
+        if part == "(":
+            return self._grouped()
+        if part == "-":
+            return self._factor() * -1
+        if part in (")", "*", ", ", " + ", " - "):
             raise ValueError(part)
         if part.lstrip("-").isdecimal() and len(part) < 20:
             return Polynomial(int(part))
         sign, name = (-1, part[1:]) if part.startswith("-") else (1, part)
         return Polynomial(self._values.get(name, name)) * sign
 
+    def _grouped(self) -> Polynomial:
+        result = self.sum()
+        self._expect(")")
+        return result
+
+    def _floor(self) -> Polynomial:
+        factor = float(self._take())
+        self._expect("*")
+        size = self._factor()
+        self._expect(")")
+        if not 0 < factor < _LARGEST_FACTOR:
+            raise ValueError("no factor")
+        if size.constant is not None:
+            return Polynomial(floor_of_product(factor, size.constant))
+        return Polynomial(floor_text(factor, _plain(size)))
+
+    def _expect(self, part: str) -> None:
+        if self._take() != part:
+            raise ValueError(f"no {part}")
+
     def _call(self, function: str) -> Polynomial:
         a = self.sum()
-        if self._take() != ", ":
-            raise ValueError("no comma")
+        self._expect(", ")
         b = self.sum()
-        if self._take() != ")":
-            raise ValueError("no end")
-        if a.constant is not None and b.constant is not None and (b.constant or function != "div("):
+        self._expect(")")
+        if a.constant is not None and b.constant is not None and (b.constant or function not in ("div(", "mod(")):
             return Polynomial(_FUNCTIONS[function](a.constant, b.constant))
         return Polynomial(f"{function}{_plain(a)}, {_plain(b)})")
 
@@ -179,6 +216,23 @@ class _Reader:
             raise ValueError("it ends early")
         self._at += 1
         return self._tokens[self._at - 1]
+
+
+def floor_of_product(factor: float, size: int) -> int:
+    """A factor times a size, rounded to 32 bits and then down, which is how programs compute it."""
+    product = factor * size
+    return math.floor(_of_32_bits(product) if abs(product) < 1 << 63 else product)
+
+
+def floor_text(factor: float, size: str) -> str:
+    """The formula of that product, ``floor(0.6*T)``, with as few digits as tell the factor apart."""
+    texts = (f"{factor:.{digits}g}" for digits in (6, 7, 8, 9, 17))
+    digits = next(text for text in texts if _of_32_bits(float(text)) == _of_32_bits(factor))
+    return f"floor({digits}*({size}))" if re.search(r"[*( ]|^-", size) else f"floor({digits}*{size})"
+
+
+def _of_32_bits(number: float) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def _plain(amount: Polynomial) -> str:

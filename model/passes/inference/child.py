@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any
 
 from model.io.decode import bodies, read_type
 from model.io.encode import write_type
 from model.io.protobuf import ModelProto, TypeProto
+from model.passes.inference.call import Call, Rule
 from model.passes.inference.formulas import fill
 from model.passes.inference.library import infer_model, infer_node
 from model.passes.inference.reply import encode
-from model.passes.inference.rules import RULES, Call, Rule, user_rule
+from model.passes.inference.rules import RULES, user_rule
 from model.passes.inference.shape_values import ShapeValues
 from model.types import (
     UNNAMED,
@@ -240,7 +242,7 @@ class Inference:
         if function is not None:
             return self._infer_function(function, node, visible, depth)
         if bodies(node):
-            return self._infer_bodies(node, visible, imports, depth)
+            return self._infer_bodies(node, visible, imports, values, depth)
         found = self._ask_onnx(node, domain, visible, imports, values)
         rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
         if rule is not None and (len(found) < len(node.output) or not all(map(_is_full, found))):
@@ -251,7 +253,9 @@ class Inference:
                 imports.get(domain, 1),
                 [values.known.get(name) for name in node.input],
             )
-            ours = list(rule(call))
+            ours: list[Type | None] = []
+            with suppress(TypeError, ValueError, IndexError, ArithmeticError):  # a node that cannot run: checks say so
+                ours = list(rule(call))
             found = [b if _is_better(b, a) else a for a, b in _pad(list(found), ours, len(node.output))]
         if not found and domain == "" and node.op_type == "Constant":
             found = [_referred_constant(node)]
@@ -297,17 +301,21 @@ class Inference:
         return result
 
     def _infer_bodies(
-        self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], depth: int
+        self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues, depth: int
     ) -> Sequence[Type | None]:
         if depth >= _DEEPEST:
             return []
         if node.op_type == "Loop":
             body = next(iter(bodies(node)))
-            return _joined(node, [self._infer_loop(node, body, visible, imports, depth)])
+            return _joined(node, [self._infer_loop(node, body, visible, imports, depth)], visible)
         results = [
             self._infer_body(body, _formal_types(node, body, visible), visible, imports, depth) for body in bodies(node)
         ]
-        return _joined(node, results)
+        is_true = values.truth(node) if node.op_type == "If" and len(results) == 2 else None
+        if is_true is not None:
+            chosen = next(a.name for a in node.attribute if a.HasField("g")) == "then_branch"
+            return results[0 if chosen is is_true else 1]
+        return _joined(node, results, visible)
 
     def _infer_body(
         self,
@@ -348,9 +356,10 @@ def _formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Typ
     match node.op_type:
         case "Scan":
             if _is_batched(node, body):
-                actual = [_without_first(kind) for kind in actual[1:]]
+                actual = [_without(kind, 0) for kind in actual[1:]]
             states = len(actual) - _scanned(node)
-            return [*actual[:states], *(_without_first(kind) for kind in actual[states:])]
+            axes = _axes(node, "scan_input_axes", len(actual) - states)
+            return [*actual[:states], *map(_without, actual[states:], axes)]
         case "SequenceMap":
             return [kind.element if isinstance(kind, SequenceType) else kind for kind in actual]
         case _:
@@ -381,34 +390,58 @@ def _without_dims(kind: Type | None) -> Type | None:
     return kind
 
 
-def _without_first(kind: Type | None) -> Type | None:
-    if isinstance(kind, TensorType) and kind.shape is not None:
-        return TensorType(kind.element_type, Shape(kind.shape.dims[1:]))
+def _axes(node: Any, name: str, count: int) -> list[int]:
+    """Along which axes a Scan goes through its inputs, or puts its outputs together: 0 where it says nothing."""
+    given = next((list(a.ints) for a in node.attribute if a.name == name), [])
+    return (given + [0] * count)[:count]
+
+
+def _without(kind: Type | None, axis: int) -> Type | None:
+    if isinstance(kind, TensorType) and kind.shape is not None and -kind.shape.rank <= axis < kind.shape.rank:
+        dims = list(kind.shape.dims)
+        del dims[axis]
+        return TensorType(kind.element_type, Shape(tuple(dims)))
     return kind
 
 
-def _joined(node: Any, results: list[list[Type | None]]) -> Sequence[Type | None]:
+def _joined(node: Any, results: list[list[Type | None]], visible: Mapping[str, Type]) -> Sequence[Type | None]:
     """Types of a node's outputs from those of its bodies."""
     match node.op_type:
         case "If" if len(results) == 2:
             return [_common(a, b) for a, b in zip(*results, strict=False)]
         case "Loop" if results:
             carried = max(len(node.input) - 2, 0)
-            return [*results[0][1 : 1 + carried], *(_with_first(kind) for kind in results[0][1 + carried :])]
+            return [*results[0][1 : 1 + carried], *(_with(kind, 0, None) for kind in results[0][1 + carried :])]
         case "Scan" if results:
             is_batched = _is_batched(node, next(iter(bodies(node))))
-            states = len(node.input) - is_batched - _scanned(node)
-            joined = [*results[0][:states], *(_with_first(kind) for kind in results[0][states:])]
-            return [_with_first(kind) for kind in joined] if is_batched else joined
+            scanned = _scanned(node)
+            states = len(node.input) - is_batched - scanned
+            axes = _axes(node, "scan_output_axes", len(results[0]) - states)
+            length = None if is_batched else _scan_length(node, scanned, visible)
+            made = (_with(kind, axis, length) for kind, axis in zip(results[0][states:], axes, strict=True))
+            joined = [*results[0][:states], *made]
+            return [_with(kind, 0, None) for kind in joined] if is_batched else joined
         case "SequenceMap" if results:
             return [SequenceType(kind) for kind in results[0]]
         case _:
             return []
 
 
-def _with_first(kind: Type | None) -> Type | None:
+def _scan_length(node: Any, scanned: int, visible: Mapping[str, Type]) -> Dimension:
+    """How often a Scan runs its body: as long as what it goes through."""
+    axes = _axes(node, "scan_input_axes", scanned)
+    for name, axis in zip(node.input[len(node.input) - scanned :], axes, strict=True):
+        kind = visible.get(name)
+        if isinstance(kind, TensorType) and kind.shape is not None and -kind.shape.rank <= axis < kind.shape.rank:
+            return kind.shape.dims[axis]
+    return None
+
+
+def _with(kind: Type | None, axis: int, size: Dimension) -> Type | None:
     if isinstance(kind, TensorType) and kind.shape is not None:
-        return TensorType(kind.element_type, Shape((None, *kind.shape.dims)))
+        dims = list(kind.shape.dims)
+        dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, size)
+        return TensorType(kind.element_type, Shape(tuple(dims)))
     return kind
 
 

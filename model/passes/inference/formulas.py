@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from model.passes.simplify.sizes import AnySize, formula
+from model.passes.inference.call import told
 from model.types import Dimension, Shape, TensorType, Type
 
 
@@ -35,12 +35,8 @@ def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimen
                 continue
             dims = facts.dims(named.get(name))
             if dims is not None and len(dims) == kind.shape.rank:
-                sizes = tuple(_told(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True))
+                sizes = tuple(told(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True))
                 if sizes != kind.shape.dims:
                     known[name] = TensorType(kind.element_type, Shape(sizes))
                     names.add(name)
     return improved
-
-
-def _told(size: AnySize) -> Dimension:
-    return size if isinstance(size, int) else formula(size)

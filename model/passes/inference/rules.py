@@ -5,58 +5,24 @@ A rule takes a `Call` and returns the types of the outputs, as many as it knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
+from model.passes.inference.aten import aten, unfolded
+from model.passes.inference.attention import ATTENTION
+from model.passes.inference.call import (
+    Call,
+    Rule,
+    broadcast,
+    divided,
+    matmul_dims,
+    product,
+    same_as,
+    swapped,
+    tensor,
+)
 from model.types import Dimension, ElementType, MapType, SequenceType, Shape, TensorType, Type
 
 E = ElementType
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A node as a rule sees it: types of its inputs (None: unknown or left out), attributes as Python values."""
-
-    inputs: Sequence[Type | None]
-    attributes: Mapping[str, Any]
-    outputs: int
-    opset: int = 1
-    values: Sequence[Sequence[Dimension] | None] = ()  # contents of small integer inputs, where known
-
-    def tensor(self, index: int) -> TensorType | None:
-        """The type of an input if it is a known tensor."""
-        found = self.inputs[index] if index < len(self.inputs) else None
-        return found if isinstance(found, TensorType) else None
-
-    def dims(self, index: int) -> tuple[Dimension, ...] | None:
-        """The dimensions of an input, None when its rank is not known."""
-        found = self.tensor(index)
-        return found.shape.dims if found is not None and found.shape is not None else None
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value or the default."""
-        return self.attributes.get(name, default)
-
-
-Rule = Callable[[Call], Sequence[Type | None]]
-
-
-def tensor(element_type: ElementType | int, dims: Sequence[Dimension] | None) -> TensorType:
-    """A tensor type from dimensions, or of unknown rank."""
-    return TensorType(element_type, None if dims is None else Shape(tuple(dims)))
-
-
-def same_as(index: int, element_type: ElementType | None = None) -> Rule:
-    """First output like an input, in another element type if one is given."""
-
-    def rule(call: Call) -> Sequence[Type | None]:
-        given = call.inputs[index] if index < len(call.inputs) else None
-        if element_type is None or not isinstance(given, TensorType):
-            return (given,)
-        return (TensorType(element_type, given.shape),)
-
-    return rule
 
 
 def _all_same(call: Call) -> Sequence[Type | None]:
@@ -71,6 +37,49 @@ def _dropout(call: Call) -> Sequence[Type | None]:
     return (data, TensorType(mask, data.shape))
 
 
+def _normalization(call: Call) -> Sequence[Type | None]:
+    """Like the input; mean and deviation have 1 where it was normalized, in 32 bits at least."""
+    data, dims = call.tensor(0), call.dims(0)
+    if data is None:
+        return ()
+    axis = call.attribute("axis", -1)
+    axis = axis % len(dims) if dims else 0
+    kind = E.FLOAT if data.element_type in (E.FLOAT16, E.BFLOAT16) else data.element_type
+    statistics = tensor(kind, None if dims is None else (*dims[:axis], *(1 for _ in dims[axis:])))
+    return (data, statistics, statistics)
+
+
+def _rotary(call: Call) -> Sequence[Type | None]:
+    """Like the input, which comes last where an exporter made a function of it that gives its positions too."""
+    return [*list(call.inputs[1:2]) * (call.outputs - 1), *call.inputs[:1]]
+
+
+def _loss(call: Call) -> Sequence[Type | None]:
+    scores, labels = call.tensor(0), call.dims(1)
+    if scores is None:
+        return ()
+    kind = call.attribute("output_type") or scores.element_type
+    loss = tensor(kind, labels if call.attribute("reduction", "mean") == "none" else ())
+    return (loss, TensorType(kind, scores.shape))
+
+
+def _pre_mix(call: Call) -> Sequence[Type | None]:
+    """Branches are summed up: parts of the last dimension, or along the one before it."""
+    data, dims, branches = call.tensor(0), call.dims(0), call.attribute("num_branches", 0)
+    if data is None or dims is None or len(dims) < 2:
+        return ()
+    return (
+        tensor(data.element_type, (*dims[:-1], divided(dims[-1], branches)) if branches else (*dims[:-2], dims[-1])),
+    )
+
+
+def _python_op(call: Call) -> Sequence[Type | None]:
+    """First what it needs to run backwards; then tensors of which attributes tell the ranks."""
+    kinds, ranks = call.attribute("output_tensor_types", ()), call.attribute("output_tensor_ranks", ())
+    made = (tensor(kind, (None,) * min(rank, 64)) for kind, rank in zip(kinds, ranks, strict=False))
+    return (tensor(E.INT64, ()), *made)
+
+
 def _skip_normalization(call: Call) -> Sequence[Type | None]:
     data = call.tensor(0)
     if data is None:
@@ -79,47 +88,13 @@ def _skip_normalization(call: Call) -> Sequence[Type | None]:
     return (data, statistics, statistics, data)
 
 
-def broadcast(*shapes: tuple[Dimension, ...] | None) -> tuple[Dimension, ...] | None:
-    """The dimensions of an elementwise result under numpy broadcasting; None when a rank is unknown."""
-    known = [s for s in shapes if s is not None]
-    if len(known) < len(shapes):
-        return None
-    rank = max((len(s) for s in known), default=0)
-    result: list[Dimension] = []
-    for axis in range(rank):
-        dims = {s[axis - rank + len(s)] for s in known if axis - rank + len(s) >= 0} - {1}
-        result.append(1 if not dims else next(iter(dims)) if len(dims) == 1 else _one_number(dims))
-    return tuple(result)
-
-
-def _one_number(dims: set[Dimension]) -> Dimension:
-    numbers = {d for d in dims if isinstance(d, int)}
-    return next(iter(numbers)) if len(numbers) == 1 else None
-
-
-def matmul_dims(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None) -> tuple[Dimension, ...] | None:
-    """The dimensions of numpy.matmul of two tensors."""
-    if a is None or b is None or not a or not b:
-        return None
-    batch = broadcast(a[:-2], b[:-2])
-    if batch is None:
-        return None
-    rows = a[-2:-1] if len(a) > 1 else ()
-    columns = b[-1:] if len(b) > 1 else ()
-    return (*batch, *rows, *columns)
-
-
-def _swapped(dims: tuple[Dimension, ...] | None, swap: bool) -> tuple[Dimension, ...] | None:
-    return (*dims[:-2], dims[-1], dims[-2]) if swap and dims is not None and len(dims) > 1 else dims
-
-
 def _matmul(element_type: ElementType | None = None) -> Rule:
     def rule(call: Call) -> Sequence[Type | None]:
         a = call.tensor(0)
         if a is None:
             return ()
-        left = _swapped(call.dims(0), bool(call.attribute("transA", 0)))
-        right = _swapped(call.dims(1), bool(call.attribute("transB", 0)))
+        left = swapped(call.dims(0), bool(call.attribute("transA", 0)))
+        right = swapped(call.dims(1), bool(call.attribute("transB", 0)))
         return (tensor(element_type or a.element_type, matmul_dims(left, right)),)
 
     return rule
@@ -156,30 +131,6 @@ def _qlinear_binary(call: Call) -> Sequence[Type | None]:
     return () if a is None else (tensor(a.element_type, broadcast(call.dims(0), call.dims(3))),)
 
 
-def _attention(call: Call) -> Sequence[Type | None]:
-    data, dims, weights = call.tensor(0), call.dims(0), call.dims(1)
-    if data is None or dims is None or len(dims) != 3:
-        return ()
-    sizes = call.attribute("qkv_hidden_sizes")
-    width: Dimension = sizes[-1] if sizes else None
-    if width is None and weights is not None and isinstance(weights[-1], int):
-        width = weights[-1] // 3
-    heads = call.attribute("num_heads")
-    head = width // heads if isinstance(width, int) and heads else None
-    return (tensor(data.element_type, (*dims[:2], width)), tensor(data.element_type, (2, dims[0], heads, None, head)))
-
-
-def _multi_head_attention(call: Call) -> Sequence[Type | None]:
-    query, dims, value = call.tensor(0), call.dims(0), call.dims(2)
-    if query is None or dims is None:
-        return ()
-    if len(dims) == 5:  # packed: batch, length, heads, 3, head size
-        width = dims[2] * dims[4] if isinstance(dims[2], int) and isinstance(dims[4], int) else None
-        return (tensor(query.element_type, (dims[0], dims[1], width)),)
-    wide = value[-1] if value is not None and len(value) == 3 else dims[-1]
-    return (tensor(query.element_type, (*dims[:2], wide)),)
-
-
 def _embed_layer_normalization(call: Call) -> Sequence[Type | None]:
     ids, words = call.dims(0), call.dims(2)
     table = call.tensor(2)
@@ -212,6 +163,16 @@ def _fused_conv(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (dims[0], weights[0] if weights else None, *([None] * (len(dims) - 2)))),)
 
 
+def _quantized(index: int, default: ElementType) -> Rule:
+    """Shaped like the first input, in the type of another, of the scale or the zero point."""
+
+    def rule(call: Call) -> Sequence[Type | None]:
+        other = call.tensor(index)
+        return (tensor(default if other is None else other.element_type, call.dims(0)),)
+
+    return rule
+
+
 def _gemm_float8(call: Call) -> Sequence[Type | None]:
     return tuple(
         TensorType(E(call.attribute("dtype", E.FLOAT)), found.shape) if isinstance(found, TensorType) else None
@@ -227,15 +188,6 @@ def _bias_split_gelu(call: Call) -> Sequence[Type | None]:
     return (tensor(data.element_type, (*dims[:-1], dims[-1] // 2 if isinstance(dims[-1], int) else None)),)
 
 
-def _relative_position_bias(call: Call) -> Sequence[Type | None]:
-    """A table of buckets and heads, and how many queries and keys there are."""
-    table, dims = call.tensor(0), call.dims(0)
-    if table is None:
-        return ()
-    lengths = [next(iter(given or ()), None) for given in (*call.values, None, None)[1:3]]
-    return (tensor(table.element_type, (1, dims[1] if dims is not None and len(dims) == 2 else None, *lengths)),)
-
-
 def _nhwc_conv(call: Call) -> Sequence[Type | None]:
     data, dims, weights = call.tensor(0), call.dims(0), call.dims(1)
     if data is None or dims is None or len(dims) < 2:
@@ -244,15 +196,15 @@ def _nhwc_conv(call: Call) -> Sequence[Type | None]:
 
 
 def _gather_block_quantized(call: Call) -> Sequence[Type | None]:
-    """In the type of the scales; of bytes that hold two elements each the last dimension is another."""
+    """In the type of the scales; a byte may hold several elements, along the last dimension."""
     data, dims, indices, scales = call.tensor(0), call.dims(0), call.dims(1), call.tensor(2)
     if data is None or scales is None:
         return ()
     if not dims or indices is None:
         return (tensor(scales.element_type, None),)
     axis = call.attribute("gather_axis", 0) % len(dims)
-    last = (None,) if data.element_type == E.UINT8 else dims[-1:]
-    dims = (*dims[:-1], *last)
+    if data.element_type == E.UINT8:
+        dims = (*dims[:-1], product(dims[-1], 8 // max(call.attribute("bits", 4), 1)))
     return (tensor(scales.element_type, (*dims[:axis], *indices, *dims[axis + 1 :])),)
 
 
@@ -344,35 +296,39 @@ def _quantized_gemm(call: Call) -> Sequence[Type | None]:
 
 
 def _swapped_gemm(call: Call, index: int, name: str) -> tuple[Dimension, ...] | None:
-    dims = _swapped(call.dims(index), bool(call.attribute(name, 0)))
+    dims = swapped(call.dims(index), bool(call.attribute(name, 0)))
     return dims if dims is not None and len(dims) == 2 else None
 
 
-def _group_query_attention(call: Call) -> Sequence[Type | None]:
-    """Like the queries; and keys and values so far, which become longer."""
-    past = call.tensor(3)
-    if past is None or past.shape is None or past.shape.rank != 4:
-        return (call.inputs[0],) if call.inputs else ()
-    batch, heads, _, size = past.shape.dims
-    present = tensor(past.element_type, (batch, heads, None, size))
-    return (call.inputs[0], present, present)
-
+#: Attributes of UnfoldTensor, with what they are where nobody says.
+_UNFOLDING = (("dim", -1), ("size", None), ("step", 1))
 
 _MS = "com.microsoft"
 _ML = "ai.onnx.ml"
 _LIKE_FIRST = (
     "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "BiasAdd", "BiasSoftmax", "QLinearSigmoid", "QLinearLeakyRelu",
-    "QLinearSoftmax", "RotaryEmbedding", "GroupNorm", "SkipGroupNorm", "MoE", "QMoE",
-    "SimplifiedLayerNormalization", "PackedAttention", "DecoderMaskedSelfAttention", "GemmaRotaryEmbedding",
-    "Trilu", "RestorePadding", "NGramRepeatBlock", "LongformerAttention", "PagedAttention",
+    "QLinearSoftmax", "GroupNorm", "MoE", "QMoE", "GemmaRotaryEmbedding", "Trilu", "NGramRepeatBlock",
+    "AllReduce", "BranchwiseRMSNorm", "HyperConnectionPostMix", "ScaledSiLU", "CumSum",
 )  # fmt: skip
 
 #: (domain, operator) → rule.
 RULES: dict[tuple[str, str], Rule] = {
     ("", "Dropout"): _dropout,
-    ("", "SimplifiedLayerNormalization"): same_as(0),
+    ("", "SimplifiedLayerNormalization"): _normalization,
+    ("", "LayerNormalization"): _normalization,
+    ("", "GroupNormalization"): same_as(0),
     **{("", name): same_as(0) for name in ("MemcpyFromHost", "MemcpyToHost")},
     **{(_MS, name): same_as(0) for name in _LIKE_FIRST},
+    **{(_MS, name): rule for name, rule in ATTENTION.items()},
+    **{(_MS, name): _normalization for name in ("LayerNormalization", "SimplifiedLayerNormalization")},
+    **{(_MS, name): _loss for name in ("SoftmaxCrossEntropyLossInternal", "NegativeLogLikelihoodLossInternal")},
+    **{(domain, "ATen"): aten for domain in ("org.pytorch.aten", _MS)},
+    (_MS, "SkipGroupNorm"): lambda call: list(call.inputs[:1]) * 2,
+    (_MS, "RotaryEmbedding"): _rotary,
+    (_MS, "HyperConnectionPreMix"): _pre_mix,
+    (_MS, "DynamicTimeWarping"): lambda _: (tensor(E.FLOAT, (2, None)),),
+    (_MS, "UnfoldTensor"): lambda call: unfolded(call, *(call.attribute(n, d) for n, d in _UNFOLDING)),
+    (_MS, "PythonOp"): _python_op,
     (_MS, "BiasDropout"): _dropout,
     (_MS, "SkipLayerNormalization"): _skip_normalization,
     (_MS, "SkipSimplifiedLayerNormalization"): _skip_normalization,
@@ -388,22 +344,17 @@ RULES: dict[tuple[str, str], Rule] = {
     (_MS, "GemmFloat8"): _gemm_float8,
     (_MS, "GemmFastGelu"): _matmul(),
     (_MS, "BiasSplitGelu"): _bias_split_gelu,
-    (_MS, "RelativePositionBias"): _relative_position_bias,
     (_MS, "NhwcConv"): _nhwc_conv,
     (_MS, "GatherBlockQuantized"): _gather_block_quantized,
-    (_MS, "DecoderMaskedMultiHeadAttention"): _multi_head_attention,
     (_MS, "FusedConv"): _fused_conv,
     (_MS, "QGemm"): _quantized_gemm,
-    (_MS, "GroupQueryAttention"): _group_query_attention,
     (_MS, "QLinearAdd"): _qlinear_binary,
     (_MS, "QLinearMul"): _qlinear_binary,
-    (_MS, "Attention"): _attention,
-    (_MS, "QAttention"): _attention,
-    (_MS, "MultiHeadAttention"): _multi_head_attention,
     (_MS, "EmbedLayerNormalization"): _embed_layer_normalization,
     (_MS, "DynamicQuantizeLSTM"): _dynamic_quantize_lstm,
     (_MS, "Tokenizer"): _tokenizer,
-    (_MS, "DequantizeLinear"): same_as(0, E.FLOAT),
+    (_MS, "DequantizeLinear"): _quantized(1, E.FLOAT),
+    (_MS, "QuantizeLinear"): _quantized(2, E.UINT8),
     (_MS, "IsAllFinite"): lambda _: (tensor(E.BOOL, ()),),
     (_ML, "Scaler"): same_as(0, E.FLOAT),
     (_ML, "Normalizer"): same_as(0, E.FLOAT),

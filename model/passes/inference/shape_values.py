@@ -5,11 +5,13 @@ Entries are numbers, symbols, or None where only the position is known, so the n
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from model.io.protobuf import TensorProto
+from model.passes.inference.call import broadcast
 from model.types import Dimension, ElementType, Shape, TensorType, Type
 
 _LARGEST = 64  # more entries are no shape
@@ -31,7 +33,7 @@ class ShapeValues:
         """A message with the values of a name, if they are at hand: for rules that depend on them."""
         found = self._constants.get(name)
         values = self.known.get(name)
-        numbers = [v for v in values or () if isinstance(v, int)]
+        numbers = [v for v in values or () if isinstance(v, int) and not isinstance(v, bool)]
         if found is None and values is not None and len(numbers) == len(values):
             return TensorProto(name=name, data_type=ElementType.INT64, dims=(len(numbers),), int64_data=numbers)
         return found if found is not None and found.data_location == 0 else None
@@ -67,6 +69,15 @@ class ShapeValues:
         """What is known of an input's contents."""
         return self.known.get(node.input[index]) if index < len(node.input) and node.input[index] else None
 
+    def truth(self, node: Any) -> bool | None:
+        """Whether the condition of an If holds, where it is a constant or compares known sizes."""
+        name = node.input[0] if node.input else ""
+        held = self.known.get(name)
+        proto = self._constants.get(name)
+        if proto is not None and proto.data_type == ElementType.BOOL and proto.data_location == 0:
+            held = tuple(proto.raw_data if proto.HasField("raw_data") else proto.int32_data)
+        return bool(held[0]) if held is not None and len(held) == 1 and isinstance(held[0], int) else None
+
     def shape_of_result(self, node: Any, types: Mapping[str, Type]) -> Type | None:
         """The type of Reshape, Expand, Tile or ConstantOfShape when its shape input is known in part."""
         if node.domain not in ("", "ai.onnx") or node.op_type not in ("Reshape", "Expand", "ConstantOfShape"):
@@ -82,8 +93,6 @@ class ShapeValues:
         have = data.shape.dims if data.shape is not None else None
         if node.op_type == "Reshape":
             return TensorType(data.element_type, Shape(_reshaped(have, wanted)))
-        from model.passes.inference.rules import broadcast
-
         dims = broadcast(have, _sizes(wanted))
         return None if dims is None else TensorType(data.element_type, Shape(dims))
 
@@ -229,4 +238,7 @@ _FOLLOW: dict[str, Callable[..., Values | None]] = {
     "Sub": _arithmetic(lambda a, b: a - b),
     "Mul": _arithmetic(lambda a, b: a * b),
     "Div": _arithmetic(lambda a, b: _quotient(a, b) if b else 0),
+    "Equal": _arithmetic(operator.eq),
+    "Less": _arithmetic(operator.lt),
+    "Greater": _arithmetic(operator.gt),
 }

@@ -11,10 +11,11 @@ import numpy as np
 from model.graph import Node, Value
 from model.passes.simplify import sizes
 from model.passes.simplify.context import Context
+from model.passes.simplify.cutting_rules import slice_bounds
 from model.passes.simplify.framework import Match, Pass, said
 from model.passes.simplify.reading import constant_ints, ints, number, real, text
 from model.passes.simplify.rewriter import Rewriter
-from model.passes.simplify.shape_rules import axes_of, ints_end, slice_bounds
+from model.passes.simplify.shape_rules import axes_of, ints_end
 from model.tensors import Tensor
 from model.types import ElementType
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
-from model.passes.simplify.sizes import AnySize, symbol
+from model.passes.simplify.reals import constant
+from model.passes.simplify.sizes import AnySize, is_less, read, symbol
 from model.tensors import Tensor
 from model.types import ElementType, TensorType, Type
 
@@ -39,6 +40,7 @@ class Facts:
         self._dims: dict[Value, Dims] = {}
         self.contents: dict[Value, NDArray[Any]] = {}  # object arrays of sizes and bools
         self.factors: dict[Value, tuple[float, ...]] = {}  # what floating-point numbers and small vectors hold
+        self.differences: set[AnySize] = set()  # such as T - 2: as the dimensions they are, they are not negative
         self._fresh = 0
 
     def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:
@@ -68,6 +70,10 @@ class Facts:
             return
         if is_factor:
             self.factors[value] = tuple(array.reshape(-1).tolist())
+            sizes = [constant(factor) for factor in self.factors[value]]
+            if not any(size is None for size in sizes):
+                self.contents[value] = np.empty(array.shape, object)
+                self.contents[value].reshape(-1)[:] = sizes
         else:
             self.contents[value] = _objects(array)
 
@@ -158,7 +164,7 @@ class Facts:
         if isinstance(dim, int):
             return dim if dim >= 0 else symbol(self._unique("?"))
         # Inference invents unk__ names for what it does not know, not always different ones.
-        return symbol(dim) if dim and not dim.startswith(("unk__", "?", "!")) else symbol(self._unique("?"))
+        return read(dim) if dim and not dim.startswith(("unk__", "?", "!")) else symbol(self._unique("?"))
 
     def _unique(self, mark: str) -> str:
         self._fresh += 1
@@ -166,6 +172,7 @@ class Facts:
 
     def _refine(self, value: Value, found: Dims) -> None:
         """Replace dimensions of unknown size by what a rule says."""
+        self.differences.update(size for size in found if is_less(size, 0) is not False)
         known = self._dims.get(value)
         if known is None or len(known) != len(found):
             if known is None:

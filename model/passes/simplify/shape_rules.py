@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.graph import Node, Value
-from model.passes.simplify import sizes
+from model.graph import Node
+from model.passes.simplify import reals, sizes
+from model.passes.simplify.cutting_rules import CUTTING, slice_bounds
 from model.passes.simplify.reading import constant_ints, content_of, ints, number
 from model.passes.simplify.sizes import AnySize
-from model.passes.simplify.spatial_rules import SPATIAL
+from model.passes.simplify.spatial_rules import SPATIAL, WINDOWED
 from model.types import ElementType
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
 
     from model.passes.simplify.facts import Dims, Facts
 
-_ENDLESS = (1 << 31) - 1  # the end of a slice from here on means all
-
 #: What rules meet in a node that cannot run; checks say so.
 _CANNOT_RUN = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError)
 
 _INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
+_CASTS = _INT_CASTS | {ElementType.FLOAT, ElementType.DOUBLE}
 
 
 def contents_of(facts: Facts, node: Node, opset: int) -> Sequence[NDArray[Any] | None]:
@@ -41,31 +41,41 @@ def contents_of(facts: Facts, node: Node, opset: int) -> Sequence[NDArray[Any] |
     if result is None:
         return ()
     results = result if isinstance(result, list) else [result]
-    return [None if array is None or _overflows(array) else array for array in results]
+    is_float = facts.element_type(node.outputs[0]) is ElementType.FLOAT
+    limit = reals.LARGEST_EXACT if is_float else 1 << 63
+    return [None if array is None or _overflows(array, limit) else array for array in results]
 
 
-def _overflows(array: NDArray[Any]) -> bool:
-    """Whether an integer left the range of int64, where what is held depends on who computes it."""
-    return any(isinstance(number, int) and not -(1 << 63) <= number < 1 << 63 for number in array.reshape(-1).tolist())
+def _overflows(array: NDArray[Any], limit: int) -> bool:
+    """Whether an integer left the range of the element type, where what is held depends on who computes it."""
+    return any(isinstance(number, int) and not -limit <= number < limit for number in array.reshape(-1).tolist())
 
 
 def dims_of(facts: Facts, node: Node, opset: int) -> Sequence[Dims | None]:
     """The dimensions of a node's outputs, as far as the rules here go."""
     inputs = [facts.dims(v) for v in node.inputs]
-    if node.domain:
-        return inputs[:1] if node.domain == "com.microsoft" and node.op_type in _MICROSOFT_SAME_SHAPE else ()
-    if node.op_type in SAME_SHAPE:
-        return inputs[:1]
-    if node.op_type in BROADCASTING:
-        return [_broadcast(inputs)]
     rule = _DIMS.get(node.op_type)
+    if node.domain:
+        if node.domain != "com.microsoft":
+            return ()
+        if node.op_type in _MICROSOFT_SAME_SHAPE:
+            return inputs[:1]
+        rule = WINDOWED.get(node.op_type)
+    elif node.op_type in SAME_SHAPE:
+        return inputs[:1]
+    elif node.op_type in BROADCASTING:
+        return [_broadcast(inputs)]
     if rule is None or not inputs or inputs[0] is None:
         return ()
     try:
         found = rule(facts, node, opset)
     except _CANNOT_RUN:
         return ()
-    return [None if found is None or any(isinstance(d, int) and not 0 <= d < 1 << 63 for d in found) else found]
+    return [dims if _can_be(dims) else None for dims in (found if isinstance(found, list) else [found])]
+
+
+def _can_be(dims: Dims | None) -> bool:
+    return dims is not None and all(0 <= d < 1 << 63 for d in dims if isinstance(d, int))
 
 
 # -- dimensions ---------------------------------------------------------------------------------------------------
@@ -114,8 +124,13 @@ def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
     return tuple(result)
 
 
-def reshaped(have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool) -> Dims | None:
-    """The dimensions after Reshape; None when an entry may be -1 without being known to be."""
+def reshaped(
+    have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool, dimensions: Container[AnySize] = ()
+) -> Dims | None:
+    """The dimensions after Reshape; None when an entry may be -1 without being known to be.
+
+    `dimensions` are sizes that some tensor is known to have, so that none of them is negative.
+    """
     result: list[AnySize | None] = []
     for axis, size in enumerate(wanted):
         if isinstance(size, int) and size == 0 and not allow_zero:
@@ -124,7 +139,7 @@ def reshaped(have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool) -> Dims
             result.append(have[axis])
         elif isinstance(size, int) and size == -1:
             result.append(None)
-        elif (sizes.least(size) or 0) < 0 or sizes.least(size) is None:
+        elif sizes.is_less(size, 0) is not False and size not in dimensions:
             return None
         else:
             result.append(size)
@@ -137,7 +152,7 @@ def reshaped(have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool) -> Dims
         if left is None:
             return None
         if sizes.least(left) is None:  # it does not come out even in symbols, but it is a size
-            left = sizes.undecided("rest", whole, rest)
+            left = sizes.quotient(whole, rest)
         result[result.index(None)] = left
     return tuple(d for d in result if d is not None)
 
@@ -147,7 +162,8 @@ def _reshape(facts: Facts, node: Node, opset: int) -> Dims | None:
     wanted = content_of(facts, node, 1) if opset >= 5 else _vector(ints(node, "shape") or ())
     if have is None or wanted is None:
         return None
-    return reshaped(have, list(wanted.reshape(-1)), allow_zero=bool(number(node, "allowzero", 0)))
+    allow_zero = bool(number(node, "allowzero", 0))
+    return reshaped(have, list(wanted.reshape(-1)), allow_zero=allow_zero, dimensions=facts.differences)
 
 
 def _expand(facts: Facts, node: Node, _opset: int) -> Dims | None:
@@ -229,61 +245,6 @@ def _reduced(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return tuple(d for a, d in enumerate(dims) if a not in gone)
 
 
-def _sliced(facts: Facts, node: Node, opset: int) -> Dims | None:
-    dims, bounds = facts.dims(node.inputs[0]), slice_bounds(facts, node, opset)
-    if dims is None or bounds is None:
-        return None
-    result = list(dims)
-    for axis, start, end, step in bounds:
-        result[axis] = _cut(dims[axis], start, end, step)
-    return tuple(result)
-
-
-def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
-    """What a slice leaves of a dimension."""
-    if isinstance(size, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step:
-        return len(range(*slice(start, end, step).indices(size)))
-    first, last = _within(size, start), _within(size, end)
-    if step == 1 and first is not None and last is not None and (sizes.least(last - first) or 0) >= 0:
-        length = last - first
-        if sizes.least(length) is not None:
-            return length
-    if isinstance(size, int) and size > 0 and (start, step) == (0, 1) and last is None and _is_size(end):
-        return sizes.at_most(size, end)
-    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
-        left = _left(size, start, end, step)
-        if left is not None:
-            return left
-    return sizes.undecided("slice", size, start, end, step)
-
-
-def _left(size: AnySize, start: int, end: int, step: int) -> AnySize | None:
-    """What a slice leaves of a dimension that may be shorter than its bounds."""
-    if start == 0 and end >= _ENDLESS and step > 1:
-        return sizes.dimension(size + (step - 1), step)
-    if step != 1 or 0 <= end < _ENDLESS:
-        return None
-    if start < 0:
-        return sizes.at_most(-start, size) if end >= _ENDLESS else None
-    return sizes.without(size, start - min(end, 0))
-
-
-def _is_size(size: AnySize) -> bool:
-    lowest = sizes.least(size)
-    return lowest is not None and lowest >= 0
-
-
-def _within(size: AnySize, bound: AnySize) -> AnySize | None:
-    """Where a bound of a slice lies; None when that depends on the symbols."""
-    if isinstance(bound, int) and bound >= _ENDLESS:
-        return size
-    if isinstance(bound, int) and bound < 0:
-        bound = size + bound
-    if not _is_size(bound) or sizes.is_less(size, bound) is not False:
-        return None
-    return bound
-
-
 def _counted(facts: Facts, node: Node, _opset: int) -> Dims | None:
     bounds = [content_of(facts, node, i) for i in range(3)]
     if any(b is None or b.size != 1 for b in bounds):
@@ -292,7 +253,39 @@ def _counted(facts: Facts, node: Node, _opset: int) -> Dims | None:
     if step != 1:
         return None
     count = limit - start
-    return (count,) if _is_size(count) else None
+    return (count,) if sizes.is_less(count, 0) is False else None
+
+
+def _filled(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    wanted = content_of(facts, node, 0)
+    return None if wanted is None else tuple(wanted.reshape(-1))
+
+
+def _one_hot(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    dims, depth = facts.dims(node.inputs[0]), content_of(facts, node, 1)
+    if dims is None or depth is None or depth.size != 1:
+        return None
+    axis = number(node, "axis", -1) % (len(dims) + 1)
+    return (*dims[:axis], depth.reshape(-1)[0], *dims[axis:])
+
+
+def _flattened(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    dims, axis = facts.dims(node.inputs[0]) or (), number(node, "axis", 1)
+    return sizes.product(dims[:axis]), sizes.product(dims[axis:])
+
+
+def _spread(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    block = number(node, "blocksize", 0)
+    batch, channels, height, width = facts.dims(node.inputs[0]) or ()
+    fewer = sizes.dimension(channels, block * block)
+    return None if fewer is None else (batch, fewer, height * block, width * block)
+
+
+def _stacked(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    block = number(node, "blocksize", 0)
+    batch, channels, height, width = facts.dims(node.inputs[0]) or ()
+    lower, narrower = sizes.dimension(height, block), sizes.dimension(width, block)
+    return None if lower is None or narrower is None else (batch, channels * (block * block), lower, narrower)
 
 
 _REDUCTIONS = (
@@ -300,10 +293,9 @@ _REDUCTIONS = (
     "ReduceSum", "ReduceSumSquare",
 )  # fmt: skip
 
-_DIMS: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
+_DIMS: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]] = {
     **dict.fromkeys(_REDUCTIONS, _reduced),
     "Gemm": _gemm,
-    "Slice": _sliced,
     "Range": _counted,
     "Reshape": _reshape,
     "Expand": _expand,
@@ -311,8 +303,14 @@ _DIMS: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
     "Unsqueeze": _unsqueezed,
     "Squeeze": _squeezed,
     "Concat": _concatenated,
+    "ConstantOfShape": _filled,
+    "OneHot": _one_hot,
+    "Flatten": _flattened,
+    "DepthToSpace": _spread,
+    "SpaceToDepth": _stacked,
     "Gather": _gathered,
     "MatMul": _multiplied,
+    **CUTTING,
     **SPATIAL,
 }
 
@@ -367,22 +365,16 @@ def _cast_like(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
 
 def _converted(facts: Facts, node: Node, to: int | None) -> NDArray[Any] | None:
     content = content_of(facts, node, 0)
-    if content is None:
-        content = _whole_numbers(facts, node.inputs[0])
-    if content is None or to not in _INT_CASTS:
+    if content is None or to not in _CASTS:
         return None
+    flat = [int(v) if isinstance(v, bool) else v for v in content.reshape(-1)]
     if to == ElementType.BOOL:
-        flat = [v != 0 if isinstance(v, int) else None for v in content.reshape(-1)]
-        return None if None in flat else _shaped(flat, content.shape)
-    return _shaped([int(v) if isinstance(v, bool) else v for v in content.reshape(-1)], content.shape)
-
-
-def _whole_numbers(facts: Facts, value: Value | None) -> NDArray[Any] | None:
-    """The contents of a floating-point constant without fractions: bounds of Range are often written so."""
-    factors, shape = (None, None) if value is None else (facts.factors.get(value), facts.shape(value))
-    if factors is None or shape is None or not all(f.is_integer() for f in factors):
-        return None
-    return _shaped([int(f) for f in factors], shape)
+        flat = [v != 0 if isinstance(v, int) else None for v in flat]
+    elif to in _INT_CASTS:
+        flat = [reals.rounded(v) for v in flat]
+    elif facts.element_type(node.inputs[0]) != to:  # a product that was rounded to 32 bits is no other in 64
+        flat = [v if not isinstance(v, reals.Real) or v.factor == 1.0 else None for v in flat]
+    return None if any(v is None for v in flat) else _shaped(flat, content.shape)
 
 
 def _shaped(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -418,30 +410,6 @@ def _slice(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
     return content[start:stop:step]
 
 
-def slice_bounds(facts: Facts, node: Node, opset: int) -> list[tuple[int, AnySize, AnySize, AnySize]] | None:
-    """(axis, start, end, step) of a Slice, as given; None when they are not known."""
-    if opset < 10:
-        given = [ints(node, "starts"), ints(node, "ends"), ints(node, "axes")]
-        starts, ends, axes = given
-        steps: Sequence[AnySize] | None = None
-    else:
-        read = [content_of(facts, node, i) for i in range(1, 5)]
-        present = [i < len(node.inputs) and node.inputs[i] is not None for i in range(1, 5)]
-        if any(p and r is None for p, r in zip(present, read, strict=True)):
-            return None
-        starts, ends, axes, steps = (None if r is None else tuple(r.reshape(-1)) for r in read)
-    if starts is None or ends is None:
-        return None
-    axes = tuple(range(len(starts))) if axes is None else axes
-    steps = (1,) * len(starts) if steps is None else steps
-    if not all(isinstance(a, int) for a in axes) or not len(starts) == len(ends) == len(axes) == len(steps):
-        return None
-    rank = facts.rank(node.inputs[0])
-    if rank is None and any(a < 0 for a in axes):
-        return None
-    return [(a % rank if rank else a, s, e, t) for a, s, e, t in zip(axes, starts, ends, steps, strict=True)]
-
-
 def _concat(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
     parts = [content_of(facts, node, i) for i in range(len(node.inputs))]
     known = [p for p in parts if p is not None]
@@ -474,16 +442,22 @@ def _reshape_content(facts: Facts, node: Node, opset: int) -> NDArray[Any] | Non
     return content.reshape(wanted)
 
 
-def _elementwise(operation: Callable[[Any, Any], Any]) -> Callable[[Facts, Node, int], NDArray[Any] | None]:
+def _elementwise(operation: Callable[..., Any]) -> Callable[[Facts, Node, int], NDArray[Any] | None]:
     def rule(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
         parts = [content_of(facts, node, i) for i in range(len(node.inputs))]
         if not parts or any(p is None for p in parts):
             return None
         arrays = np.broadcast_arrays(*[p for p in parts if p is not None])
-        results = [reduce(operation, column) for column in zip(*(a.reshape(-1) for a in arrays), strict=True)]
+        columns = zip(*(a.reshape(-1) for a in arrays), strict=True)
+        results = [operation(*column) if len(column) < 3 else reduce(operation, column) for column in columns]
         return None if any(r is None for r in results) else _shaped(results, arrays[0].shape)
 
     return rule
+
+
+def _quotients(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+    is_whole = facts.element_type(node.outputs[0]) in _INT_CASTS
+    return _elementwise(sizes.divide if is_whole else reals.divide)(facts, node, opset)
 
 
 def _where(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
@@ -525,7 +499,7 @@ def _range(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
     return _vector(list(numbers)) if len(numbers) <= 64 else None
 
 
-def _split(facts: Facts, node: Node, opset: int) -> list[NDArray[Any] | None] | None:
+def _split_content(facts: Facts, node: Node, opset: int) -> list[NDArray[Any] | None] | None:
     content = content_of(facts, node, 0)
     if content is None or content.ndim != 1:
         return None
@@ -554,10 +528,12 @@ _CONTENTS: dict[str, Callable[[Facts, Node, int], Any]] = {
     "Unsqueeze": _unsqueeze,
     "Squeeze": _squeeze,
     "Reshape": _reshape_content,
-    "Add": _elementwise(lambda a, b: a + b),
-    "Sub": _elementwise(lambda a, b: a - b),
-    "Mul": _elementwise(lambda a, b: a * b),
-    "Div": _elementwise(sizes.divide),
+    "Add": _elementwise(reals.add),
+    "Sub": _elementwise(lambda a, b: reals.add(a, b, -1)),
+    "Mul": _elementwise(reals.multiply),
+    "Div": _quotients,
+    "Floor": _elementwise(reals.rounded),
+    "Ceil": _elementwise(lambda a: reals.rounded(a, up=True)),
     "Mod": _elementwise(sizes.remainder),
     "Min": _elementwise(_extreme(largest=False)),
     "Max": _elementwise(_extreme(largest=True)),
@@ -569,5 +545,5 @@ _CONTENTS: dict[str, Callable[[Facts, Node, int], Any]] = {
     "ReduceProd": _reduce_prod,
     "ConstantOfShape": _constant_of_shape,
     "Range": _range,
-    "Split": _split,
+    "Split": _split_content,
 }

@@ -11,10 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
+from model.queries.polynomial import floor_of_product, floor_text, parse
+
 Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
 
 _LONGEST_FORMULA = 120
 _MOST_TERMS = 32  # what grows beyond becomes one symbol of its own
+_LARGEST_FACTOR = 1e30
+_EXACT_DIVISOR = 1024  # factors with such divisors do not round sizes of any tensor there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,9 @@ class Size:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        parts = [_term_text(monomial, factor) for monomial, factor in reversed(self.terms)]
+        terms = list(reversed(self.terms))
+        terms.sort(key=lambda term: term[1] < 0)
+        parts = [_term_text(monomial, factor) for monomial, factor in terms]
         return " + ".join(parts).replace("+ -", "- ")
 
 
@@ -74,12 +80,33 @@ def divide(a: AnySize, b: AnySize) -> AnySize | None:
     """a / b rounded towards zero; a symbol of its own where it does not come out even; None for division by zero."""
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+    exact = _divided_evenly(a, b)
+    return (
+        exact
+        if exact is not None
+        else _opaque("div", a, b, is_positive=_is_never_above(0, a) and _is_never_above(0, b))
+    )
+
+
+def _divided_evenly(a: AnySize, b: AnySize) -> AnySize | None:
+    """The size that times b is a; None where there is none, or b may be 0."""
     divisor = list(_terms(b))
-    if len(divisor) == 1:
-        quotient = _exact(a, *divisor[0])
-        if quotient is not None:
-            return quotient
-    return _opaque("div", a, b)
+    if len(divisor) < 2:
+        return _exact(a, *divisor[0]) if divisor else None
+    names = sorted({name for monomial, _ in (*_terms(a), *divisor) for name in monomial})
+
+    def rank(term: tuple[Monomial, int]) -> list[int]:
+        return [term[0].count(name) for name in names]
+
+    result: AnySize = 0
+    for _ in range(_MOST_TERMS):
+        if a == 0:
+            return result
+        first = _exact(_made(dict([max(_terms(a), key=rank)])), *max(divisor, key=rank))
+        if first is None:
+            return None
+        result, a = result + first, a - first * b
+    return None
 
 
 def _exact(a: AnySize, monomial: Monomial, factor: int) -> AnySize | None:
@@ -96,6 +123,11 @@ def _exact(a: AnySize, monomial: Monomial, factor: int) -> AnySize | None:
     return _made(result)
 
 
+def quotient(a: AnySize, b: AnySize) -> Size:
+    """A dimension that is one size divided by another, though that does not show in their terms."""
+    return symbol(f"div({a}, {b})")
+
+
 def dimension(numerator: AnySize, divisor: int) -> AnySize | None:
     """numerator / divisor rounded down, of which it is known that it is no negative number."""
     if isinstance(numerator, int):
@@ -106,19 +138,30 @@ def dimension(numerator: AnySize, divisor: int) -> AnySize | None:
     return symbol(f"div({numerator}, {divisor})")
 
 
+def rounded_up(numerator: AnySize, divisor: int) -> AnySize | None:
+    """numerator / divisor rounded up, of which it is known that it is no negative number."""
+    return dimension(numerator + (divisor - 1), divisor)
+
+
+def scaled(size: AnySize, factor: float) -> AnySize | None:
+    """A dimension times a factor of 32 bits, rounded down, as Resize does it; None where that is no size."""
+    if not 0 < factor < _LARGEST_FACTOR:
+        return None
+    above, below = factor.as_integer_ratio()
+    if below <= _EXACT_DIVISOR:
+        return dimension(size * above, below)
+    return floor_of_product(factor, size) if isinstance(size, int) else symbol(floor_text(factor, str(size)))
+
+
 def undecided(operation: str, *operands: AnySize | str) -> Size:
     """A size of its own for what depends on the symbols in a way that is not worked out: equal where it is equal."""
     return symbol(f"{operation}?({', '.join(map(str, operands))})")
 
 
-def at_most(limit: int, size: AnySize) -> Size:
-    """The smaller of a number and a size: what a slice leaves that ends where another dimension ends."""
-    return symbol(f"min({limit}, {size})")
-
-
-def without(size: AnySize, gone: int) -> Size:
-    """What is left of a size when so many are taken away, or all."""
-    return symbol(f"max({size - gone}, 0)")
+def read(text: str) -> AnySize:
+    """The size of a dimension by its name or formula; one that might be negative by its terms is one symbol."""
+    size = _made(dict(parse(text).terms))
+    return size if least(size) is not None else symbol(f"({text})")
 
 
 def is_at_most(part: AnySize, whole: AnySize) -> bool:
@@ -140,15 +183,23 @@ def remainder(a: AnySize, b: AnySize) -> AnySize | None:
     divisor = list(_terms(b))
     if len(divisor) == 1 and _exact(a, *divisor[0]) is not None:
         return 0
-    return _opaque("mod", a, b)
+    return _opaque("mod", a, b, is_positive=_is_never_above(0, b))
 
 
 def extreme(a: AnySize, b: AnySize, *, largest: bool) -> AnySize:
     """The larger or smaller of two sizes."""
-    difference = a - b
-    if isinstance(difference, int):
-        return a if (difference >= 0) == largest else b
-    return _opaque("max" if largest else "min", *sorted((a, b), key=str))
+    if _is_never_above(a, b):
+        return b if largest else a
+    if _is_never_above(b, a):
+        return a if largest else b
+    is_positive = (any if largest else all)(_is_never_above(0, size) for size in (a, b))
+    first, second = sorted((a, b), key=lambda size: (isinstance(size, int) is largest, str(size)))
+    return _opaque("max" if largest else "min", first, second, is_positive=is_positive)
+
+
+def _is_never_above(a: AnySize, b: AnySize) -> bool:
+    lowest = least(b - a)
+    return lowest is not None and lowest >= 0
 
 
 def is_equal(a: AnySize, b: AnySize) -> bool | None:
@@ -212,5 +263,5 @@ def _made(terms: dict[Monomial, int]) -> AnySize:
     return symbol(f"!sum({size})") if len(kept) > _MOST_TERMS else size
 
 
-def _opaque(operation: str, a: AnySize, b: AnySize) -> Size:
-    return symbol(f"!{operation}({a}, {b})")
+def _opaque(operation: str, a: AnySize, b: AnySize, *, is_positive: bool) -> Size:
+    return symbol(f"{'' if is_positive else '!'}{operation}({a}, {b})")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from model.graph import Node
 from model.passes.simplify import sizes
-from model.passes.simplify.reading import constant_ints, content_of, ints, number, text
+from model.passes.simplify.reading import constant_ints, content_of, ints, number, plain, text
 from model.passes.simplify.sizes import AnySize
 
 if TYPE_CHECKING:
@@ -23,12 +23,21 @@ def _convolved(facts: Facts, node: Node, _opset: int) -> Dims | None:
     return None if spatial is None else (data[0], weights[0], *spatial)
 
 
-def _pooled(facts: Facts, node: Node, _opset: int) -> Dims | None:
+def _convolved_last(facts: Facts, node: Node, _opset: int) -> Dims | None:
+    """With the channels last."""
+    data, weights = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
+    if data is None or weights is None or len(data) != len(weights):
+        return None
+    spatial = _slid(node, data[1:-1], ints(node, "kernel_shape") or weights[1:-1])
+    return None if spatial is None else (data[0], *spatial, weights[0])
+
+
+def _pooled(facts: Facts, node: Node, _opset: int) -> list[Dims | None] | None:
     data, kernel = facts.dims(node.inputs[0]), ints(node, "kernel_shape")
-    if data is None or kernel is None or number(node, "ceil_mode", 0):
+    if data is None or kernel is None:
         return None
     spatial = _slid(node, data[2:], kernel)
-    return None if spatial is None else (*data[:2], *spatial)
+    return None if spatial is None else [(*data[:2], *spatial)] * len(node.outputs)
 
 
 def _slid(node: Node, dims: Dims, kernel: Dims) -> Dims | None:
@@ -43,15 +52,24 @@ def _slid(node: Node, dims: Dims, kernel: Dims) -> Dims | None:
         if not isinstance(window, int):
             return None
         if padding in ("SAME_UPPER", "SAME_LOWER"):
-            count = sizes.dimension(size + (stride - 1), stride)
+            count = sizes.rounded_up(size, stride)
         else:
-            around = pads[axis] + pads[axis + rank] if padding == "NOTSET" else 0
-            steps = sizes.dimension(size + (around - dilation * (window - 1) - 1), stride)
-            count = None if steps is None else steps + 1
+            around = (pads[axis], pads[axis + rank]) if padding == "NOTSET" else (0, 0)
+            reach = dilation * (window - 1) + 1
+            count = _places(size, around, reach, stride, is_up=bool(number(node, "ceil_mode", 0)))
         if count is None:
             return None
         found.append(count)
     return tuple(found)
+
+
+def _places(size: AnySize, around: tuple[int, int], reach: int, stride: int, *, is_up: bool) -> AnySize | None:
+    """How often a window of that reach fits; with `is_up` also where it is cut off, unless all of it is padding."""
+    before, after = around
+    if is_up:
+        return sizes.rounded_up(size + (before + min(after - reach + stride, 0)), stride)
+    steps = sizes.dimension(size + (before + after - reach), stride)
+    return None if steps is None else steps + 1
 
 
 def _globally_pooled(facts: Facts, node: Node, _opset: int) -> Dims | None:
@@ -60,17 +78,35 @@ def _globally_pooled(facts: Facts, node: Node, _opset: int) -> Dims | None:
 
 
 def _resized(facts: Facts, node: Node, opset: int) -> Dims | None:
-    """Enlarged by whole factors; others round in ways that depend on the number."""
     dims = facts.dims(node.inputs[0])
-    place = 2 if opset >= 11 and node.op_type == "Resize" else 1
-    scales = node.inputs[place] if place < len(node.inputs) else None
-    factors = facts.factors.get(scales) if scales is not None else None
-    if dims is None or factors is None or len(factors) != len(dims) or ints(node, "axes"):
+    if dims is None:
         return None
-    return tuple(
-        size * int(factor) if factor >= 1 and factor == int(factor) else sizes.undecided("resize", size, str(factor))
-        for size, factor in zip(dims, factors, strict=True)
-    )
+    is_new = opset >= 11 and node.op_type == "Resize"
+    axes = ints(node, "axes") or tuple(range(len(dims)))
+    wanted = content_of(facts, node, 3) if is_new else None
+    if wanted is not None and wanted.size:
+        if text(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+            return None
+        found: list[AnySize | None] = list(wanted)
+    else:
+        factors = _factors(facts, node, 2 if is_new else 1)
+        if factors is None or text(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize":
+            return None
+        found = [sizes.scaled(dims[a], factor) for a, factor in zip(axes, factors, strict=True)]
+    result: list[AnySize | None] = list(dims)
+    for axis, size in zip(axes, found, strict=True):
+        result[axis] = size
+    known = tuple(size for size in result if size is not None)
+    return known if len(known) == len(result) else None
+
+
+def _factors(facts: Facts, node: Node, place: int) -> tuple[float, ...] | None:
+    """By what Resize or Upsample enlarges each axis."""
+    given = plain(node, "scales")
+    if isinstance(given, tuple):
+        return tuple(map(float, given))
+    scales = node.inputs[place] if place < len(node.inputs) else None
+    return (facts.factors.get(scales) or None) if scales is not None else None
 
 
 def _padded(facts: Facts, node: Node, opset: int) -> Dims | None:
@@ -94,7 +130,7 @@ def _tiled(facts: Facts, node: Node, opset: int) -> Dims | None:
     return tuple(size * count for size, count in zip(dims, repeats, strict=True))
 
 
-SPATIAL: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
+SPATIAL: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]] = {
     "Conv": _convolved,
     "MaxPool": _pooled,
     "AveragePool": _pooled,
@@ -105,4 +141,10 @@ SPATIAL: dict[str, Callable[[Facts, Node, int], Dims | None]] = {
     "GlobalMaxPool": _globally_pooled,
     "Pad": _padded,
     "Tile": _tiled,
+}
+
+#: The same for operators of com.microsoft.
+WINDOWED: dict[str, Callable[[Facts, Node, int], Dims | list[Dims | None] | None]] = {
+    "FusedConv": _convolved,
+    "NhwcConv": _convolved_last,
 }

@@ -1,0 +1,96 @@
+"""Sizes on their way through floating-point arithmetic: a dimension times 0.5, rounded down, is a dimension again.
+
+A number that is whole stays a size. Factors of which 32 bits hold no exact product are kept as they are, as rounding
+them makes a difference; such a product is only ever rounded down or up, and nothing else is known of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from model.passes.simplify import sizes
+from model.passes.simplify.sizes import AnySize, Size
+
+#: Whole numbers up to here are the same in 32 bits.
+LARGEST_EXACT = 1 << 24
+
+_LARGEST_DIVISOR = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A size divided by a number that it need not be divisible by, or multiplied by a factor of 32 bits."""
+
+    size: AnySize
+    divisor: int = 1
+    factor: float = 1.0
+
+
+AnyReal = AnySize | Real
+
+
+def constant(number: float) -> AnyReal | None:
+    """A floating-point constant."""
+    if number.is_integer() and abs(number) < LARGEST_EXACT:
+        return int(number)
+    if not 0 < number < LARGEST_EXACT:
+        return None
+    above, below = number.as_integer_ratio()
+    return Real(above, below) if below <= _LARGEST_DIVISOR else Real(1, 1, number)
+
+
+def multiply(a: AnyReal, b: AnyReal) -> AnyReal | None:
+    """The product of two numbers."""
+    if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
+        return a * b
+    a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
+    if 1.0 not in (a.factor, b.factor):
+        return None
+    factor = a.factor * b.factor
+    if factor == 1.0:
+        return _made(a.size * b.size, a.divisor * b.divisor)
+    return Real(a.size * b.size, 1, factor) if a.divisor == b.divisor == 1 else None
+
+
+def divide(a: AnyReal, b: AnyReal) -> AnyReal | None:
+    """The quotient of two numbers; None where the second is not known to be a number above zero."""
+    if isinstance(b, Real) and isinstance(b.size, int) and b.size > 0 and b.factor == 1.0:
+        inverse = _made(b.divisor, b.size)
+        return None if inverse is None else multiply(a, inverse)
+    if not isinstance(b, int) or b <= 0:
+        return None
+    a = a if isinstance(a, Real) else Real(a)
+    return _made(a.size, a.divisor * b) if a.factor == 1.0 else None
+
+
+def add(a: AnyReal, b: AnyReal, sign: int = 1) -> AnyReal | None:
+    """The sum or difference of two numbers."""
+    if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
+        return a + b * sign
+    a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
+    if (a.factor, b.factor) != (1.0, 1.0):
+        return None
+    return _made(a.size * b.divisor + b.size * a.divisor * sign, a.divisor * b.divisor)
+
+
+def rounded(number: AnyReal, *, up: bool = False) -> AnySize | None:
+    """The whole number below, or above; None where the number may be negative."""
+    if not isinstance(number, Real):
+        return number
+    if sizes.is_less(number.size, 0) is not False:
+        return None
+    if number.factor != 1.0:
+        return None if up else sizes.scaled(number.size, number.factor)
+    return (sizes.rounded_up if up else sizes.dimension)(number.size, number.divisor)
+
+
+def _made(size: AnySize, divisor: int) -> AnyReal | None:
+    exact = sizes.divide(size, divisor) if divisor else None
+    if isinstance(size, int):
+        fraction = Fraction(size, divisor)
+        size, divisor = fraction.numerator, fraction.denominator
+        exact = size if divisor == 1 else None
+    elif exact is not None and exact * divisor != size:
+        exact = None
+    return exact if exact is not None else Real(size, divisor) if divisor < LARGEST_EXACT else None

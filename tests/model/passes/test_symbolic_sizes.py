@@ -1,0 +1,273 @@
+"""Sizes that follow from named ones as formulas: what they say, and that it is what a program computes."""
+
+import itertools
+
+import pytest
+
+from model.passes.inference import infer
+from model.passes.simplify import reals, sizes
+from model.passes.simplify.cutting_rules import _cut, split_evenly
+from model.queries.polynomial import floor_of_product, parse
+from tests.model import builders
+
+ENDLESS = (1 << 63) - 1
+
+
+def shapes(nodes, inputs="float[N, 4, T] x", opset=18):
+    """Dimensions by value name, in one model."""
+    model = builders.model(f"""
+        <ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1, "org.pytorch.aten" : 1]>
+        g ({inputs}) => (float[M] result) {{
+            half = Constant <value_float = 0.5> () part = Constant <value_float = 0.6> ()
+            zero = Constant <value_ints = [0]> () one = Constant <value_ints = [1]> ()
+            two = Constant <value_ints = [2]> () three = Constant <value_ints = [3]> ()
+            many = Constant <value_ints = [300]> ()
+            rest = Constant <value_ints = [-1]> () head = Shape <end = 2> (x) last = Shape <start = 2> (x)
+            {nodes} result = Identity(x)
+        }}""")
+    found = infer(model)
+    assert not found.problem
+    return {value.name: getattr(kind, "shape", None) and kind.shape.dims for value, kind in found.types.items()}
+
+
+def at(size, number):
+    """What a size is where T is a number."""
+    return size if isinstance(size, int) else parse(sizes.formula(size), {"T": number}).constant
+
+
+def test_sizes_of_windows_that_are_rounded_up():
+    found = shapes("""
+        a = MaxPool <kernel_shape = [3], strides = [2], ceil_mode = 1> (x)
+        b, places = MaxPool <kernel_shape = [2], strides = [3], pads = [1, 1], ceil_mode = 1> (x)
+        c = AveragePool <kernel_shape = [3], strides = [2], auto_pad = "SAME_UPPER"> (x)
+        d = AveragePool <kernel_shape = [2], strides = [2], auto_pad = "VALID"> (x)
+    """)
+    assert found["a"] == ("N", 4, "div(T, 2)")
+    assert found["b"] == found["places"] == ("N", 4, "div(T + 3, 3)")
+    assert found["c"] == ("N", 4, "div(T + 1, 2)")
+    assert found["d"] == ("N", 4, "div(T - 2, 2) + 1")
+
+
+def test_sizes_of_parts():
+    found = shapes("""
+        a, b, c = Split <axis = 2, num_outputs = 3> (x)
+        few = Constant <value_ints = [1, 3]> () d, e = Split <axis = 2> (x, few)
+        least = Min(last, many) best, at = TopK(x, least) top, where = TopK <axis = 1> (x, three)
+    """)
+    assert found["a"] == found["b"] == ("N", 4, "div(T + 2, 3)")
+    assert parse(found["c"][2], {"T": 7}).constant == 1
+    assert (found["d"], found["e"]) == (("N", 4, 1), ("N", 4, 3))
+    assert found["best"] == found["at"] == ("N", 4, "min(300, T)")
+    assert found["top"] == found["where"] == ("N", 3, "T")
+
+
+def test_sizes_that_are_computed():
+    found = shapes("""
+        v = Div(last, three) a = ConstantOfShape(v) w = Max(last, three) b = ConstantOfShape(w)
+        u = Mod(last, three) c = ConstantOfShape(u)
+        p = MaxPool <kernel_shape = [3]> (x) q = Shape <start = 2> (p) d = ConstantOfShape(q)
+        s = Concat <axis = 0> (q, rest) e = Reshape(p, s)
+        f = Flatten(x) m = Concat <axis = 0> (v, rest) g = Reshape(x, m)
+    """)
+    assert found["a"] == ("div(T, 3)",)
+    assert found["b"] == ("max(T, 3)",)
+    assert found["c"] == ("mod(T, 3)",)
+    assert found["d"] == ("T - 2",)
+    assert found["e"] == ("T - 2", "4*N")
+    assert found["f"] == ("N", "4*T")
+    assert found["g"] == ("div(T, 3)", "div(4*N*T, div(T, 3))")
+
+
+def test_sizes_on_their_way_through_floating_point_numbers():
+    found = shapes("""
+        f = Cast <to = 1> (last)
+        h = Mul(f, half) hf = Floor(h) hi = Cast <to = 7> (hf) a = ConstantOfShape(hi)
+        hc = Ceil(h) hj = Cast <to = 7> (hc) hs = Concat <axis = 0> (head, hj) b = Resize(x, , , hs)
+        p = Mul(f, part) pf = Floor(p) pi = Cast <to = 7> (pf) c = ConstantOfShape(pi)
+        t = Cast <to = 1> (three) d3 = Div(f, t) e3 = Cast <to = 7> (d3) d = ConstantOfShape(e3)
+    """)
+    assert found["a"] == ("div(T, 2)",)
+    assert found["b"] == ("N", 4, "div(T + 1, 2)")
+    assert found["c"] == ("floor(0.6*T)",)
+    assert found["d"] == ("div(T, 3)",)
+
+
+def test_sizes_of_pictures_that_are_made_smaller():
+    found = shapes("""
+        f = Constant <value_floats = [1.0, 1.0, 0.6]> () a = Resize(x, , f)
+        g = Constant <value_floats = [2.5]> () b = Resize <axes = [2]> (x, , g)
+        two_wide = Slice(x, zero, rest, two) c = Resize(two_wide, , f)
+    """)
+    assert found["a"] == ("N", 4, "floor(0.6*T)")
+    assert found["b"] == ("N", 4, "div(5*T, 2)")
+    assert parse(found["c"][2], {"T": 11}).constant == 6
+
+
+def test_a_formula_that_is_found_first_may_be_a_factor_later():
+    """What a rule for an operator finds out of a formula goes into formulas as a whole."""
+    found = shapes("""
+        p = MaxPool <kernel_shape = [2]> (x) g = com.microsoft.Gelu(p)
+        a = Concat <axis = 2> (g, g) q, r = com.microsoft.MultiHeadAttention <num_heads = 1> (a, a, a)
+        k = Shape <start = 2> (q) d = Mul(k, two) y = ConstantOfShape(d)
+    """)
+    assert parse(found["y"][0], {"T": 5}).constant == 16
+
+
+def test_an_if_of_which_the_condition_is_known_has_the_type_of_its_branch():
+    found = shapes("""
+        n = Constant <value = int64[1] {3}> () same = Equal(n, three)
+        y = If (same) <
+            then_branch = yes () => (float[A, B, C] p) { p = Relu(x) },
+            else_branch = no () => (float[A, B] q) { q = ReduceSum <keepdims = 0> (x, one) }
+        >
+    """)
+    assert found["y"] == ("N", 4, "T")
+
+
+def test_a_scan_along_other_axes_keeps_the_length():
+    found = shapes("""
+        y = Scan <num_scan_inputs = 1, scan_input_axes = [2], scan_output_axes = [-1],
+            body = b (float[A, B] i) => (float[A, B] o) {
+            o = Relu(i)
+        }> (x)
+    """)
+    assert found["i"] == ("N", 4)
+    assert found["y"] == ("N", 4, "T")
+
+
+BOUNDS = (-ENDLESS - 1, -9, -3, -1, 0, 1, 3, 9, (1 << 31) - 1, ENDLESS)
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_what_a_slice_leaves_is_what_python_leaves(step):
+    for start, end in itertools.product(BOUNDS, BOUNDS):
+        left = _cut(sizes.symbol("T"), start, end, step)
+        for size in range(13):
+            expected = len(range(*slice(start, end, step).indices(size)))
+            assert at(left, size) == expected, (start, end, size, left)
+
+
+@pytest.mark.parametrize("size", range(1, 30))
+def test_even_parts_make_up_the_whole(size):
+    for count in range(1, 6):
+        parts = split_evenly(size, count, even=False)
+        named = split_evenly(sizes.symbol("T"), count, even=False)
+        assert [at(part, size) for part in named] == list(parts)
+        if -(-size // count) * (count - 1) <= size:
+            assert sum(parts) == size
+
+
+@pytest.mark.parametrize(("factor", "size", "expected"), [(0.7, 10, 7), (0.6, 5, 3), (0.5, 7, 3), (1.3, 3, 3)])
+def test_factors_are_rounded_as_programs_round_them(factor, size, expected):
+    import numpy as np
+
+    exact = float(np.float32(factor))
+    assert int(np.floor(np.float32(size) * np.float32(factor))) == expected
+    assert sizes.scaled(size, exact) == expected == floor_of_product(exact, size)
+    assert at(sizes.scaled(sizes.symbol("T"), exact), size) == expected
+    assert at(sizes.scaled(sizes.symbol("T") + 1, exact), size - 1) == expected
+
+
+@pytest.mark.parametrize("text", ["floor(", "floor(x)", "floor(-1*T)", "floor(1e99*T)", "floor(1*T", "(T", "mod(T, 0)"])
+def test_what_is_no_formula_is_a_name(text):
+    assert str(parse(text)) == text
+
+
+def test_real_numbers_are_sizes_again_when_they_come_out_even():
+    size = sizes.symbol("T")
+    half, third = reals.constant(0.5), reals.divide(size, 3)
+    assert reals.multiply(size + size, half) == size
+    assert reals.multiply(third, 3) == size
+    assert reals.add(reals.multiply(size, half), reals.multiply(size, half)) == size
+    assert reals.rounded(reals.divide(7, 2)) == 3
+    assert reals.rounded(reals.divide(7, 2), up=True) == 4
+    assert reals.constant(-0.5) is None
+    assert reals.divide(size, 0) is None
+    assert reals.divide(size, size) is None
+
+
+def test_attention_and_padding():
+    found = shapes(
+        """
+        a, ap = com.microsoft.Attention <num_heads = 4> (h, w, b, , past5)
+        m, mk, mv = com.microsoft.MultiHeadAttention <num_heads = 4> (h, k, v, , , , past, past)
+        p, pk, pv = com.microsoft.MultiHeadAttention <num_heads = 4> (packed)
+        g, gk, gv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2> (h, , , past, past)
+        s, sk, sv = com.microsoft.SparseAttention <num_heads = 4, kv_num_heads = 4> (h, k, v, past, past)
+        d, dk, dv = com.microsoft.DecoderMaskedMultiHeadAttention <num_heads = 4> (h, h, h, , , past, past)
+        t, offset, sums, most = com.microsoft.RemovePadding(h, lengths)
+        back = com.microsoft.RestorePadding(t, offset)
+        bias = com.microsoft.GatedRelativePositionBias <num_heads = 4> (h, b, past, w, b, past)
+        paged, cache, more = com.microsoft.PagedAttention <num_heads = 4, kv_num_heads = 2> (tokens, , , past, past)
+        flat = com.microsoft.PackedMultiHeadAttention <num_heads = 4> (past)
+        narrow = com.microsoft.PackedAttention <num_heads = 4> (tokens, w, b)
+        """,
+        inputs="""float[N, 4, T] x, float[B, S, 64] h, float[64, W] w, float[192] b, float[2, B, 4, P, 16] past5,
+            float[B, K, 64] k, float[B, K, 32] v, float[B, 4, P, 16] past, float[B, S, 4, 3, 16] packed,
+            int32[B] lengths, float[R, 128] tokens""",
+    )  # fmt: skip
+    assert (found["a"], found["ap"]) == (("B", "S", 64), (2, "B", 4, "S + P", 16))
+    assert (found["m"], found["mk"]) == (("B", "S", 32), ("B", 4, "P + K", 16))
+    assert (found["p"], found["pv"]) == (("B", "S", 64), ("B", 4, "S", 16))
+    assert (found["g"], found["gk"]) == (("B", "S", 32), ("B", 4, None, 16))
+    assert found["sk"] == found["dk"] == ("B", 4, "P", 16)
+    assert (found["t"], found["offset"], found["sums"], found["most"]) == ((None, 64), ("B", "S"), ("B + 1",), (1,))
+    assert found["back"] == ("B", "S", 64)
+    assert found["bias"] == ("B", 4, "S", "S")
+    assert (found["paged"], found["cache"]) == (("R", 64), ("B", 4, "P", 16))
+    assert found["flat"] == ("B", 64)
+    assert found["narrow"] == ("R", 64)
+
+
+def test_other_operators_of_microsoft():
+    found = shapes(
+        """
+        n, nm = com.microsoft.SimplifiedLayerNormalization(h, h)
+        r = com.microsoft.UnfoldTensor <dim = 1, size = 4, step = 2> (h)
+        c = com.microsoft.NhwcConv <strides = [2, 2], pads = [1, 1, 1, 1]> (picture, weights)
+        q = com.microsoft.GatherBlockQuantized <bits = 4> (bytes, places, scales)
+        mix = com.microsoft.HyperConnectionPreMix <num_branches = 4> (h, h)
+        loss, logs = com.microsoft.SoftmaxCrossEntropyLossInternal(table, places)
+        no, yes = com.microsoft.RotaryEmbedding(h, table)
+        wrong = com.microsoft.MultiHeadAttention <num_heads = "four"> (h)
+        """,
+        inputs="""float[N, 4, T] x, float[B, S, 64] h, float[B, H, 9, 3] picture, float[8, 5, 5, 3] weights,
+            uint8[100, 32] bytes, int64[B] places, float[100, 2] scales, float[B, 10] table""",
+    )
+    assert (found["n"], found["nm"]) == (("B", "S", 64), ("B", "S", 1))
+    assert found["r"] == ("B", "div(S - 4, 2) + 1", 64, 4)
+    assert found["c"] == ("B", "div(H - 3, 2) + 1", 4, 8)
+    assert found["q"] == ("B", 64)
+    assert found["mix"] == ("B", "S", 16)
+    assert (found["loss"], found["logs"]) == ((), ("B", 10))
+    assert (found["no"], found["yes"]) == (("B", 10), ("B", "S", 64))
+    assert found["result"] == ("N", 4, "T")
+
+
+def test_operators_of_pytorch_that_were_left_as_they_are():
+    found = shapes(
+        """
+        axis = Constant <value_int = 1> () keep = Constant <value_int = 0> ()
+        a = org.pytorch.aten.ATen <operator = "embedding"> (h, i)
+        b = org.pytorch.aten.ATen <operator = "diagonal"> (h, axis, keep, axis)
+        c, d = org.pytorch.aten.ATen <operator = "max"> (h, axis, keep)
+        e = org.pytorch.aten.ATen <operator = "unfold"> (h, axis, three, two)
+        f = org.pytorch.aten.ATen <operator = "numpy_T"> (h)
+        g = org.pytorch.aten.ATen <operator = "argmax"> (h)
+        k, m, n = org.pytorch.aten.ATen <operator = "native_group_norm"> (h, , , , , , axis)
+        o = org.pytorch.aten.ATen <operator = "upsample_nearest1d"> (h, three)
+        p = org.pytorch.aten.ATen <operator = "multinomial"> (h, three)
+        q = org.pytorch.aten.ATen <operator = "nobody knows"> (h)
+        """,
+        inputs="float[N, 4, T] x, float[B, S, 64] h, int64[I] i",
+    )
+    assert found["a"] == ("I", "S", 64)
+    assert found["b"] == (64, "max(min(B, S - 1), 0)")
+    assert found["c"] == found["d"] == ("B", 64)
+    assert found["e"] == ("B", "div(S - 3, 2) + 1", 64, 3)
+    assert found["f"] == (64, "S", "B")
+    assert found["g"] == ()
+    assert (found["k"], found["m"]) == (("B", "S", 64), ("B", 1))
+    assert found["o"] == ("B", "S", 3)
+    assert found["p"] == ("B", "S", 3)
+    assert "q" not in found
