@@ -80,6 +80,8 @@ LONG: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
         [f(9), RNG.integers(0, 9, (1_200_000, 1)), f(1_200_000)],
         {"reduction": "add"},
     ),
+    "places": ("NonZero", [f(1_200_000)], {}),
+    "pieces of texts": ("StringSplit", [np.array(["a b"] * 1_200_000, object)], {"opset": 20}),
     "texts": ("Cast", [f(200_000)], {"to": 8}),
     "numbers of texts": ("Cast", [np.array(["1.5"] * 200_000, object)], {"to": 1}),
     "boxes": (

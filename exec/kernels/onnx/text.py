@@ -10,6 +10,7 @@ from exec.arrays import Array, empty, full
 from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
+from exec.kernels.shared.blocks import parts
 from exec.kernels.shared.broadcast import broadcast_shape
 from exec.kernels.shared.regex import compile_pattern
 
@@ -26,12 +27,14 @@ def string_concat_20(x: Array, y: Array) -> Array:
 def string_split_20(x: Array, *, delimiter: str | None = None, maxsplit: int | None = None) -> tuple[Array, Array]:
     """The parts of each text along a new last axis, padded with empty ones, and how many there are."""
     most = -1 if maxsplit is None else maxsplit
-    parts = [text.split(delimiter or None, most) for text in _texts(x)]
-    counts = np.array([len(p) for p in parts], np.int64)
-    width = int(counts.max()) if parts else 0
-    result = full((len(parts), width), "", object)
-    for row, found in zip(result, parts, strict=True):
-        row[: len(found)] = found
+    texts = _texts(x)
+    pieces = [text.split(delimiter or None, most) for part in parts(len(texts)) for text in texts[part]]
+    counts = np.array([len(p) for p in pieces], np.int64)
+    width = int(counts.max()) if pieces else 0
+    result = full((len(pieces), width), "", object)
+    for part in parts(len(pieces)):
+        for row, found in zip(result[part], pieces[part], strict=True):
+            row[: len(found)] = found
     return result.reshape(*x.shape, width), counts.reshape(x.shape)
 
 

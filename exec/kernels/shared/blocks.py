@@ -6,7 +6,7 @@ same pieces are what threads share, and where float16 and bfloat16 become float3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -69,6 +69,14 @@ def by_pieces(shape: Sequence[int], dtype: DTypeLike, make: Callable[[int, int],
         end = min(begin + step, len(result))
         result[begin:end] = make(begin, end)
     return result
+
+
+def parts(count: int, each: int = 1) -> Iterator[slice]:
+    """Parts of a range of rows with `each` elements, looking between them whether the run was cancelled."""
+    step = max(1, (1 << 20) // max(1, each))
+    for start in range(0, count, step):
+        checkpoint()
+        yield slice(start, start + step)
 
 
 def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL) -> None:

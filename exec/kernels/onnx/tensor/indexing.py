@@ -5,17 +5,17 @@ All indices become flat offsets first: one bounds check, one `take` or one assig
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from exec.arrays import Array, check_size, full
-from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis, scalar_int
+from exec.kernels.shared.blocks import parts
 from exec.kernels.shared.dtypes import narrow, widen
 
 _ALL = slice(None)
@@ -145,7 +145,7 @@ def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array
     if reduction == "none":
         result = data.copy()
         target = result.reshape(-1)
-        for part in _parts(flat.size):
+        for part in parts(flat.size):
             target[flat[part]] = given[part]
         return result
     if reduction not in _REDUCTIONS or data.dtype.kind == "O":
@@ -155,16 +155,9 @@ def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array
     result = wide.copy() if wide is data else wide
     # `ufunc.at` has its fast path for one-dimensional indices.
     target, wide_given = result.reshape(-1), widen(given)
-    for part in _parts(flat.size):
+    for part in parts(flat.size):
         _REDUCTIONS[reduction].at(target, flat[part], wide_given[part])
     return narrow(result, data.dtype)
-
-
-def _parts(count: int) -> Iterator[slice]:
-    """Parts of a range, looking between them whether the run was cancelled."""
-    for start in range(0, count, 1 << 20):
-        checkpoint()
-        yield slice(start, start + (1 << 20))
 
 
 @kernel("Scatter", since=9)

@@ -10,6 +10,7 @@ from exec.arrays import Array, check_size
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import normal_axis
+from exec.kernels.shared.blocks import parts
 from exec.kernels.shared.broadcast import broadcast_shape
 from exec.kernels.shared.dtypes import widen
 from exec.kernels.shared.sorting import distinct
@@ -52,7 +53,13 @@ def non_zero_9(x: Array) -> Array:
     if x.ndim == 0:
         return np.zeros((0, int(bool(x))), np.int64)
     check_size((x.ndim, x.size), np.int64)
-    return np.stack(np.nonzero(widen(x)))
+    rows = widen(x)
+    found = []
+    for part in parts(len(rows), prod(x.shape[1:])):
+        places = np.stack(np.nonzero(rows[part]))
+        places[0] += part.start
+        found.append(places)
+    return found[0] if len(found) == 1 else np.concatenate([np.empty((x.ndim, 0), np.int64), *found], axis=1)
 
 
 @kernel("IsNaN", since=9)
