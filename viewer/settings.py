@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -125,6 +126,7 @@ class Settings(QObject):
         self.set(RECENT_FILES, tuple(other for other in self.get(RECENT_FILES) if other != text))
 
 
+@lru_cache(maxsize=256, typed=True)  # asked of each action whenever anything changes
 def _decode(stored: str, default: object) -> Any:
     """What the file holds, as the type of the default; None when it cannot be."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -58,20 +59,29 @@ class Context:
     @property
     def document_open(self) -> bool:
         """Whether there is a document in front."""
-        return self.window.workspace is not None
+        return self.workspace is not None
 
     @property
     def opened(self) -> Workspace:
         """The document in front; only where `enabled` made sure there is one."""
-        workspace = self.window.workspace
+        workspace = self.workspace
         assert workspace is not None
         return workspace
 
     @property
     def selected(self) -> tuple[Item, ...]:
         """What is selected in the document in front."""
-        workspace = self.window.workspace
+        workspace = self.workspace
         return () if workspace is None else workspace.selection.items
+
+
+class Glance(Context):
+    """The same, looked up once: for asking all actions about one moment, in which none of them does anything."""
+
+    @cached_property
+    def workspace(self) -> Workspace | None:
+        """The document in front, or None on the start page."""
+        return self.window.workspace
 
 
 def always(_context: Context) -> bool:

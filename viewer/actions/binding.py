@@ -12,7 +12,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
 from model.errors import ModelError
-from viewer.actions import Action, Context, Menu, actions
+from viewer.actions import Action, Context, Glance, Menu, actions
 from viewer.icons import icon
 from viewer.theme import themes
 from viewer.widgets.command_palette import Entry
@@ -87,14 +87,15 @@ class ActionBinding(QObject):
 
     def refresh(self) -> None:
         """Bring every QAction up to date now."""
+        context = Glance(self._window)
         for one in self._actions.values():
             qaction = self._qactions[one.id]
-            enabled = one.enabled(self.context)
+            enabled = one.enabled(context)
             qaction.setEnabled(enabled)
             if one.checked is not None:
-                qaction.setChecked(enabled and one.checked(self.context))
+                qaction.setChecked(enabled and one.checked(context))
             if one.label is not None:
-                text = one.label(self.context)
+                text = one.label(context)
                 qaction.setText(text or one.title)
                 qaction.setVisible(bool(text))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication
 
 from viewer.actions.action import Action, Context, Menu, always, with_document, with_selection
+from viewer.settings import RECENT_FILES
 from viewer.text import display
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def _export(part: Part, context: Context) -> None:
 
 
 def _recent(number: int, context: Context) -> Path | None:
-    files = context.window.settings.recent_files()
-    return files[number - 1] if number <= len(files) else None
+    files = context.window.settings.get(RECENT_FILES)
+    return Path(files[number - 1]) if number <= len(files) else None
 
 
 def _recent_label(number: int, context: Context) -> str:

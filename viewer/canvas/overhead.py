@@ -61,13 +61,14 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
 
 def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]]]:
     """Groups and containers in view whose titles cannot be read, largest first, with their place in the widget."""
-    ids = scene.named
+    near = viewport.scale >= TITLES_FROM
+    ids = scene.box_grid.in_rect(*viewport.area) if near else scene.named  # near, all that is seen is little
     rects = scene.rects[ids] * viewport.scale
     rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio
     seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])
     seen &= (rects[:, 0] < viewport.width) & (rects[:, 0] + rects[:, 2] > 0)
     seen &= (rects[:, 1] < viewport.height) & (rects[:, 1] + rects[:, 3] > 0)
-    if viewport.scale >= TITLES_FROM:
+    if near:
         seen &= (scene.kinds[ids] == Kind.CONTAINER) & ((rects[:, 0] < -_HIDDEN) | (rects[:, 1] < -_HIDDEN))
     ids, rects = ids[seen], rects[seen]
     order = np.argsort(-rects[:, 2] * rects[:, 3], kind="stable")[: 2 * _MOST_NAMES]
