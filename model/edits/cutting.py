@@ -12,10 +12,11 @@ from model.attributes import Attribute
 from model.clone import Cloner
 from model.declaring import declarable, size_names
 from model.edits.functions import boundary, constants_taken, in_graph_order
-from model.edits.subgraphs import functions_used, part_of
+from model.edits.subgraphs import part_of
 from model.edits.wholes import remembering
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
+from model.queries.calls import functions_used
 from model.queries.scope import dependencies, upstream
 from model.steps import SetGraphInputs
 from model.tensors import Tensor
@@ -26,17 +27,13 @@ TypeOf = Callable[[Value], Type | None]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along.
-
-    `functions` come along though none of the nodes calls them.
-    """
+    """Nodes of one graph, in its order; what goes in and comes out, and the constants that come along."""
 
     graph: Graph
     nodes: tuple[Node, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     constants: tuple[Value, ...] = ()
-    functions: tuple[Function, ...] = ()
 
 
 def cut_selection(nodes: Collection[Node]) -> Cut:
@@ -85,7 +82,7 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
 def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
     """Before and after values. The first part computes them, and all else before them that is used after them.
 
-    Constants used on both sides are in both parts; inputs, constants and functions that nothing uses are in the first.
+    Constants used on both sides are in both parts; inputs and constants that nothing uses are in the first.
     """
     producers = [v.producer for v in values if v.producer is not None and v.graph is graph]
     if not producers:
@@ -104,20 +101,10 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Cut, Cut]:
         raise ModelError("Nothing comes after", "Everything is needed to compute the chosen values.")
     idle = [v for v in dict.fromkeys((*graph.inputs, *graph.initializers)) if not v.uses]
     first = _cut(graph, before, _inputs_in_order(graph, [*boundary(before)[0], *idle]), [*crossing, *results])
-    first = replace(first, functions=_uncalled(graph))
     used = set(taken)
     rest = _inputs_in_order(graph, taken)
     second = [n for n in graph.nodes if n in along or n not in ahead] if along else behind
     return first, _cut(graph, second, [*(v for v in crossing if v in used), *rest], ends)
-
-
-def _uncalled(graph: Graph) -> tuple[Function, ...]:
-    """The functions that the main graph does without; none for any other graph."""
-    model = graph.model
-    if model is None or graph is not model.graph:
-        return ()
-    called = set(functions_used(model, list(graph.nodes)))
-    return tuple(f for f in model.functions if f not in called)
 
 
 def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:
@@ -151,8 +138,7 @@ def cut_out(model: Model, cut: Cut, type_of: TypeOf = lambda value: value.type) 
     result = Model(part, ir_version=model.ir_version)
     for field in _TOLD:
         setattr(result, field, getattr(model, field))
-    along = {*functions_used(model, cut.nodes), *cut.functions}
-    result.functions = tuple(Cloner().function(f) for f in model.functions if f in along)
+    result.functions = tuple(Cloner().function(f) for f in functions_used(model, cut.nodes))
     for function in result.functions:
         function.model = result
     result.opset_imports = dict(graph.opset_imports)

@@ -18,6 +18,7 @@ from model.edits.values import ensure_order, rename_value, why_not_connect
 from model.edits.wholes import joint
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value, Values
+from model.queries.calls import functions_used
 from model.queries.scope import names_taken, visible_values
 from model.steps import (
     InsertNode,
@@ -106,21 +107,6 @@ def _annotations(graph: Graph, cloner: Cloner) -> Iterator[QuantizationAnnotatio
         known = [(key, copy) for key, copy in parameters if copy is not None]
         if value is not None and len(known) == len(parameters):
             yield QuantizationAnnotation(value, tuple(known), annotation.source)
-
-
-def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
-    """The functions that nodes call, and those that these call."""
-    functions = {f.key: f for f in model.functions}
-    wanted: dict[tuple[str, str, str], Function] = {}
-    graphs = [g for node in nodes for body in node.bodies for g in body.walk()]
-    pending = [*nodes, *(n for g in graphs for n in g.nodes)]
-    while pending:
-        node = pending.pop()
-        key = node.operator
-        if key in functions and key not in wanted:
-            wanted[key] = functions[key]
-            pending.extend(n for g in functions[key].body.walk() for n in g.nodes)
-    return tuple(f for f in model.functions if f.key in wanted)
 
 
 def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node | None = None) -> list[Node]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from model.document import Transaction
 from model.edits.properties import set_metadata
+from model.edits.remnants import bring_back, label_of, packed
 from model.edits.values import set_types
 from model.graph import Graph, Model, Node, Value
 from model.queries.scope import dependencies
@@ -33,6 +34,8 @@ class Whole:
     made: tuple[str, ...]  # outputs of the part that the whole has not got, or has inside
     undeclared: tuple[str, ...]  # values whose type the whole does not declare, as an input or output of a part must
     runs: tuple[tuple[int, str], ...]  # place of the first node of each run of neighbours, and the name of its output
+    functions: tuple[str, ...] = ()  # labels of all functions, in order
+    apart: str = ""  # what no part has: see `remnants`
 
     def is_that_of(self, other: Whole | None) -> bool:
         """Whether two parts are of one whole."""
@@ -76,8 +79,10 @@ def whole_of(model: Model) -> Whole | None:
             tuple(map(str, told[key])) for key in ("inputs", "outputs", "made", "undeclared")
         )
         runs = tuple((int(place), str(name)) for place, name in told["runs"])
-        return Whole(int(told["nodes"]), inputs, outputs, made, undeclared, runs)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        functions = tuple(map(str, told.get("functions", ())))
+        apart = str(told.get("apart", ""))
+        return Whole(int(told["nodes"]), inputs, outputs, made, undeclared, runs, functions, apart)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 
@@ -92,7 +97,10 @@ def remembering(
     if graph is not model.graph:
         return metadata
     inputs, results = (tuple(value.name for value in values) for values in (graph.inputs, graph.outputs))
-    whole = whole_of(model) or Whole(len(graph.nodes), inputs, results, (), (), ())
+    whole = whole_of(model)
+    if whole is None:
+        labels = tuple(label_of(function.key) for function in model.functions)
+        whole = Whole(len(graph.nodes), inputs, results, (), (), (), labels, packed(model))
     place = dict(zip(graph.nodes, whole.places(graph.nodes), strict=True))
     made = {*whole.made, *outputs}.difference(whole.outputs)
     part = whole.part(nodes, [place[n] for n in nodes], made, {*whole.undeclared, *undeclared})
@@ -140,6 +148,8 @@ class Joint:
         graph, whole = self.graph, self.whole
         given = {value.name for value in graph.outputs}
         is_whole = given.issuperset(whole.outputs) and {v.name for v in graph.inputs}.issubset(whole.inputs)
+        if is_whole:
+            bring_back(edit, whole.apart, whole.functions)
         left_over = self.made if is_whole and not keep_outputs else ()
         outputs = [value for value in graph.outputs if value.name not in left_over]
         edit.do(SetGraphInputs(graph, tuple(_in_order(graph.inputs, whole.inputs))))

@@ -1,10 +1,10 @@
-"""Which nodes call the functions of a model."""
+"""Which nodes call the functions of a model, and which functions nodes call."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from model.graph import Model, Node
+from model.graph import Function, Model, Node
 
 #: What a node calls and a function is called by: domain, operator type or name, overload.
 Operator = tuple[str, str, str]
@@ -23,3 +23,18 @@ def callers(model: Model) -> dict[Operator, list[Node]]:
     for node in callers_of(model, found):
         found[node.operator].append(node)
     return found
+
+
+def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
+    """The functions that nodes call, and those that these call."""
+    functions = {f.key: f for f in model.functions}
+    wanted: dict[tuple[str, str, str], Function] = {}
+    graphs = [g for node in nodes for body in node.bodies for g in body.walk()]
+    pending = [*nodes, *(n for g in graphs for n in g.nodes)]
+    while pending:
+        node = pending.pop()
+        key = node.operator
+        if key in functions and key not in wanted:
+            wanted[key] = functions[key]
+            pending.extend(n for g in functions[key].body.walk() for n in g.nodes)
+    return tuple(f for f in model.functions if f.key in wanted)

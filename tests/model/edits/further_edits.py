@@ -276,4 +276,5 @@ ELSEWHERE = {
     "unknown.change_unknown": "by remove_field and set_field of such a field",
     "values.ensure_order": "by connect and replace_uses",
     "properties.set_opset": "a rule of AnyEdits",
+    "remnants.bring_back": "by merge, of parts of one model",
 }

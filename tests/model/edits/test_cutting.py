@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -233,17 +235,99 @@ def test_real_models_cut_and_merged_are_the_same(shared_models):
         assert compare(model, whole).differences == [], name
 
 
-def test_functions_that_nothing_calls_are_in_the_first_part_alone():
-    model = builders.model("""
-        <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
-        g (float[2] x) => (float[2] y) { a = Exp (x) b = Abs (a) y = local.Used (b) }
-        <domain: "local", opset_import: ["" : 21, "local" : 1]> Idle (p) => (q) { q = local.Inner (p) }
-        <domain: "local", opset_import: ["" : 21]> Used (p) => (q) { q = Neg (p) }
-        <domain: "local", opset_import: ["" : 21]> Inner (p) => (q) { q = Relu (p) }
-    """)
-    first, second = parts(model, ["b"])
-    assert [[f.name for f in part.functions] for part in (first, second)] == [["Idle", "Inner"], ["Used"]]
-    assert compare(model, merged(first, second)).differences == []
+IDLE = """
+<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+g (float[2] x) => (float[2] y) { a = Exp (x) b = Abs (a) y = local.Used (b) }
+<domain: "local", opset_import: ["" : 21, "local" : 1]> Idle (p) => (q) { q = local.Inner (p) }
+<domain: "local", opset_import: ["" : 21]> Used (p) => (q) { q = Neg (p) }
+<domain: "local", opset_import: ["" : 21]> Inner (p) => (q) { q = Relu (p) }
+"""
+
+
+def saved(model):
+    return load(to_bytes(model))
+
+
+def halves(model, name):
+    """Both sides of a value, extracted one by one."""
+    types, graph = infer(model), model.graph
+    value, unused = builders.value(model, name), [v for v in graph.inputs if not v.uses]
+    cuts = (
+        cutting.cut_between(graph, [v for v in graph.inputs if v not in unused], [value]),
+        cutting.cut_between(graph, [value], graph.outputs),
+    )
+    return [cutting.cut_out(model, cut, types.type_of) for cut in cuts]
+
+
+@pytest.mark.parametrize("cut", [parts, halves])
+def test_functions_that_nothing_calls_are_in_no_part_and_come_back(cut):
+    model = builders.model(IDLE)
+    first, second = cut(model, "b")
+    assert [[f.name for f in part.functions] for part in (first, second)] == [[], ["Used"]]
+    whole = merged(saved(first), saved(second))
+    assert compare(model, whole).differences == []
+    assert [f.name for f in whole.functions] == ["Idle", "Used", "Inner"]
+    assert not whole.metadata
+
+
+@pytest.mark.parametrize("cut", [parts, halves])
+def test_training_is_in_no_part_and_comes_back(cut):
+    model = builders.document(trained=True).model
+    name = next(n.outputs[0].name for n in model.graph.nodes if n.outputs[0] not in model.graph.outputs)
+    first, second = (saved(part) for part in cut(model, name))
+    assert not first.training_info
+    assert not second.training_info
+    for part in (first, second):
+        onnx.checker.check_model(to_bytes(part), full_check=True)
+    whole = merged(first, second)
+    assert compare(model, whole).differences == []
+    assert compare(model, saved(whole)).differences == []
+    training = whole.training_info[0]
+    assert training.model is whole
+    used = {v for node in training.algorithm.nodes for v in node.inputs}
+    assert used.intersection(whole.graph.values())
+
+
+def test_real_models_with_training_and_idle_functions_come_back(shared_models):
+    for name in ("bert_mini_functions", "onnx__light_squeezenet"):
+        proto = onnx.load(shared_models / name / "model.onnx")
+        weight = next(t.name for t in proto.graph.initializer if t.data_type == onnx.TensorProto.FLOAT)
+        training = proto.training_info.add()
+        training.algorithm.name = "step"
+        training.algorithm.node.add(op_type="Neg", input=[weight], output=["better weight"])
+        training.algorithm.output.add(name="better weight")
+        training.update_binding.add(key=weight, value="better weight")
+        proto.functions.append(
+            onnx.helper.make_function("idle", "Idle", ["p"], ["q"], [onnx.helper.make_node("Neg", ["p"], ["q"])], [])
+        )
+        model = load(proto.SerializeToString())
+        middle = list(model.graph.nodes)[len(model.graph.nodes) // 2].outputs[0].name
+        whole = saved(merged(*(saved(part) for part in parts(model, [middle]))))
+        assert compare(model, whole).differences == [], name
+        assert len(whole.training_info) == 1
+
+
+def test_training_comes_back_after_an_undo_too():
+    model = builders.document(trained=True).model
+    name = next(n.outputs[0].name for n in model.graph.nodes if n.outputs[0] not in model.graph.outputs)
+    first, second = (saved(part) for part in parts(model, name))
+    document = Document(first)
+    with document.edit("Merge") as edit:
+        subgraphs.merge(edit, first.graph, second, keep_outputs=False)
+    document.undo()
+    assert not first.training_info
+    document.redo()
+    assert compare(model, first).differences == []
+
+
+@pytest.mark.parametrize("apart", ["", "no base64", "AAAA", "eJwDAAAAAAE="])
+def test_what_is_told_to_be_apart_is_ignored_where_it_cannot_be_read(apart):
+    model = builders.model(IDLE)
+    first, second = parts(model, "b")
+    for part in (first, second):
+        told = json.loads(part.metadata[wholes.KEY])
+        part.metadata = part.metadata | {wholes.KEY: json.dumps(told | {"apart": apart})}
+    assert [f.name for f in merged(first, second).functions] == ["Used"]
 
 
 def test_constant_nodes_come_along_like_initializers():
