@@ -64,8 +64,8 @@ class Keeper(QObject):
         except OSError:
             return  # the file is gone already; saving will say so
         self._idle.start()
-        workspace.changes.changed.connect(self._tell)
-        self._endings.append(document.on_saved(self._on_saved))
+        # of a change the journal hears first: it may be that very change that it cannot write
+        self._endings += [document.subscribe(self._tell), document.on_saved(self._on_saved)]
 
     @property
     def is_beginning(self) -> bool:

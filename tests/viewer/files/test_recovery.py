@@ -307,3 +307,11 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
     assert "Another version of the program wrote it. It is kept for 30 days" in message.detail
     recovery.offer(window)
     assert len(window.messages.messages) == 1
+
+
+def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, tmp_path, monkeypatch):
+    """As where there is no home folder: it was told with the second edit."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(recovery, "journal_folder", lambda: tmp_path / "file" / "journals")
+    rename_first(qtbot, window, model_file)
+    assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
