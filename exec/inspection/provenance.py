@@ -14,7 +14,8 @@ from math import prod
 
 import numpy as np
 
-from exec.inspection import windows
+from exec.errors import KernelError
+from exec.inspection import placing, windows
 from exec.inspection.reaching import Called, Reach, at_index, point
 
 
@@ -33,7 +34,7 @@ def reach(node: Called, index: Sequence[int]) -> list[Reach]:
     if rule is not None:
         try:
             found = rule(node, at, shape)
-        except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError):
+        except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError, KernelError):
             found = None  # attributes or shapes that do not belong together: the node ran by other rules
     if found is None and _is_elementwise(node, shape):
         found = [_aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
@@ -113,6 +114,36 @@ def _gemm(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Re
     return found
 
 
+def _einsum(node: Called, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[Reach] | None:
+    """Of each operand the elements with the labels of this one; labels that are summed over run freely."""
+    equation = str(node.attributes.get("equation", "")).replace(" ", "")
+    terms, _, result = equation.partition("->")
+    operands = terms.split(",")
+    if "->" not in equation:
+        letters = [c for c in terms if c.isalpha()]
+        result = ("..." if "..." in terms else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    fixed = dict(zip(_labels(result, len(at)), at, strict=True))
+    found = []
+    for position, operand in enumerate(operands):
+        shape = node.shape(position)
+        if shape is None:
+            return None
+        labels = _labels(operand, len(shape))
+        if len(set(labels)) < len(labels) and not set(labels) <= set(fixed):
+            return None  # a diagonal that is summed over is no product of positions
+        places = [fixed.get(label) for label in labels]
+        axes = [range(d) if place is None else point(min(place, d - 1)) for place, d in zip(places, shape, strict=True)]
+        found.append(Reach(position, tuple(axes)))
+    return found
+
+
+def _labels(term: str, rank: int) -> list[str]:
+    """A label per axis; those of an ellipsis are numbered from the last."""
+    before, dots, after = term.partition("...")
+    hidden = rank - len(before) - len(after) if dots else 0
+    return [*before, *(f"...{hidden - i}" for i in range(hidden)), *after]
+
+
 # --- along axes ------------------------------------------------------------------------------------------------
 
 
@@ -156,8 +187,72 @@ def _channel_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> 
     """Normalised per channel: over the spatial axes, or with given statistics."""
     if node.output:
         return None
-    first = at_index(0, at) if node.op_type == "BatchNormalization" else _along(0, shape, at, range(2, len(shape)))
-    return [first, *(at_index(i, at[1:2]) for i in range(1, 5) if node.shape(i) is not None)]
+    axes: Sequence[int] = range(2, len(shape))
+    given = 5
+    if node.op_type == "BatchNormalization" and node.attributes.get("training_mode", 0):
+        axes, given = [i for i in range(len(shape)) if i != 1], 3
+    elif node.op_type == "BatchNormalization":
+        axes = ()
+    first = _along(0, shape, at, axes)
+    return [first, *(at_index(i, at[1:2]) for i in range(1, given) if node.shape(i) is not None)]
+
+
+def _group_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Normalised per group of channels; scale and bias are per channel, or in the first version per group."""
+    size = shape[1] // int(node.attributes.get("num_groups", 1))
+    group = at[1] // size
+    channels = range(group * size, (group + 1) * size)
+    axes = tuple(channels if i == 1 else point(at[0]) if not i else range(d) for i, d in enumerate(shape))
+    place = at[1] if node.shape(1) == (shape[1],) else group
+    return [Reach(0, axes), *(at_index(i, (place,)) for i in (1, 2) if node.shape(i) is not None)]
+
+
+def _norm_along(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Normalised over one axis or some, by nothing else."""
+    default = [0, 2, 3] if node.op_type == "MeanVarianceNormalization" else [int(node.attributes.get("axis", -1))]
+    axes = [int(a) % len(shape) for a in node.attributes.get("axes", default)]
+    return [_along(0, shape, at, axes)]
+
+
+def _skip_norm(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Two inputs and a bias are added, then normalised along the last axis."""
+    if node.output:
+        return None
+    last = len(shape) - 1
+    found = []
+    for i in range(len(node.inputs)):
+        given = node.shape(i)
+        if given is not None:
+            is_weight = i > 1 and not (i == len(node.inputs) - 1 and i == 4)
+            here = _aligned(i, given, at)
+            found.append(here if is_weight else Reach(i, (*here.axes[:-1], range(shape[last]))))
+    return found
+
+
+def _local_response(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Channels around this one."""
+    size = int(node.attributes.get("size", 1))
+    channels = range(max(0, at[1] - (size - 1) // 2), min(shape[1], at[1] + size // 2 + 1))
+    return [Reach(0, tuple(channels if i == 1 else point(p) for i, p in enumerate(at)))]
+
+
+def _recurrent(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
+    """Of its sequence what has been read so far, in the direction; of weights those of the direction."""
+    x = node.shape(0)
+    if x is None or node.shape(4) is not None or node.attributes.get("layout", 0):
+        return None
+    direction, batch = at[-3], at[-2]
+    is_reverse = direction == 1 or node.attributes.get("direction", "forward") == "reverse"
+    whole = len(shape) == 3  # the last state
+    steps = range(x[0]) if whole else range(at[0], x[0]) if is_reverse else range(at[0] + 1)
+    found = [Reach(0, (steps, point(batch), range(x[2])))]
+    for i in (1, 2, 3, 5, 6, 7):
+        given = node.shape(i)
+        if given is not None:
+            rest = tuple(range(d) for d in given[1:])
+            inner = (point(batch), *rest[1:]) if i in (5, 6) else rest
+            found.append(Reach(i, (point(direction), *inner), exact=i == 5))
+    return found
 
 
 def _quantize(node: Called, at: tuple[int, ...], shape: tuple[int, ...]) -> list[Reach] | None:
@@ -372,6 +467,11 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _softmax),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), _layer_norm),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channel_norm),
+    "GroupNormalization": _group_norm,
+    **dict.fromkeys(("LpNormalization", "MeanVarianceNormalization"), _norm_along),
+    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_norm),
+    "LRN": _local_response,
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantize),
     "CastLike": _first,
     "TopK": _top_k,
@@ -388,6 +488,14 @@ _RULES: Mapping[str, Rule] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
+    **dict.fromkeys(("Scatter", "ScatterElements"), placing.scatter_elements),
+    "ScatterND": placing.scatter_nd,
+    "OneHot": placing.one_hot,
+    "Compress": placing.compress,
+    "ReverseSequence": placing.reverse_sequence,
+    "Trilu": placing.trilu,
+    **dict.fromkeys(("Resize", "Upsample"), placing.resize),
+    "Einsum": _einsum,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,
     **dict.fromkeys((

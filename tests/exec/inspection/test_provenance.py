@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from exec.inspection.provenance import reach
 from exec.inspection.reaching import Called, Reach
+from exec.kernels import load
+from exec.kernels.registry import find
 from exec.session import Session
 from model.attributes import make_attribute
 from model.graph import Graph, Model, Node, Value
@@ -79,6 +81,26 @@ CASES: list[Case] = [
     ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [numbers(1, 8, 2, 3)], 1),
     ("DepthToSpace", {"blocksize": 2}, [numbers(1, 8, 2, 3)], 1),
     ("SpaceToDepth", {"blocksize": 2}, [numbers(1, 2, 4, 6)], 1),
+    ("BatchNormalization", {"training_mode": 1}, [numbers(2, 3, 4), numbers(3), numbers(3), numbers(3), numbers(3)], 1),
+    ("GroupNormalization", {"num_groups": 2}, [numbers(2, 4, 3), numbers(2), numbers(2)], 1),
+    ("MeanVarianceNormalization", {}, [numbers(2, 3, 2, 2)], 1),
+    ("LpNormalization", {"axis": 1}, [numbers(2, 3, 2)], 1),
+    ("LRN", {"size": 3}, [numbers(1, 6, 2, 2)], 1),
+    ("LRN", {"size": 4}, [numbers(1, 6, 2, 2)], 1),
+    ("Einsum", {"equation": "bij,bjk->bik"}, [numbers(2, 2, 3), numbers(2, 3, 2)], 1),
+    ("Einsum", {"equation": "...ij,kj"}, [numbers(2, 2, 3), numbers(2, 3)], 1),
+    ("Einsum", {"equation": "ii->i"}, [numbers(3, 3)], 1),
+    ("Trilu", {}, [numbers(2, 4, 4), np.array(1, np.int64)], 1),
+    ("Trilu", {"upper": 0}, [numbers(4, 3)], 1),
+    ("ReverseSequence", {"time_axis": 0, "batch_axis": 1}, [numbers(4, 3), whole(4, 2, 1)], 1),
+    ("Compress", {"axis": 1}, [numbers(2, 4), np.array([False, True, False, True])], 1),
+    ("Compress", {}, [numbers(2, 2), np.array([False, True, True])], 1),
+    ("OneHot", {"axis": 0}, [whole(2, -1, 0), whole(3), numbers(2)], 1),
+    ("ScatterElements", {"axis": 1}, [numbers(2, 4), np.array([[1, -1]], np.int64), numbers(1, 2)], 1),
+    ("ScatterElements", {"reduction": "add"}, [numbers(3, 2), np.array([[1, 0], [1, 2]], np.int64), numbers(2, 2)], 1),
+    ("ScatterND", {}, [numbers(3, 4), np.array([[2], [-3]], np.int64), numbers(2, 4)], 1),
+    ("ScatterND", {"reduction": "mul"}, [numbers(3, 2), np.array([[2, 1], [2, 1]], np.int64), numbers(2)], 1),
+    ("Resize", {}, [numbers(1, 2, 3, 4), np.zeros(0, F), np.zeros(0, F), whole(1, 2, 6, 9)], 1),
 ]
 
 
@@ -130,6 +152,62 @@ def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> No
                         assert reached == bool(np.isnan(became)), (position, at, index)
 
 
+@pytest.mark.parametrize(
+    ("op_type", "version", "attributes", "more"),
+    [
+        ("Resize", 18, {}, [None, np.array([1, 1.7, 0.6], F)]),
+        ("Resize", 19, {"mode": "linear", "axes": [2, 1]}, [None, np.array([0.4, 2.3], F)]),
+        ("Resize", 19, {"mode": "cubic", "antialias": 1, "axes": [2]}, [None, None, whole(3)]),
+        ("Resize", 11, {"mode": "cubic", "exclude_outside": 1}, [np.zeros(0, F), np.array([1, 2, 2], F)]),
+        ("Resize", 10, {"mode": "linear"}, [np.array([1, 1, 1.6], F)]),
+        ("Upsample", 9, {}, [np.array([1, 2, 3], F)]),
+        ("Upsample", 7, {"scales": [1.0, 2.0, 1.5]}, []),
+    ],
+)  # fmt: skip
+def test_what_changes_an_element_of_a_resized_tensor_is_what_reaches_it(
+    op_type: str, version: int, attributes: dict[str, Any], more: list[Any]
+) -> None:
+    load()
+    kernel = find(op_type, version)
+    x = numbers(2, 4, 7)
+    made = kernel.function(x, *more, **attributes)
+    node = Called(op_type, "", attributes, [x, *more], [made.shape], 0, version)
+    changed: dict[Any, set[Any]] = {index: set() for index in np.ndindex(made.shape)}
+    for at in np.ndindex(x.shape):
+        other = x.copy()
+        other[at] += 1000
+        for index in zip(*np.nonzero(kernel.function(other, *more, **attributes) - made), strict=True):
+            changed[tuple(int(i) for i in index)].add(at)
+    for index, those in changed.items():
+        found = reach(node, index)
+        assert found[0].exact
+        assert _positions(found, 0) == those
+
+
+@pytest.mark.parametrize(
+    ("op_type", "gates", "attributes", "output"),
+    [("LSTM", 4, {}, 0), ("GRU", 3, {"direction": "reverse"}, 0), ("RNN", 1, {"direction": "bidirectional"}, 0),
+     ("LSTM", 4, {"direction": "bidirectional"}, 1)],
+)  # fmt: skip
+def test_a_recurrent_network_has_read_so_much_of_its_sequence(
+    op_type: str, gates: int, attributes: dict[str, Any], output: int
+) -> None:
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    random = np.random.default_rng(0)
+    shapes = (4, 2, 3), (directions, gates * 2, 3), (directions, gates * 2, 2)
+    x, w, r = (random.normal(size=shape).astype(F) for shape in shapes)
+    attributes = {**attributes, "hidden_size": 2}
+    made = run_node(op_type, attributes, [x, w, r], 2, 14)[output]
+    node = Called(op_type, "", attributes, [x, w, r], [made.shape] * 2, output, 14)
+    for index in np.ndindex(made.shape):
+        reached = _positions(reach(node, index), 0)
+        for at in np.ndindex(x.shape):
+            other = x.copy()
+            other[at] = np.nan
+            became = run_node(op_type, attributes, [other, w, r], 2, 14)[output][index]
+            assert (at in reached) == bool(np.isnan(became)), (at, index)
+
+
 def _positions(found: list[Reach], position: int) -> set[tuple[int, ...]]:
     axes = [r.axes for r in found if r.input == position]
     return {at for product in axes for at in itertools.product(*product)}
@@ -159,12 +237,7 @@ def test_older_softmax_runs_over_everything_from_its_axis_on() -> None:
 @pytest.mark.parametrize(
     ("op_type", "inputs"),
     [
-        ("LRN", [numbers(1, 3, 2)]),
-        ("MeanVarianceNormalization", [numbers(2, 3)]),
-        ("LpNormalization", [numbers(2, 3)]),
-        ("ReverseSequence", [numbers(2, 3), whole(1, 2, 3)]),
-        ("ScatterElements", [numbers(2, 2), whole(1, 0).reshape(1, 2), numbers(1, 2)]),
-        ("SkipLayerNormalization", [numbers(2, 3), numbers(2, 3), numbers(3)]),
+        ("EmbedLayerNormalization", [numbers(2, 3), numbers(2, 3), numbers(3)]),
         ("FusedMatMul", [numbers(3, 3), numbers(3, 3)]),
         ("DynamicQuantizeLinear", [numbers(2, 3)]),
     ],
