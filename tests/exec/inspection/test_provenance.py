@@ -101,6 +101,7 @@ CASES: list[Case] = [
     ("ScatterND", {}, [numbers(3, 4), np.array([[2], [-3]], np.int64), numbers(2, 4)], 1),
     ("ScatterND", {"reduction": "mul"}, [numbers(3, 2), np.array([[2, 1], [2, 1]], np.int64), numbers(2)], 1),
     ("Resize", {}, [numbers(1, 2, 3, 4), np.zeros(0, F), np.zeros(0, F), whole(1, 2, 6, 9)], 1),
+    ("Resize", {"mode": "linear"}, [numbers(1, 1, 3, 4), np.zeros(0, F), np.zeros(0, F), whole(1, 1, 6, 7)], 1),
 ]
 
 

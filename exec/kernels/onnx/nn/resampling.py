@@ -357,20 +357,31 @@ def cubic(distance: Array, a: float) -> Array:
 
 
 def _weighted(x: Array, index: Array, weights: Array, axis: Axis) -> Array:
-    at, rank = axis.number, x.ndim
-    result: Array | None
     if axis.length <= _DENSE_AXIS and axis.length * axis.size <= 1 << 20:
-        matrix = np.zeros((axis.size, axis.length), x.dtype)
-        np.add.at(matrix, (np.arange(axis.size)[:, None], index), weights)
-        if at == rank - 1:
-            result = np.matmul(np.ascontiguousarray(x).reshape(-1, axis.length), matrix.T)
-            return result.reshape(*x.shape[:at], -1)
-        trailing = int(np.prod(x.shape[at + 1 :]))
-        flat = np.ascontiguousarray(x).reshape(-1, axis.length, trailing)
-        result = np.matmul(matrix, flat)
-        return result.reshape(*x.shape[:at], axis.size, *x.shape[at + 1 :])
-    shape = (-1, *(1,) * (rank - 1 - at))
-    result = None
+        result = _by_matrix(x, index, weights, axis)
+        if np.isfinite(result).all():  # in a product of matrices what is not finite reaches beyond its neighbours
+            return result
+    return _by_taps(x, index, weights, axis)
+
+
+def _by_matrix(x: Array, index: Array, weights: Array, axis: Axis) -> Array:
+    at = axis.number
+    matrix = np.zeros((axis.size, axis.length), x.dtype)
+    np.add.at(matrix, (np.arange(axis.size)[:, None], index), weights)
+    result: Array
+    if at == x.ndim - 1:
+        result = np.matmul(np.ascontiguousarray(x).reshape(-1, axis.length), matrix.T)
+        return result.reshape(*x.shape[:at], -1)
+    trailing = int(np.prod(x.shape[at + 1 :]))
+    flat = np.ascontiguousarray(x).reshape(-1, axis.length, trailing)
+    result = np.matmul(matrix, flat)
+    return result.reshape(*x.shape[:at], axis.size, *x.shape[at + 1 :])
+
+
+def _by_taps(x: Array, index: Array, weights: Array, axis: Axis) -> Array:
+    at = axis.number
+    shape = (-1, *(1,) * (x.ndim - 1 - at))
+    result: Array | None = None
     for tap in range(index.shape[1]):
         checkpoint()
         part = np.take(x, index[:, tap], axis=at)
