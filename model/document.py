@@ -81,6 +81,16 @@ class Transaction:
             self._steps.append(step)
             self._inverses.append(inverse)
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Steps that are taken back when the block raises, though the edit may go on: what raised goes on too."""
+        length = len(self._steps)
+        try:
+            yield
+        except BaseException:
+            self._roll_back(length)
+            raise
+
     def _roll_back(self, length: int = 0) -> None:
         while len(self._inverses) > length:
             self._inverses.pop().apply()
@@ -116,12 +126,8 @@ class Document:
         steps cancel out is dropped. When the block raises, the model is as it was and the error goes on.
         """
         if self._transaction is not None:
-            length = len(self._transaction._steps)
-            try:
+            with self._transaction.attempt():
                 yield self._transaction
-            except BaseException:
-                self._transaction._roll_back(length)
-                raise
             return
         self._require_quiet()
         transaction = self._transaction = Transaction(self.model)

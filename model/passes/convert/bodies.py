@@ -46,7 +46,9 @@ def _body(hands: Hands, version: int) -> Function | None:
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
         types = [_type(hands, index).SerializeToString() for index in range(len(hands.node.inputs))]
         since = max(versions, default=schema.since_version)
-        content = schema.get_context_dependent_function_with_opset_version(since, _call(hands), types)
+        content = schema.get_context_dependent_function_with_opset_version(
+            since, call_message(hands).SerializeToString(), types
+        )
     elif schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= version]
         content = schema.get_function_with_opset_version(max(versions, default=schema.since_version))
@@ -90,8 +92,8 @@ def _type(hands: Hands, index: int) -> TypeProto:
     return helper.make_tensor_type_proto(int(kind.element_type), shape)
 
 
-def _call(hands: Hands) -> bytes:
-    """The node as a message, for bodies that depend on it."""
+def call_message(hands: Hands) -> NodeProto:
+    """The node as a message, its inputs called i0, i1 and so on, its outputs o0; refuses tensors as attributes."""
     from onnx import helper
 
     node = hands.node
@@ -106,4 +108,4 @@ def _call(hands: Hands) -> bytes:
         if kind not in _SIMPLE:
             raise hands.refuse(f"its attribute {name} holds a {kind.name.lower()}")
         proto.attribute.append(helper.make_attribute(name, value, attr_type=int(kind)))
-    return proto.SerializeToString()
+    return proto

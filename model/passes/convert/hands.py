@@ -24,6 +24,10 @@ _LARGEST_CONSTANT = 1 << 16  # elements of an input that could become an attribu
 _INITIALIZERS_ALONE_SINCE = 4  # IR version: before it every initializer is an input too
 
 
+class Unable(ModelError):
+    """A node that no adapter here can convert, though another converter may."""
+
+
 class Names:
     """Free names in a model; looked up once, then kept up to date."""
 
@@ -108,8 +112,13 @@ class Hands:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def refuse(self, reason: str) -> ModelError:
-        """The error that names this node."""
+        """The error that names this node: the other version cannot say what it does."""
         return ModelError(f"{self.node.op_type} cannot be converted", f"{self.node.title}: {reason}", self.node)
+
+    def unable(self, reason: str) -> Unable:
+        """The same where it might be said, but it is not known here how."""
+        error = self.refuse(reason)
+        return Unable(error.title, error.detail, error.place)
 
     def has(self, index: int) -> bool:
         """Whether an input is there."""
@@ -126,7 +135,7 @@ class Hands:
         """The values of a constant input; refuses one that is computed."""
         array = self.constant_or_none(index)
         if array is None:
-            raise self.refuse(f"its input {index} is computed while the model runs; before, it was an attribute")
+            raise self.unable(f"its input {index} is computed while the model runs; before, it was an attribute")
         return array
 
     def constant_or_none(self, index: int) -> NDArray[Any] | None:
@@ -191,7 +200,7 @@ class Hands:
         if found is None and isinstance(kind, TensorType):
             found = kind.element_type
         if not isinstance(found, ElementType) or not found:
-            raise self.refuse(f"the type of its input {index} is not known")
+            raise self.unable(f"the type of its input {index} is not known")
         return found.numpy_dtype
 
     # -- writing -------------------------------------------------------------------------------------------------

@@ -269,7 +269,7 @@ def _group_normalization_to_21(hands: Hands) -> None:
     channels = shape.dims[1] if shape is not None and shape.rank > 1 else None
     groups = hands.attribute("num_groups", 1)
     if not isinstance(channels, int) or not groups or channels % groups:
-        raise hands.refuse("the number of channels must be known to repeat its scale and bias")
+        raise hands.unable("the number of channels must be known to repeat its scale and bias")
     inputs = list(hands.node.inputs)
     for index, word in ((1, "scale"), (2, "bias")):
         inputs[index] = hands.make_constant(np.repeat(hands.constant(index), channels // groups), word)
@@ -293,9 +293,9 @@ def _scan_to_9(hands: Hands) -> None:
             hands.after("Unsqueeze", output=index, axes=(0,))
 
 
-def _refused(reason: str) -> Adapter:
+def _unknown(reason: str) -> Adapter:
     def adapter(hands: Hands) -> None:
-        raise hands.refuse(reason)
+        raise hands.unable(reason)
 
     return adapter
 
@@ -312,7 +312,7 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 7): _broadcast_to_7 for name in BROADCASTING},
     **{(name, 13): axes_to_input for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _coerced_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
-    ("Split", 2): _refused("version 1 took its sizes as an input of another kind"),
+    ("Split", 2): _unknown("version 1 took its sizes as an input of another kind"),
     ("Split", 13): _split_2_to_13,
     ("Split", 18): _split_to_18,
     ("Clip", 11): _clip_to_11,
@@ -344,5 +344,5 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     ("GridSample", 20): _gridsample_to_20,
     ("GroupNormalization", 21): _group_normalization_to_21,
     ("Scan", 9): _scan_to_9,
-    ("Tile", 6): _refused("version 1 repeats along one axis only"),
+    ("Tile", 6): _unknown("version 1 repeats along one axis only"),
 }

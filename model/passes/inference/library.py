@@ -25,7 +25,7 @@ _IR_VERSION = 10  # it matters to functions in a model, of which single nodes kn
 def infer_model(model: ModelProto) -> ModelProto | None:
     """The model with types of inner values and outputs; None where it cannot be taken as a whole."""
     with suppress(Exception):  # errors of its own and plain RuntimeErrors
-        found = _library().shape_inference.infer_shapes(model.SerializeToString(), False, False, True)  # data_prop
+        found = library().shape_inference.infer_shapes(model.SerializeToString(), False, False, True)  # data_prop
         return ModelProto.FromString(found)
     return None
 
@@ -41,7 +41,7 @@ def infer_node(
 
     Empty where nothing can be told: an operator without signature, or inputs that it does not take.
     """
-    defs = _library().defs
+    defs = library().defs
     newest = defs.schema_version_map()[""][1]
     try:
         schema = defs.get_schema(node.op_type, imports.get(domain, newest), domain)
@@ -62,7 +62,7 @@ def infer_node(
 
 
 @cache
-def _library() -> Any:
+def library() -> Any:
     """The compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`."""
     paths = (folder / f"{_NAME}{suffix}" for folder in package_folders() for suffix in EXTENSION_SUFFIXES)
     path = next((path for path in paths if path.is_file()), None)

@@ -1,0 +1,120 @@
+"""onnx's converter takes the nodes that no adapter here can convert, one by one; what it cannot do is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from model.document import Document
+from model.errors import ModelError
+from model.io.save import to_bytes
+from model.passes.convert import opset, second, upward
+from model.steps import SetField
+from tests.model.passes.conversions import fed, made, outputs, to_opset
+from tests.model.snapshots import assert_linked, snapshot
+
+#: Between nodes that are converted here, and with a constant that both take.
+TEXT = """g (float[2,3,4] x) => (float[2,3,4] y) <float[4] w = {1.0,2.0,3.0,4.0}>
+ { a = Mul(x, w) b = Softmax<axis=1>(a) c = Add(b, w) y = ReduceSum<axes=[1],keepdims=1>(c) z = Neg(b) }"""
+SPLIT = "g (float[2,6] x) => (y, z) { y, z = Split<axis=1>(x) }"
+
+
+@pytest.fixture
+def without_softmax(monkeypatch):
+    """As if the adapter for Softmax did not know what to do, after it had begun."""
+
+    def refuse(hands):
+        hands.set("axis", 0)
+        hands.report.warn("begun", hands.node)
+        raise hands.unable("it is not known")
+
+    monkeypatch.setattr(opset, "UPWARD", {**upward.UPWARD, ("Softmax", 13): refuse})
+
+
+def test_a_node_that_is_refused_here_is_converted_by_onnx(without_softmax):
+    document = made(12, TEXT.replace("y = ReduceSum<axes=[1],keepdims=1>(c) z = Neg(b)", "y = Neg(c)"))
+    feeds = fed(document.model)
+    softmax = next(node for node in document.model.graph.nodes if node.op_type == "Softmax")
+    with document.edit("Describe") as edit:
+        edit.do(SetField(softmax, "name", "soft"))
+        edit.do(SetField(softmax, "metadata", {"key": "value"}))
+    before, state = outputs(document.model, feeds), snapshot(document.model)
+    weights = document.model.graph.initializers[0].initializer
+    report = to_opset(document, 13)
+    said = dict(report.summary())
+    assert said["Softmax was converted by onnx's version converter"] == 1
+    assert "begun" not in [remark.text for remark in report.warnings]
+    assert_linked(document.model)
+    onnx.checker.check_model(to_bytes(document.model))
+    assert [v.name for v in document.model.graph.outputs] == ["y"]
+    assert document.model.graph.initializers[0].initializer is weights
+    heir = next(node for node in document.model.graph.nodes if node.op_type == "Softmax")
+    assert (heir.name, dict(heir.metadata)) == ("soft", {"key": "value"})
+    for name, array in outputs(document.model, feeds).items():
+        np.testing.assert_allclose(array, before[name], rtol=1e-6)
+    document.undo()
+    assert snapshot(document.model) == state
+
+
+def test_what_the_version_cannot_say_is_not_left_to_onnx():
+    """Its converter adds tensors of [2, 3] and [2, 1] in version 6, which has no such addition."""
+    said = refused(made(7, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }"), 6)
+    assert "did not meet before version 7" in said
+    assert "Nor by" not in said
+
+
+def test_a_node_in_a_body_is_too(without_softmax):
+    text = """g (bool c, float[2,3,4] x) => (float[2,3,4] y) { y = If (c)
+     <then_branch = t () => (float[2,3,4] u) { u = Softmax<axis=1>(x) },
+      else_branch = e () => (float[2,3,4] v) { v = Neg(x) }> }"""
+    document = made(12, text)
+    feeds = {"c": np.array(True), "x": np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)}
+    before = outputs(document.model, feeds)
+    to_opset(document, 13)
+    onnx.checker.check_model(to_bytes(document.model))
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before["y"], rtol=1e-6)
+
+
+def refused(document: Document, version: int) -> str:
+    """What is said of a conversion that is refused; nothing is changed."""
+    state = snapshot(document.model)
+    with pytest.raises(ModelError) as error:
+        to_opset(document, version)
+    assert snapshot(document.model) == state
+    assert error.value.place in list(document.model.graph.nodes)
+    return f"{error.value.title}: {error.value.detail}"
+
+
+def test_what_neither_can_do_is_told_with_both_reasons():
+    said = refused(made(1, SPLIT), 13)
+    assert "version 1 took its sizes as an input" in said
+    assert "Nor by onnx's version converter: it failed on this model: No Adapter" in said
+
+
+def test_a_converter_that_hangs_is_ended_and_told(monkeypatch):
+    monkeypatch.setattr(second, "_SECONDS", 0)
+    assert "Nor by onnx's version converter: it took longer than 0 s" in refused(made(1, SPLIT), 13)
+
+
+def test_a_converter_that_needs_too_much_is_ended_and_told(monkeypatch):
+    monkeypatch.setattr(second, "GIB", 1 << 20)
+    assert "Nor by onnx's version converter: " in refused(made(1, SPLIT), 13)
+
+
+@pytest.mark.parametrize("spoil", ["same", "other version", "no output", "unknown", "nonsense"])
+def test_what_does_not_pass_is_not_taken(without_softmax, monkeypatch, spoil):
+    def converted(given, version, progress):
+        model = onnx.ModelProto.FromString(given)
+        (node,) = model.graph.node
+        if spoil == "other version":
+            node.op_type = "ReduceSum"
+            node.attribute[0].CopyFrom(onnx.helper.make_attribute("axes", [1]))
+        elif spoil == "no output":
+            node.output[0] = "elsewhere"
+        elif spoil == "unknown":
+            node.op_type = "Softmux"
+        return b"\xff\xff" if spoil == "nonsense" else model.SerializeToString()
+
+    monkeypatch.setattr(second, "_converted", converted)
+    assert "it is not known" in refused(made(12, TEXT), 13)
