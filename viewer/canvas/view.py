@@ -250,9 +250,12 @@ class GraphView(MarkedSurface):
         return Anchor(self.scene.boxes[box].key, x, y, self._position())
 
     def _hold(self, anchor: Anchor) -> None:
-        box = self.scene.drawing.box_with(anchor.key) if self.scene is not None else -1
-        if box >= 0 and self.scene is not None:
-            left, top, width, _ = self.scene.rect(box)
+        scene = self.scene
+        box = -1 if scene is None else scene.drawing.box_with(anchor.key)
+        if box < 0 and scene is not None and not len(scene.box_grid.in_rect(*self.viewport.area)):
+            box = nearest_box(scene, *self.viewport.to_scene(anchor.x, anchor.y))  # all that was in view is gone
+        if box >= 0 and scene is not None:
+            left, top, width, _ = scene.rect(box)
             self.viewport.put(left + width / 2, top, anchor.x, anchor.y)
         self._moved()
 

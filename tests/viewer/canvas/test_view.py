@@ -108,6 +108,31 @@ def test_a_removed_node_is_gone(show, qtbot, small):
     assert "Conv" not in titles(view)
 
 
+def test_when_all_that_was_in_view_is_gone_what_is_left_comes_into_view(show, qtbot):
+    graphs = Graphs()
+    graphs.input("x", 1)
+    for index in range(30):
+        graphs.node("Relu", ["x"], [f"top{index}"], name=f"top{index}")
+    for name, start in (("kept", "top0"), ("doomed", "top29")):
+        for index in range(60):
+            source = f"{name}{index - 1}" if index else start
+            graphs.node("Neg", [source], [f"{name}{index}"], name=f"{name}{index}")
+    graphs.outputs(*(f"top{i}" for i in range(1, 29)), "kept59")
+    view = show(graphs.model())
+    view.zoom_to(1.0)
+    nodes = {node.name: node for node in view.workspace.graph.nodes}
+    seen = next(i for i, box in enumerate(view.scene.boxes) if box.subject is nodes["doomed30"])
+    view.centre_on(*view.scene.rects[seen, :2])
+    settle(view)
+    with view.workspace.document.edit("Remove a branch") as edit:
+        for index in reversed(range(60)):
+            edit.do(RemoveNode(nodes[f"doomed{index}"]))
+    qtbot.waitUntil(lambda: not view.is_busy and len(view.scene.boxes) < 125, timeout=30_000)
+    left, top, right, bottom = view.viewport.area
+    found = [view.scene.rect(index) for index in range(len(view.scene.boxes))]
+    assert any(x < right and x + w > left and y < bottom and y + h > top for x, y, w, h in found)
+
+
 def test_settings_change_what_is_drawn(show, qtbot, small):
     view = show(small.model())
     view.workspace.settings.set(SHOW_INITIALIZERS, False)
