@@ -13,6 +13,7 @@ import numpy as np
 from exec.arrays import Array, check_size, zeros
 from exec.errors import KernelError
 from exec.kernels.microsoft.activations import plus
+from exec.kernels.microsoft.cache import appended
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.microsoft.tensors import restore_padding_1
 from exec.kernels.registry import kernel
@@ -100,24 +101,31 @@ def self_attention(
     *,
     mask: Array | None,
     past: Array | None,
+    place: Array | None = None,
+    shared: int | None = None,
     attention_bias: Array | None,
     unidirectional: int,
     mask_value: float | None,
     scale: float | None,
 ) -> tuple[Array, Array]:
-    """Attention of heads already split, with `past` [2, B, heads, P, size]; the output merged, and the new past."""
+    """Attention of heads already split, with `past` [2, B, heads, P, size]; the output merged, and the new past.
+
+    `shared` says that the past is a buffer, `place` from where on it is to be written.
+    """
+    whole = k, v
     if past is not None:
         if past.ndim != 5 or past.shape[0] != 2:
             msg = f"past has shape {past.shape}; expected (2, batch, heads, length, size)"
             raise KernelError(msg)
-        k, v = onnx("Concat", 13, past[0], k, axis=2), onnx("Concat", 13, past[1], v, axis=2)
+        pairs = [appended(before, now, place, None, bool(shared)) for before, now in zip(past, (k, v), strict=True)]
+        whole, (k, v) = (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1])
     queries, keys = q.shape[2], k.shape[2]
     bias = sum_biases(
         mask_bias(mask, q.shape[0], queries, keys, FILTER if mask_value is None else mask_value),
         causal_bias(queries, keys) if unidirectional else None,
         attention_bias,
     )
-    present = np.stack([k, v]) if k.shape == v.shape else np.zeros((0,), k.dtype)
+    present = np.stack(whole) if k.shape == v.shape else np.zeros((0,), k.dtype)
     return merge_heads(attend(q, k, v, bias, scale)), present
 
 
@@ -141,8 +149,8 @@ def attention_1(
     unidirectional: int = 0,
 ) -> tuple[Array, Array]:
     """Self-attention with the projection of queries, keys and values in one product."""
-    if do_rotary or past_present_share_buffer or past_sequence_length is not None:
-        msg = "do_rotary and a shared past buffer need a GPU in ONNX Runtime too; expected neither"
+    if do_rotary:
+        msg = "do_rotary needs a GPU in ONNX Runtime too, and how it rotates is told nowhere; expected 0"
         raise KernelError(msg)
     if x.ndim != 3 or weights.ndim != 2:
         msg = f"input {x.shape} and weights {weights.shape}; expected 3 and 2 dimensions"
@@ -150,8 +158,8 @@ def attention_1(
     projected = plus(onnx("MatMul", 13, x, weights), bias)
     q, k, v = split_projections(projected, num_heads, qkv_hidden_sizes)
     return self_attention(
-        q, k, v, mask=mask_index, past=past, attention_bias=attention_bias, unidirectional=unidirectional,
-        mask_value=mask_filter_value, scale=scale,
+        q, k, v, mask=mask_index, past=past, place=past_sequence_length, shared=past_present_share_buffer,
+        attention_bias=attention_bias, unidirectional=unidirectional, mask_value=mask_filter_value, scale=scale,
     )  # fmt: skip
 
 
@@ -186,12 +194,10 @@ def multi_head_attention_1(
     unidirectional: int = 0,
 ) -> tuple[Array, Array, Array]:
     """Attention of projected queries, keys and values; any of the layouts ONNX Runtime packs them in."""
-    if past_sequence_length is not None or cache_indirection is not None:
-        msg = "past_sequence_length and cache_indirection belong to beam search on a GPU; expected neither"
-        raise KernelError(msg)
     q, k, v = _unpacked(query, key, value, bias, num_heads)
-    if past_key is not None and past_value is not None:
-        k, v = onnx("Concat", 13, past_key, k, axis=2), onnx("Concat", 13, past_value, v, axis=2)
+    shared = past_sequence_length is not None
+    present_key, k = appended(past_key, k, past_sequence_length, cache_indirection, shared)
+    present_value, v = appended(past_value, v, past_sequence_length, cache_indirection, shared)
     queries, keys = q.shape[2], k.shape[2]
     value_of_mask = FILTER if mask_filter_value is None else mask_filter_value
     total = sum_biases(
@@ -199,7 +205,7 @@ def multi_head_attention_1(
         causal_bias(queries, keys) if unidirectional else None,
         attention_bias,
     )
-    return merge_heads(attend(q, k, v, total, scale)), k, v
+    return merge_heads(attend(q, k, v, total, scale)), present_key, present_value
 
 
 def _unpacked(

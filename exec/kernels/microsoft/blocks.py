@@ -13,7 +13,8 @@ from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.registry import kernel, prepares
 from exec.kernels.shared.axes import normal_axis
-from exec.kernels.shared.dtypes import narrow, widen
+from exec.kernels.shared.broadcast import unidirectional
+from exec.kernels.shared.dtypes import is_float, is_narrow, narrow, widen
 
 #: Values of the codes of bitsandbytes: 0 for FP4, 1 for NF4.
 _BNB4 = (
@@ -219,29 +220,41 @@ def gather_block_quantized_1(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Array:
-    """Slices of a tensor of few bits, made real by a scale per block along an axis."""
+    """Slices of a tensor of few bits, made real by a scale per block along an axis; zeros for indices out of range."""
     place, along = normal_axis(gather_axis, data.ndim), normal_axis(quantize_axis, data.ndim)
-    signed_default = data.dtype.kind == "u" and zero_points is None
-    if data.dtype == np.uint8:
-        if along != data.ndim - 1 or place == along:
-            msg = f"quantize_axis {quantize_axis}, gather_axis {gather_axis}; packed bytes need the last and another"
-            raise KernelError(msg)
-        codes = onnx("Gather", 13, data, indices, axis=place)
-        codes = unpacked(codes, bits, codes.shape[-1] * (8 // bits))
-    else:
-        codes = onnx("Gather", 13, data, indices, axis=place)
-        signed_default = False
+    inside = (indices >= -data.shape[place]) & (indices < data.shape[place])
+    known = np.where(inside, indices, 0)
     shift = indices.ndim - 1 if place < along else 0
-    factor = _per_element(onnx("Gather", 13, scales, indices, axis=place), along + shift, block_size, codes)
+    if is_narrow(data.dtype) and is_float(data.dtype):
+        if zero_points is not None or scales.ndim != data.ndim:
+            msg = f"scales of shape {scales.shape} for {data.dtype} {data.shape}; expected as many axes, no zero points"
+            raise KernelError(msg)
+        block_size = block_size or max(1, data.shape[along])
+        scales = unidirectional(scales, (*data.shape[:along], scales.shape[along], *data.shape[along + 1 :]))
+    codes = _codes(data, known, bits, place, along)
+    factor = _per_element(onnx("Gather", 13, scales, known, axis=place), along + shift, block_size, codes)
     wide = codes.astype(np.float32)
     if zero_points is not None:
-        zero = onnx("Gather", 13, zero_points, indices, axis=place)
+        zero = onnx("Gather", 13, zero_points, known, axis=place)
         if zero.dtype == np.uint8 and bits < 8:
             zero = unpacked(zero, bits, scales.shape[-1])
         wide -= _per_element(zero, along + shift, block_size, codes).astype(np.float32)
-    elif signed_default:
+    elif data.dtype == np.uint8:
         wide -= np.float32(1 << (bits - 1))
-    return narrow(np.asarray(wide * widen(factor)), scales.dtype)
+    result = np.asarray(wide * widen(factor))
+    result[(slice(None),) * place + (~inside,)] = 0
+    return narrow(result, scales.dtype)
+
+
+def _codes(data: Array, indices: Array, bits: int, place: int, along: int) -> Array:
+    """Slices of the codes, one per element: bytes hold several."""
+    if data.dtype != np.uint8:
+        return np.asarray(onnx("Gather", 13, data, indices, axis=place))
+    if along != data.ndim - 1 or place == along:
+        msg = f"codes in blocks along axis {along} gathered along {place}; packed bytes need the last and another"
+        raise KernelError(msg)
+    packed = onnx("Gather", 13, data, indices, axis=place)
+    return unpacked(packed, bits, packed.shape[-1] * (8 // bits))
 
 
 def _per_element(values: Array, axis: int, block_size: int, codes: Array) -> Array:

@@ -20,53 +20,11 @@ from exec.kernels.microsoft.attention import (
     split_projections,
     sum_biases,
 )
+from exec.kernels.microsoft.cache import appended
 from exec.kernels.microsoft.standard import MICROSOFT, onnx
 from exec.kernels.registry import kernel
 from exec.kernels.shared.axes import scalar_int
 from exec.kernels.shared.dtypes import narrow, widen
-
-
-def _appended(
-    past: Array | None, now: Array, place: Array | None, beams: Array | None, shared: bool
-) -> tuple[Array, Array]:
-    """The cache with the new step, and what of it is attended to: of each beam its own history."""
-    if past is None:
-        return now, now
-    if past.ndim != 4 or past.shape[:2] != now.shape[:2] or past.shape[3] != now.shape[3]:
-        msg = f"a cache of shape {past.shape} for new entries of shape {now.shape}"
-        raise KernelError(msg)
-    if not shared:
-        whole = np.asarray(onnx("Concat", 13, past, now, axis=2))
-        end = whole.shape[2]
-    else:
-        if place is None:
-            msg = "past_present_share_buffer needs past_sequence_length"
-            raise KernelError(msg)
-        start = scalar_int(place, "past_sequence_length")
-        end = start + now.shape[2]
-        if start < 0 or end > past.shape[2]:
-            msg = f"step {start} of a cache for {past.shape[2]}"
-            raise KernelError(msg)
-        whole = past.copy()
-        whole[:, :, start:end] = now
-    seen = whole[:, :, :end]
-    return whole, seen if beams is None else _of_beams(seen, beams, end - now.shape[2])
-
-
-def _of_beams(seen: Array, beams: Array, past: int) -> Array:
-    """Each entry of the past from the beam that it came from; `beams` is (batch, width, length)."""
-    if beams.ndim != 3 or beams.shape[0] * beams.shape[1] != seen.shape[0] or beams.shape[2] < past:
-        msg = f"cache_indirection has shape {beams.shape}; expected (batch, beams, {past} or more)"
-        raise KernelError(msg)
-    batch, width, _ = beams.shape
-    source = beams[:, :, :past]
-    if source.size and not 0 <= int(source.min()) <= int(source.max()) < width:
-        msg = f"cache_indirection names beams {source.min()} to {source.max()} of {width}"
-        raise KernelError(msg)
-    rows = (source + np.arange(batch)[:, None, None] * width).reshape(batch * width, past)
-    result = seen.copy()
-    result[:, :, :past] = seen[rows[:, None, :], np.arange(seen.shape[1])[:, None], np.arange(past)]
-    return result
 
 
 @kernel("DecoderMaskedMultiHeadAttention", since=1, domain=MICROSOFT)
@@ -104,8 +62,8 @@ def decoder_masked_multi_head_attention_1(
     _check_token(packed)
     q, k, v = split_projections(plus(packed, bias), num_heads, sizes)
     shared = bool(past_present_share_buffer)
-    present_key, k = _appended(past_key, k, past_sequence_length, cache_indirection, shared)
-    present_value, v = _appended(past_value, v, past_sequence_length, cache_indirection, shared)
+    present_key, k = appended(past_key, k, past_sequence_length, cache_indirection, shared)
+    present_value, v = appended(past_value, v, past_sequence_length, cache_indirection, shared)
     y, scores = _one_step(q, k, v, mask_index, attention_bias, fill, scale)
     return y, present_key, present_value, scores if output_qk else None
 
@@ -160,8 +118,8 @@ def decoder_masked_self_attention_1(
     _check_token(packed)
     q, k, v = split_projections(packed, num_heads)
     shared = bool(past_present_share_buffer)
-    present_key, k = _appended(past[0], k, past_sequence_length, cache_indirection, shared)
-    present_value, v = _appended(past[1], v, past_sequence_length, cache_indirection, shared)
+    present_key, k = appended(past[0], k, past_sequence_length, cache_indirection, shared)
+    present_value, v = appended(past[1], v, past_sequence_length, cache_indirection, shared)
     fill = FILTER if mask_filter_value is None else mask_filter_value
     y, _ = _one_step(q, k, v, mask_index, attention_bias, fill, scale)
     return y, np.stack([present_key, present_value])
@@ -200,7 +158,7 @@ def decoder_attention_1(
     else:
         k, v = _projected(key if cross else query, kv_weight, bias[hidden:], num_heads, 2)
         if past:
-            k, v = _appended(key_cache, k, None, None, False)[0], _appended(value_cache, v, None, None, False)[0]
+            k, v = appended(key_cache, k, None, None, False)[0], appended(value_cache, v, None, None, False)[0]
     hidden_keys = None
     if bool(has_key_padding_mask) and key_padding_mask is not None:
         hidden_keys = mask_bias(

@@ -12,8 +12,8 @@ from exec.errors import KernelError
 from exec.kernels.microsoft.activations import plus
 from exec.kernels.microsoft.standard import MICROSOFT, activate, channels_first, channels_last, onnx
 from exec.kernels.registry import kernel
-from exec.kernels.shared.axes import integers
-from exec.kernels.shared.dtypes import narrow, widen
+from exec.kernels.shared.axes import integers, scalar_float
+from exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
 from exec.kernels.shared.windows import padded, window, windows_of
 
 Ints = Sequence[int] | None
@@ -90,6 +90,41 @@ def fused_gemm_1(
     """Gemm and an activation."""
     y = onnx("Gemm", 13, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return activate(y, activation, activation_alpha, activation_beta, activation_gamma)
+
+
+@kernel("GemmFloat8", since=1, domain=MICROSOFT)
+def gemm_float8_1(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    scale_a: Array | None = None,
+    scale_b: Array | None = None,
+    scale_y: Array | None = None,
+    *,
+    activation: str = "NONE",
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    dtype: int = 1,
+    transA: int = 0,
+    transB: int = 0,
+) -> Array:
+    """Gemm of float8 or other floats times their scales, an activation, the scale of the result, and its type."""
+    if activation not in ("NONE", "RELU", "GELU"):
+        msg = f"activation is {activation!r}; expected NONE, RELU or GELU"
+        raise KernelError(msg)
+    left, right = (
+        widen(x) if scale is None else widen(x) * np.float32(scalar_float(scale, name))
+        for x, scale, name in ((a, scale_a, "scaleA"), (b, scale_b, "scaleB"))
+    )
+    added = None if c is None else widen(c)
+    y = onnx("Gemm", 13, left, right, added, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    if activation == "RELU":
+        y = np.maximum(y, 0)
+    elif activation == "GELU":
+        y = onnx("Gelu", 20, y, approximate="tanh")
+    if scale_y is not None:
+        y = y * np.float32(scalar_float(scale_y, "scaleY"))
+    return cast(np.asarray(y), dtype_of(dtype))
 
 
 @kernel("FusedConv", since=1, domain=MICROSOFT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -11,6 +12,7 @@ from onnx import TensorProto, helper
 from exec import Session
 from exec.errors import KernelError
 from exec.kernels.registry import find
+from exec.kernels.shared.dtypes import cast
 from model import load
 from model.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, to_array
@@ -251,6 +253,36 @@ QUANTIZED: list[tuple[str, list[Any], int, dict[str, Any]]] = [
     ("QuantizeLinear", [f(3, 4), np.array([0.1, 0.2, 0.3], np.float32), i8(3)], I8, {"axis": 0}),
     ("QuantizeLinear", [f(3, 4), s(0.02), np.uint16(100)], TensorProto.UINT16, {}),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", ["NONE", "RELU", "GELU"])
+def test_products_of_eight_bits_with_a_fraction_are_scaled(activation: str) -> None:
+    kind = ml_dtypes.float8_e4m3fn
+    a, b, c = cast(f(4, 6), kind), cast(f(3, 6), kind), f(3)
+    scales = [np.array([v], np.float32) for v in (0.5, 3, 0.25)]
+    told = {"transB": 1, "alpha": 2.0, "beta": 0.5, "activation": activation}
+    (found,) = ours("GemmFloat8", [a, b, c, *scales], dtype=TensorProto.FLOAT8E4M3FN, **told)
+    plain = 2 * (a.astype(np.float64) * 0.5) @ (b.astype(np.float64) * 3).T + c / 2
+    made = {
+        "NONE": plain,
+        "RELU": np.maximum(plain, 0),
+        "GELU": plain / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (plain + 0.044715 * plain**3))),
+    }[activation]
+    assert found.dtype == kind
+    np.testing.assert_allclose(found.astype(np.float64), made / 4, rtol=0.07, atol=0.01)
+    (found,) = ours("GemmFloat8", [f(4, 6), f(6, 3)])
+    assert (found.dtype, found.shape) == (np.float32, (4, 3))
+
+
+def test_weights_of_eight_bits_with_a_fraction_are_gathered_and_scaled() -> None:
+    data = cast(f(5, 32), ml_dtypes.float8_e4m3fn)
+    scales, indices = f(5, 2), np.array([4, 7, -5])
+    (found,) = ours("GatherBlockQuantized", [data, indices, scales], block_size=16)
+    expected = (data.astype(np.float32) * np.repeat(scales, 16, 1))[[4, 0, 0]]
+    expected[1] = 0  # out of range
+    assert_same(found, expected, rtol=1e-6)
+    (found,) = ours("GatherBlockQuantized", [data, indices[:1], scales[:1, :1]], block_size=0)
+    assert_same(found, data[[4]].astype(np.float32) * scales[0, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("op_type", "inputs", "type_", "attributes"), QUANTIZED, ids=label)
