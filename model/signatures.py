@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model import schemas
+from model.attributes import AttributeKind
 from model.graph import Function, Node
 from model.schemas import AttributeSchema, Parameter, Schema
 
@@ -23,7 +24,9 @@ def function_schema(function: Function) -> Schema:
     every = frozenset[str]()
     inputs = tuple(Parameter(v.name, "", every, "optional") for v in function.body.inputs)
     outputs = tuple(Parameter(v.name, "", every) for v in function.body.outputs)
-    formal = {a.name: AttributeSchema(a.name, a.kind, default=a) for a in function.attribute_defaults}
+    kinds = _kinds_of(function)
+    formal = {name: AttributeSchema(name, kinds[name]) for name in function.attributes if name in kinds}
+    formal |= {a.name: AttributeSchema(a.name, a.kind, default=a) for a in function.attribute_defaults}
     return Schema(
         name=function.name,
         domain=function.domain,
@@ -35,5 +38,18 @@ def function_schema(function: Function) -> Schema:
         max_inputs=len(inputs),
         max_outputs=len(outputs),
         origin="function",
-        is_signature_known=not function.attributes,  # those without a default have no kind to show
+        is_signature_known=kinds.keys() >= set(function.attributes),
     )
+
+
+def _kinds_of(function: Function) -> dict[str, AttributeKind]:
+    """Of what kind its attributes are, as the nodes that refer to them say: without a default nothing else does."""
+    wanted, kinds = set(function.attributes), dict[str, AttributeKind]()
+    if not wanted:
+        return kinds
+    for graph in function.body.walk():
+        for node in graph.nodes:
+            for attribute in node.attributes.values():
+                if attribute.reference in wanted and attribute.kind:
+                    kinds.setdefault(attribute.reference, attribute.kind)
+    return kinds

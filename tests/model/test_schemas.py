@@ -3,7 +3,9 @@ from onnx import defs
 from model import schemas
 from model.attributes import AttributeKind, make_attribute
 from model.schemas import microsoft
+from model.signatures import signature_of
 from model.types import ElementType, SequenceType, Shape, TensorType
+from tests.model import builders
 
 
 def test_the_newest_version_not_newer_is_found():
@@ -104,3 +106,17 @@ def test_of_two_documents_with_one_operator_the_other_stays():
     assert schemas.find("Mine", 3, "my.domain").doc == "1"
     schemas.forget(first)
     assert schemas.find("Mine", 3, "my.domain") is None
+
+
+def test_a_functions_attributes_are_of_the_kind_that_its_nodes_say():
+    document = builders.document("""
+    <ir_version: 10, opset_import: ["" : 21, "l" : 1]>
+    g (float[2] x) => (float[2] y) { [call] y = l.f (x) }
+    <domain: "l", opset_import: ["" : 21]>
+    f <axis, factor, idle> (v) => (o)
+    { c = Constant <value_float: float = @factor> () s = Softmax <axis: int = @axis> (v) o = Mul (s, c) }
+    """)
+    schema = signature_of(builders.node(document, "call"))
+    kinds = {name: formal.kind for name, formal in schema.attributes.items()}
+    assert kinds == {"axis": AttributeKind.INT, "factor": AttributeKind.FLOAT}
+    assert not schema.is_signature_known, "nobody says what idle is"

@@ -9,25 +9,17 @@ from typing import Final
 
 from PySide6.QtWidgets import QWidget
 
-from model import schemas
 from model.edits.values import connect, disconnect, why_not_connect
 from model.graph import Node, Value
 from model.lookup import Lookup, comes_before
 from model.queries.scope import downstream, enclosing, visible_values
-from model.schemas import Schema
+from model.signatures import signature_of
 from viewer.text import display, type_text
 from viewer.widgets.choice_popup import Choice, ChoicePopup
 from viewer.workspace import Workspace
 
 _MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed
 _MOST_NAMED: Final = 60
-
-
-def signature_of(node: Node) -> Schema | None:
-    """The signature of a node's operator at its graph's imports, when somebody knows it."""
-    if node.graph is None:
-        return None
-    return schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
 
 
 def input_name(node: Node, index: int) -> str:
@@ -49,10 +41,8 @@ def free_inputs(node: Node) -> list[int]:
 
 def _most_inputs(node: Node, count: int) -> int:
     schema = signature_of(node)
-    if schema is None or not schema.is_signature_known:
-        model = node.graph.model if node.graph is not None else None
-        function = model.function(*node.operator) if model is not None else None
-        return len(function.body.inputs) if function is not None else count + 1
+    if schema is None or not (schema.is_signature_known or schema.origin == "function"):
+        return count + 1
     if schema.inputs and schema.inputs[-1].option == "variadic":
         return max(len(schema.inputs), count + 1)
     return schema.max_inputs

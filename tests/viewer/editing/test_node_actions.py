@@ -288,6 +288,15 @@ def test_connect_by_keyboard(desk):
     assert desk.node("third").inputs[0] is desk.value("x")
 
 
+def test_the_inputs_of_a_call_are_called_as_the_function_says(desk):
+    desk.open(builders.BRANCHES)
+    desk.select(desk.node("call"))
+    desk.run("node.connect")
+    popup = desk.child(ChoicePopup)
+    assert [choice.title for choice in popup.shown()] == ["v"]
+    popup.close()
+
+
 def test_disconnect_by_keyboard(desk):
     desk.select(desk.node("third"))
     desk.run("node.connect")
