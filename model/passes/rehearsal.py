@@ -19,7 +19,7 @@ from model.clone import Cloner
 from model.document import Document
 from model.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from model.progress import SILENT, Progress
-from model.queries.parts import with_bodies
+from model.queries.parts import part_of
 from model.steps import (
     InsertNode,
     MoveUses,
@@ -63,7 +63,7 @@ class Rehearsal:
 
     def copies(self, nodes: Iterable[Node]) -> frozenset[Node]:
         """The copies of nodes of the real model and of all in their bodies."""
-        chosen = with_bodies(nodes)
+        chosen = part_of(nodes)
         return frozenset(n for g in self.document.model.graphs() for n in g.nodes if self.original(n) in chosen)
 
     def steps(self) -> list[Step]:

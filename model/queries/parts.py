@@ -8,14 +8,20 @@ from model.graph import Function, Graph, Model, Node, Value
 from model.tensors import SparseTensor, Tensor
 
 
-def with_bodies(nodes: Iterable[Node]) -> frozenset[Node]:
-    """The nodes and all in their bodies."""
-    return frozenset(n for node in nodes for n in (node, *(n for b in node.bodies for g in b.walk() for n in g.nodes)))
+def part_of(nodes: Iterable[Node]) -> frozenset[Node]:
+    """The nodes, all in their bodies, and the Constant nodes that nothing else takes."""
+    whole = {n for node in nodes for n in (node, *(n for b in node.bodies for g in b.walk() for n in g.nodes))}
+    taken = {v for node in whole for v in node.inputs if v is not None and v.producer is not None}
+    own = (v for v in taken if all(user in whole for user, _ in v.uses))
+    whole.update(
+        [v.producer for v in own if v.producer and (v.producer.domain, v.producer.op_type) == ("", "Constant")]
+    )
+    return frozenset(whole)
 
 
 def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozenset[Node], frozenset[Function]]:
     """The nodes with those of functions that nothing else calls, and these functions."""
-    chosen, whole = with_bodies(nodes), set[Function]()
+    chosen, whole = part_of(nodes), set[Function]()
     calls: dict[tuple[str, str, str], list[Node]] = {function.key: [] for function in model.functions}
     for graph in model.graphs():
         for node in graph.nodes:
@@ -25,7 +31,7 @@ def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozens
         if not more:
             return chosen, frozenset(whole)
         whole.update(more)
-        chosen |= with_bodies(node for function in more for node in function.body.nodes)
+        chosen |= part_of(node for function in more for node in function.body.nodes)
 
 
 def is_made(value: Value, nodes: Collection[Node]) -> bool:

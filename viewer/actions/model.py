@@ -42,7 +42,7 @@ def _new(context: Context) -> None:
 
 
 def _save_with_options(context: Context, *, copy: bool = False) -> None:
-    from model.queries.parts import tensors_of, with_bodies
+    from model.queries.parts import part_of, tensors_of
     from viewer.dialogs.save_options import SaveOptionsDialog
 
     window, tab = context.window, context.window.tab
@@ -53,7 +53,7 @@ def _save_with_options(context: Context, *, copy: bool = False) -> None:
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
     save = partial(window.files.save_with, tab)
     selection = tab.workspace.selection
-    selected = tensors_of(with_bodies(selection.nodes), selection.values)
+    selected = tensors_of(part_of(selection.nodes), selection.values)
     model = tab.workspace.model
     dialog = SaveOptionsDialog(window, window.settings, model, suggestion, save, copy=copy, selected=selected)
     show_for(tab.workspace, dialog)

@@ -7,7 +7,7 @@ import argparse
 from model.document import Document
 from model.errors import ModelError
 from model.passes.inference import declare_all, infer
-from model.queries.parts import with_bodies
+from model.queries.parts import part_of
 from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_OK, print_json, progress, read_model
 from viewer.commands.writing import add_output_arguments, write_model
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModelError("Types could not be inferred", inferred.problem)
     document = Document(model)
     with document.edit("Write inferred types") as edit:
-        changed = declare_all(edit, inferred, None if nodes is None else with_bodies(nodes))
+        changed = declare_all(edit, inferred, None if nodes is None else part_of(nodes))
     write_model(model, options)
     if options.json:
         print_json({"output": str(options.output), "known": len(inferred.types), "written": changed})

@@ -27,7 +27,7 @@ from model.passes.convert import (
 )
 from model.passes.inference import declare_all, infer
 from model.passes.rehearsal import Rehearsal
-from model.queries.parts import is_made, is_used, tensors_of, with_bodies, with_whole_functions
+from model.queries.parts import is_made, is_used, part_of, tensors_of, with_whole_functions
 from model.types import ElementType
 from tests.model import builders
 from tests.model.passes.conversions import fed, made, outputs
@@ -53,7 +53,7 @@ def of(document, *operators):
 def to_half(document, nodes, target="float16", source="float32", **wish):
     types = infer(document.model)
     with document.edit("Convert") as edit:
-        asked = Wish(PRECISIONS[source], PRECISIONS[target], among=with_bodies(nodes), **wish)
+        asked = Wish(PRECISIONS[source], PRECISIONS[target], among=part_of(nodes), **wish)
         return convert_precision(edit, asked, types.type_of)
 
 
@@ -77,11 +77,23 @@ def same_outputs(document, before, feeds, rtol=1e-6):
 def test_a_part_has_the_bodies_of_its_nodes_and_what_they_make():
     document = made(17, BRANCHES)
     (branch,) = of(document, "If")
-    nodes = with_bodies([branch])
+    nodes = part_of([branch])
     assert sorted(node.op_type for node in nodes) == ["Add", "If", "Mul", "Relu"]
     assert is_made(builders.value(document, "y"), nodes)
     assert not is_made(builders.value(document, "w"), nodes)
-    assert is_used(builders.value(document, "w"), with_bodies(of(document, "Add")))
+    assert is_used(builders.value(document, "w"), part_of(of(document, "Add")))
+
+
+def test_a_part_has_the_constant_nodes_that_nothing_else_takes():
+    text = """g (float[2] x) => (float[2] y)
+     { w = Constant<value_floats=[1.0,2.0]>() v = Constant<value_floats=[3.0,4.0]>()
+     a = Mul(x, w) b = Add(a, v) y = Sub(b, v) }"""
+    document = made(17, text)
+    before, feeds = outputs(document.model, fed(document.model)), fed(document.model)
+    nodes = of(document, "Mul", "Add")
+    assert sorted(node.op_type for node in part_of(nodes)) == ["Add", "Constant", "Mul"]
+    to_half(document, nodes)
+    same_outputs(document, before, feeds, rtol=1e-2)
 
 
 def test_functions_belong_to_a_part_that_holds_all_their_calls():
