@@ -13,7 +13,7 @@ import numpy as np
 from exec.arrays import Array
 from exec.inspection.compare import value_keys
 from exec.inspection.provenance import reach
-from exec.inspection.reaching import Called, Reach
+from exec.inspection.reaching import Called, Reach, at_index
 from exec.inspection.statistics import describe
 from exec.plan import MISSING, ValueKey
 from exec.results import RunResult
@@ -78,9 +78,13 @@ class Trace:
     problem: str = ""
 
 
-def trace(result: RunResult, call: Call | None, key: ValueKey, index: Sequence[int]) -> Trace:
+def trace(
+    result: RunResult, call: Call | None, key: ValueKey, index: Sequence[int], links: Sequence[ValueKey] = ()
+) -> Trace:
     """Where an element comes from; `call` None for inputs and constants of the graph, which come from nowhere.
 
+    `links` are values that this one is the same as elsewhere, as in the body that gave it; they are told first, unless
+    they belong to another turn of it.
     Values that were not kept are computed again. LookupError when a value cannot be had.
     """
     array = result.value(key)
@@ -90,24 +94,38 @@ def trace(result: RunResult, call: Call | None, key: ValueKey, index: Sequence[i
     if len(at) != array.ndim or any(not 0 <= i < d for i, d in zip(at, array.shape, strict=True)):
         return Trace(None, array.shape, (), f"index {list(at)} is outside of shape {list(array.shape)}")
     value = plain(array[at])
+    same = [
+        _origin(link, at_index(-1, at), there)
+        for link in links
+        if (there := _alike(result, link, array, at)) is not None
+    ]
     if call is None:
-        return Trace(value, array.shape, ())
+        return Trace(value, array.shape, tuple(same))
     inputs = [None if k is None else _tensor(result, k) for k in call.inputs]
     position = call.outputs.index(key)
     shapes = [array.shape if k == key else _shape(result, k) for k in call.outputs]
     node = Called(call.op_type, call.domain, call.attributes, inputs, shapes, position, call.version)
-    origins = []
-    for found in reach(node, at):
-        source = inputs[found.input]
-        where = call.inputs[found.input]
+    origins = same
+    for reached in reach(node, at):
+        source = inputs[reached.input]
+        where = call.inputs[reached.input]
         if source is not None and where is not None and source.size:
-            origins.append(_origin(where, found, source))
+            origins.append(_origin(where, reached, source))
     return Trace(value, array.shape, tuple(origins))
 
 
 def _tensor(result: RunResult, key: ValueKey) -> Array | None:
     value = result.value(key)
     return value if isinstance(value, np.ndarray) else None
+
+
+def _alike(result: RunResult, key: ValueKey, array: Array, at: tuple[int, ...]) -> Array | None:
+    """A tensor with the same element at a place as another; None where it is of another turn."""
+    there = _tensor(result, key)
+    if there is None or there.shape != array.shape:
+        return None
+    here, other = plain(array[at]), plain(there[at])
+    return there if here == other or (here != here and other != other) else None
 
 
 def _shape(result: RunResult, key: ValueKey | None) -> tuple[int, ...]:

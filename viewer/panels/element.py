@@ -13,7 +13,7 @@ from model.graph import Node, Value
 from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.places import name_of
-from viewer.runs.calls import call_of
+from viewer.runs.calls import call_of, links_of
 from viewer.text import display, number_text, plural
 from viewer.tips import plain_tip
 from viewer.widgets.elided_label import ElidedLabel
@@ -145,6 +145,8 @@ class ElementPanel(Panel):
         if value is None or self.place is None:
             return
         self._way.append(self.place)
+        if origin.key[0]:
+            self.workspace.results.show_call(origin.key[0])
         self._look(value, index)
         self.workspace.reveal(value)
 
@@ -182,10 +184,11 @@ class ElementPanel(Panel):
             self._show(Trace(None, (), (), "not computed: run the model"))
             return
         call, result, place = call_of(record, value), record.result, self.place
+        links = links_of(record, value, key, self.workspace.results.node_by_number)
 
         def work(_progress: object) -> Trace:
             try:
-                return result.apply(trace, call, key, index)
+                return result.apply(trace, call, key, index, links)
             except LookupError as error:
                 raise ModelError("The element cannot be traced", str(error)) from error
 
@@ -204,8 +207,9 @@ class ElementPanel(Panel):
     def _show(self, found: Trace) -> None:
         self.trace = found
         told = display(found.problem, 400) if found.problem else f"= {value_text(found.value)}"
-        given = not found.problem and self.place is not None and self.place[0].producer is None
-        self._tell(f"{told}, as given: no node computes it" if given else told)
+        if self.place is not None and not found.problem and not found.origins:
+            told += _of_no_node(self.place[0])
+        self._tell(told)
         self.table.set_rows([self._row(origin) for origin in found.origins])
         if found.origins:
             self.table.selectRow(0)
@@ -238,6 +242,14 @@ class ElementPanel(Panel):
                 rows.append(Row(index, (Cell(f"[{', '.join(map(str, index))}]"), Cell(value_text(element), number))))
             self.elements.setToolTip(f"The first of {plural(origin.reach.count, 'element')}" if rows else "")
         self.elements.set_rows(rows)
+
+
+def _of_no_node(value: Value) -> str:
+    """Where a value comes from that no node makes; nothing for another."""
+    if value.producer is not None:
+        return ""
+    is_of_body = value.graph is not None and isinstance(value.graph.owner, Node) and value in value.graph.inputs
+    return ", as the node around gave it for the last turn" if is_of_body else ", as given: no node computes it"
 
 
 def _number(number: float | None) -> Cell:

@@ -134,3 +134,35 @@ def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
     qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
     assert [message.title for message in messages] == ["Every value is finite"]
     assert workspace.results.current.whole
+
+
+def way(window, qtbot, steps):
+    """Names of the values that Enter on the first row of the panel leads to, one after the other."""
+    panel, names = window.docks.open("element"), []
+    for _ in range(steps):
+        qtbot.waitUntil(lambda: panel.trace is not None and bool(panel.trace.origins), timeout=20_000)
+        origin = panel.trace.origins[0]
+        panel.table.selectRow(0)
+        panel.table.activated.emit(panel.table.currentIndex())
+        qtbot.waitUntil(lambda at=origin: panel.place[0] is panel.workspace.results.value_by_number(at.key[1]))
+        qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+        names.append(panel.place[0].name)
+    return names
+
+
+def test_the_way_of_an_element_leads_into_the_call_of_a_function_and_out_of_it(window, qtbot, open_text):
+    workspace = open_text(CALLS, 1.0)
+    run(qtbot, workspace)
+    workspace.results.choose_element(workspace.model.graph.outputs[0], (1,))
+    assert way(window, qtbot, 6) == ["t", "bad", "l", "p", "s", "b"]  # b is what the second call was given
+
+
+def test_the_way_of_an_element_leads_into_bodies_and_out_of_them(window, qtbot, open_text):
+    workspace = open_text(LOOP, 9.0)
+    run(qtbot, workspace)
+    workspace.results.choose_element(workspace.model.graph.outputs[1], (0,))
+    assert way(window, qtbot, 2) == ["s1", "s"]
+    panel = window.docks.open("element")
+    qtbot.waitUntil(lambda: panel.trace is not None and panel.trace.value == 6.0)
+    assert not panel.trace.origins
+    assert panel.value.text() == "= 6, as the node around gave it for the last turn"
