@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from model.attributes import Attribute, AttributeKind
@@ -273,11 +273,10 @@ class Snapshots:
             and all(self._graph(body) is old for body, old in seen.bodies)
         ):
             return seen.snapshot
-        old = (
-            {}
-            if seen is None
-            else dict(zip((p[0] for p in seen.parts), zip(seen.parts, seen.snapshot.nodes, strict=True), strict=True))
-        )
+        old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
+        if seen is not None:
+            pairs = zip(seen.parts, seen.snapshot.nodes, strict=True)
+            old.update((pair[0][0], pair) for pair in self._progress.paced(pairs))
         nodes: list[NodeSnapshot] = []
         around: list[Node] = []  # nodes with bodies
         for some in _pieces(parts):
@@ -291,13 +290,19 @@ class Snapshots:
         return snapshot
 
     def _parts(self, graph: Graph) -> list[_Part]:
+        """What is read of each node; of those that are as they were, the same tuples as the last time."""
+        seen = self._seen.get(graph)
+        before = [] if seen is None else seen.parts
         found: list[_Part] = []
-        for some in _pieces(tuple(graph.nodes)):
+        nodes = iter(graph.nodes)
+        while some := list(islice(nodes, _PIECE)):
             self._progress.check()
-            found += [
+            fresh: list[_Part] = [
                 (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
                 for n in some
             ]
+            same = before[len(found) : len(found) + len(fresh)]
+            found += same if same == fresh else fresh
         return found
 
     def _new_graph(self, graph: Graph, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
@@ -310,7 +315,11 @@ class Snapshots:
         types = tuple(v.type for v in graph.inputs), tuple(v.type for v in graph.outputs)
         me = self.graphs[graph]
         # A digest: the history of a long session would otherwise hold every list of nodes there ever was.
-        content = array("q", chain([n.uid for n in nodes], [-1], inputs, [-1], outputs, [-1], chain(*initializers)))
+        content = array("q")
+        for some in _pieces(nodes):
+            self._progress.check()
+            content.extend([n.uid for n in some])
+        content.extend(chain([-1], inputs, [-1], outputs, [-1], chain(*initializers)))
         uid = self._uid(("graph", me, types, blake2b(content.tobytes(), digest_size=16).digest()))
         return GraphSnapshot(uid, me, graph.name, inputs, outputs, *types, initializers, nodes)
 

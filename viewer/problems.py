@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from model.document import Change, Document
+from viewer.shifts import SLICE_SECONDS, Shift
 from viewer.text import type_text
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from viewer.slices import Slices
     from viewer.types import Types
 
-_IDLE_MS = 20
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -45,13 +45,12 @@ class Problems(QObject):
         self._listed: list[Problem] = []
         self._seen = -1  # the checker's revision that is listed
         self._started = False
-        self._idle = QTimer(self, interval=_IDLE_MS)
-        self._idle.timeout.connect(self._work)
+        self._shift = Shift(self._work, self)
         types.changed.connect(self._compare_types)
 
     def close(self) -> None:
         """Stop checking."""
-        self._idle.stop()
+        self._shift.stop()
         self._stop_comparing()
         if self._checker is not None:
             self._checker.close()
@@ -69,7 +68,7 @@ class Problems(QObject):
 
         self._checker = Checker(self._document, self._collect)
         self._end = self._document.subscribe(self._on_change)
-        self._idle.start()
+        self._shift.start()
 
     @property
     def finished(self) -> bool:
@@ -86,14 +85,14 @@ class Problems(QObject):
         return sum(problem.severity == severity for problem in self._listed)
 
     def _on_change(self, _change: Change) -> None:
-        self._idle.start()
+        self._shift.start()
         if self._comparing is not None:
             self._compare_types()
 
     def _work(self) -> None:
         checker = self._checker
-        if checker is None or checker.work():
-            self._idle.stop()
+        if checker is None or checker.work(SLICE_SECONDS):
+            self._shift.stop()
         if checker is None or checker.finished or checker.revision != self._seen:
             self._collect()
 

@@ -15,18 +15,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 from shiboken6 import isValid
 
 from model.errors import errors_to
 from model.progress import Cancelled, Progress, Report
 from viewer import garbage
+from viewer.shifts import SLICE_SECONDS, Shift
 
 T = TypeVar("T")
 
-_SLICE_SECONDS = 0.006
 _LOOK_SECONDS = 1.0  # how long to be paused before looking whether anybody will let the work go on
-_PAUSE_MS = 4  # between slices, for what the person does
 
 
 class Slices(QObject, Generic[T]):
@@ -63,9 +62,8 @@ class Slices(QObject, Generic[T]):
         self._result: list[T] = []
         self._error: Exception | None = None
         self.running = True  # neither done nor cancelled
-        self._timer = QTimer(self, interval=_PAUSE_MS)
-        self._timer.timeout.connect(self.go_on)
-        self._timer.start()
+        self._shift = Shift(self.go_on, self)
+        self._shift.start()
 
     def cancel(self) -> None:
         """Stop at the next check, before this returns; neither `done` nor `failed` is called any more."""
@@ -78,8 +76,8 @@ class Slices(QObject, Generic[T]):
             self._thread.join(0.05)
 
     def go_on(self) -> None:
-        """One slice, as in every turn of the event loop: the GUI thread waits, so the work has the model for itself."""
-        self._run_slice(_SLICE_SECONDS)
+        """One slice, as in each of its turns: the GUI thread waits, so the work has the model for itself."""
+        self._run_slice(SLICE_SECONDS)
 
     def finish(self) -> None:
         """All that is left in one slice, where what is `around` each would take longer than the work."""
@@ -104,7 +102,7 @@ class Slices(QObject, Generic[T]):
 
     def _end(self) -> None:
         self.running = False
-        self._timer.stop()
+        self._shift.stop()
         self.deleteLater()
 
     def _lend(self, seconds: float) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
+
+from viewer.shifts import SLICE_SECONDS, Shift
 
 T = TypeVar("T")
 
-SLICE_MS = 8
+SLICE_MS = 1000 * SLICE_SECONDS
 
 
 class Turns(QObject, Generic[T]):
@@ -23,8 +25,7 @@ class Turns(QObject, Generic[T]):
         super().__init__(parent)
         self._taken = taken
         self._items: Iterator[T | None] | None = None
-        self._timer = QTimer(self, interval=0)
-        self._timer.timeout.connect(self.go_on)
+        self._shift = Shift(self.go_on, self)
 
     @property
     def running(self) -> bool:
@@ -34,11 +35,11 @@ class Turns(QObject, Generic[T]):
     def start(self, items: Iterator[T | None]) -> None:
         """Begin with the next turn, instead of whatever was gone through before; `go_on` begins at once."""
         self._items = items
-        self._timer.start()
+        self._shift.start()
 
     def stop(self) -> None:
         """Give up the rest."""
-        self._timer.stop()
+        self._shift.stop()
         self._items = None
 
     def go_on(self) -> None:

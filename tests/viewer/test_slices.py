@@ -4,10 +4,11 @@ import gc
 import threading
 
 import pytest
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QCoreApplication, QObject, QTimer
 from shiboken6 import delete
 
 from model.progress import Cancelled
+from viewer.shifts import Shift
 from viewer.slices import Slices
 
 
@@ -150,3 +151,39 @@ def test_garbage_is_collected_again_after_the_last_of_them(qtbot, collector, mon
     qtbot.waitUntil(lambda: bool(done), timeout=10_000)
     assert collecting == [False] * 4
     assert collects()
+
+
+def test_all_who_work_in_slices_take_turns_with_one_another(qtbot):
+    """Were all due in one turn of the event loop, that would take as long as all of them together."""
+    order = []
+    shifts = [Shift(lambda name=name: order.append(name)) for name in "abc"]
+    for shift in shifts:
+        shift.start()
+        shift.start()  # once is enough
+    QCoreApplication.processEvents()
+    assert len(order) <= 1
+    qtbot.waitUntil(lambda: len(order) >= 7, timeout=10_000)
+    shifts[1].stop()
+    assert order[:7] == list("abcabca")
+    before = len(order)
+    qtbot.waitUntil(lambda: len(order) >= before + 4, timeout=10_000)
+    assert set(order[before:]) == {"a", "c"}
+    delete(shifts[0])  # with whom it belonged to
+    shifts[2].stop()
+    before = len(order)
+    qtbot.wait(10)
+    assert len(order) == before
+
+
+def test_a_dialog_opened_in_a_turn_does_not_hold_up_the_others(qtbot):
+    went_on = []
+
+    def open_dialog():
+        first.stop()
+        qtbot.waitUntil(lambda: bool(went_on), timeout=10_000)
+
+    first, second = Shift(open_dialog), Shift(lambda: went_on.append(1))
+    first.start()
+    second.start()
+    qtbot.waitUntil(lambda: not first.is_on and bool(went_on), timeout=10_000)
+    second.stop()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from model import schemas
 from model.document import Change
@@ -29,13 +29,13 @@ from viewer.canvas.restructuring import restructured
 from viewer.canvas.scene import Scene, request
 from viewer.changes import Touched
 from viewer.jobs import Job
+from viewer.shifts import SLICE_SECONDS, Shift
 from viewer.text import plural
 from viewer.workspace import Workspace
 
 #: Up to so many boxes a layout takes less time than a person notices, and is not worth a thread.
 AT_ONCE = 150
 
-_SLICE_SECONDS = 0.008
 _LARGE = 20_000
 
 
@@ -65,9 +65,7 @@ class Loader(QObject):
         self._builder: Builder | None = None
         self._job: Job[Scene] | None = None
         self._layout: Layout | None = None  # the one a new layout may start from
-        self._timer = QTimer(self)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._go_on)
+        self._shift = Shift(self._go_on, self)
         self._waiting: _Wanted | None = None
         self.state = ""  # what to tell while there is no scene yet
 
@@ -133,11 +131,11 @@ class Loader(QObject):
         self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
         self._go_on()
         if self._steps is not None:
-            self._timer.start()
+            self._shift.start()
 
     def stop(self) -> None:
         """Give up what is on its way."""
-        self._timer.stop()
+        self._shift.stop()
         self._steps = self._builder = self._waiting = None
         self._workspace.grouping.stop()
         if self._job is not None:
@@ -191,11 +189,11 @@ class Loader(QObject):
         steps, builder = self._steps, self._builder
         if steps is None or builder is None:
             return
-        end = time.perf_counter() + _SLICE_SECONDS
+        end = time.perf_counter() + SLICE_SECONDS
         for _ in steps:
             if time.perf_counter() > end:
                 return
-        self._timer.stop()
+        self._shift.stop()
         self._steps = self._builder = None
         self._lay_out(builder.drawing)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from model.graph import Node, Value
@@ -15,6 +14,7 @@ from viewer.canvas.colouring import Colouring
 from viewer.canvas.crossing import Crossings
 from viewer.canvas.scene import Scene
 from viewer.canvas.surface import Surface
+from viewer.shifts import Shift
 from viewer.theme import theme, themes
 
 #: More marked objects than this are found in the scene over several turns of the event loop, so many in each.
@@ -43,8 +43,7 @@ class MarkedSurface(Surface):
         self._shows_devices = False
         self._marked: dict[str, dict[object, None]] = {}
         self._searches: dict[str, _Search] = {}  # by kind; the marks of before are shown meanwhile
-        self._turns = QTimer(self)
-        self._turns.timeout.connect(self._search_on)
+        self._turns = Shift(self._search_on, self)
         self._crossings: Crossings | None = None  # of this scene, looked up at the first hover
         themes().themeChanged.connect(self._apply_shades)
 
@@ -115,7 +114,7 @@ class MarkedSurface(Surface):
         if self.marks is not None and len(all_items) > _AT_ONCE:
             self._marked[kind] = {}  # those that are found
             self._searches[kind] = _Search(all_items, iter(all_items))
-            self._turns.start(0)
+            self._turns.start()
         else:
             marked = self._marked[kind] = dict.fromkeys(all_items)
             if self.marks is not None:

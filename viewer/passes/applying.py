@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 
 from model.document import Document
 from model.steps import Step
+from viewer.shifts import Shift
 
 _AT_ONCE = 2_000  # steps that take some 20 ms
 
@@ -32,17 +33,16 @@ class Applying(QObject):
         self._entries = list(entries)
         self._done = done
         self._revision = document.revision
-        self._timer = QTimer(self, interval=0)
-        self._timer.timeout.connect(self._go_on)
+        self._shift = Shift(self._go_on, self)
         if sum(len(steps) for _, steps in self._entries) <= _AT_ONCE:
             self.finish()
             self._end(all_made=True)
         else:
-            self._timer.start()
+            self._shift.start()
 
     def finish(self) -> None:
         """Make what is left in one go; `done` is not called."""
-        self._timer.stop()
+        self._shift.stop()
         if self._document.revision == self._revision:
             while self._entries:
                 self._make_one()
@@ -63,5 +63,5 @@ class Applying(QObject):
         self._revision = self._document.revision
 
     def _end(self, *, all_made: bool) -> None:
-        self._timer.stop()
+        self._shift.stop()
         self._done(all_made)

@@ -28,7 +28,7 @@ def workspace(qapp, document):
 
 
 def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
-    monkeypatch.setattr("viewer.slices._SLICE_SECONDS", 0.0)  # hundreds of slices, however slow the machine
+    monkeypatch.setattr("viewer.slices.SLICE_SECONDS", 0.0)  # hundreds of slices, however slow the machine
     found = []
     rehearsing = Rehearsing(workspace, found.append)
     rehearsing.start()

@@ -75,7 +75,7 @@ def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_
 ):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     with monkeypatch.context() as patch:
-        patch.setattr(slices, "_SLICE_SECONDS", 0)  # a node in each
+        patch.setattr(slices, "SLICE_SECONDS", 0)  # a node in each
         qtbot.wait(50)
     assert not overlays.numbers
     with workspace.document.edit("Rename") as transaction:
@@ -128,7 +128,7 @@ def ran(qtbot, workspace, monkeypatch):
     """The model as one that is looked through over several turns, after a run."""
     monkeypatch.setattr(results, "_AT_ONCE", 100)
     monkeypatch.setattr(topology, "_CHECKED", 16)
-    monkeypatch.setattr(slices, "_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     workspace.runs.run()
     qtbot.waitUntil(lambda: workspace.results.is_current, timeout=30_000)
     idle(qtbot, workspace)
