@@ -93,25 +93,49 @@ def parse_attribute(text: str, kind: AttributeKind) -> Any:
 
 
 def parse_any(text: str) -> tuple[Any, AttributeKind]:
-    """A value without a known kind: a number, a list, or else a string (quotes are taken off)."""
+    """A value without a known kind: a number, a list, or else a string (quotes are taken off).
+
+    ModelError for numbers that an attribute cannot hold.
+    """
     text = text.strip()
-    for kind in (AttributeKind.INT, AttributeKind.FLOAT):
-        try:
-            return parse_attribute(text, kind), kind
-        except ModelError:
-            continue
+    kind = _number_kind([text])
+    if kind is not None:
+        return parse_attribute(text, kind), kind
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         strings = tuple(_strings(text))
         return (strings, AttributeKind.STRINGS) if len(strings) > 1 else (strings[0], AttributeKind.STRING)
     if text.startswith("[") or "," in text:
-        for kind in (AttributeKind.INTS, AttributeKind.FLOATS):
-            try:
-                return parse_attribute(text, kind), kind
-            except ModelError:
-                continue
+        kind = _number_kind(_parts(text)) if _is_bracketed(text) else None
+        if kind is not None:
+            several = AttributeKind.INTS if kind is AttributeKind.INT else AttributeKind.FLOATS
+            return parse_attribute(text, several), several
         if text.startswith("["):
             return parse_attribute(text, AttributeKind.STRINGS), AttributeKind.STRINGS
     return text, AttributeKind.STRING
+
+
+def _is_bracketed(text: str) -> bool:
+    """Whether the brackets around a list are both there or both not."""
+    try:
+        _inside(text)
+    except ModelError:
+        return False
+    return True
+
+
+def _number_kind(texts: list[str]) -> AttributeKind | None:
+    """INT or FLOAT where all of these are numbers, of whatever size."""
+    if all(_INT.fullmatch(text.strip().replace("−", "-")) for text in texts):
+        return AttributeKind.INT
+    return AttributeKind.FLOAT if all(map(_is_number, texts)) else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().replace("−", "-").replace("∞", "inf"))
+    except ValueError:
+        return bool(_INT.fullmatch(text.strip()))
+    return True
 
 
 def convert_value(attribute: Attribute, kind: AttributeKind) -> Any:
