@@ -355,6 +355,14 @@ class _Conversion:
         target = owner if isinstance(owner, Function) else self._edit.model
         if "" not in target.opset_imports:
             self._edit.do(SetField(target, "opset_imports", {**target.opset_imports, "": _CASTING_OPSET}))
+        version = target.opset_imports[""]
+        for kind in (self._wish.source, self._wish.target):
+            if version < _CASTING_OPSET and kind is ElementType.BFLOAT16:
+                raise ModelError(
+                    f"Operator set {version} cannot cast {kind.text}",
+                    f"It can since version {_CASTING_OPSET}: convert the operator set too, or before.",
+                    target,
+                )
 
     def _returned(self, graph: Graph) -> None:
         """Bodies and functions return the target type, those of nodes that stay the source type, as is expected."""

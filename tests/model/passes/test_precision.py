@@ -165,3 +165,14 @@ def test_operators_that_take_no_bfloat16_yet_are_told():
 def test_nothing_to_convert():
     with pytest.raises(ModelError, match="nothing to convert"):
         to_precision(network(), FLOAT)
+
+
+@pytest.mark.parametrize("version", [9, 12])
+def test_casts_that_the_operator_set_lacks_are_refused(version):
+    """The inputs became bfloat16 and were cast, which Cast could not before version 13: nothing could run it."""
+    document = made(version, "g (float[2] x) => (float[2] y) { y = Sin(x) }")
+    state = snapshot(document.model)
+    with pytest.raises(ModelError, match="cannot cast bfloat16") as refused:
+        to_precision(document, BRAIN, keep_interface=False)
+    assert "since version 13" in refused.value.detail
+    assert snapshot(document.model) == state
