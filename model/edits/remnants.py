@@ -14,6 +14,7 @@ from model.clone import Cloner
 from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Graph, Model, TrainingInfo, Value
+from model.io.place import Layout
 from model.io.read import load
 from model.io.save import to_bytes
 from model.queries.calls import functions_used
@@ -37,7 +38,10 @@ def packed(model: Model) -> str:
     _add(lambda step: step.apply(), rest.graph, idle)
     rest.opset_imports = dict(model.opset_imports)
     rest.functions, rest.training_info = functions, model.training_info
-    data = to_bytes(rest)
+    try:
+        data = to_bytes(rest, layout=Layout.INLINE)
+    except (ModelError, OSError):
+        return ""  # weights that cannot be read
     return base64.b64encode(zlib.compress(data)).decode() if len(data) <= _LARGEST else ""
 
 

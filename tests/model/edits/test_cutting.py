@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from exec.session import Session
 from model.document import Document
-from model.edits import cutting, nodes, subgraphs, wholes
+from model.edits import cutting, initializers, nodes, subgraphs, wholes
 from model.errors import ModelError
+from model.io.place import Layout
 from model.io.read import load
-from model.io.save import to_bytes
+from model.io.save import save, to_bytes
 from model.passes.inference import infer
 from model.queries.differences import compare
+from model.tensors import ArrayTensor
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -318,6 +320,32 @@ def test_training_comes_back_after_an_undo_too():
     assert not first.training_info
     document.redo()
     assert compare(model, first).differences == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_nothing_uses_may_lie_in_another_file(tmp_path, is_there):
+    model = builders.model(SKIPS)
+    with Document(model).edit("Add") as edit:
+        initializers.add_initializer(edit, model.graph, ArrayTensor(np.arange(900.0)), "idle")
+    save(model, tmp_path / "whole.onnx", layout=Layout.ONE_FILE)
+    model = load(tmp_path / "whole.onnx")
+    if not is_there:
+        next(path for path in tmp_path.iterdir() if path.name != "whole.onnx").unlink()
+    ahead = [node for node in model.graph.nodes if node.name in "abcd"]
+    behind = [node for node in model.graph.nodes if node not in ahead]
+    chosen = [cutting.cut_selection(nodes) for nodes in (ahead, behind)]
+    parts = [cutting.cut_out(model, cut, lambda v: v.type or model.graph.outputs[0].type) for cut in chosen]
+    (tmp_path / "elsewhere").mkdir()
+    paths = [tmp_path / "elsewhere" / name for name in ("first.onnx", "second.onnx")]
+    for part, path in zip(parts, paths, strict=True):
+        save(part, path)
+    whole = merged(*map(load, paths))
+    found = {v.name: v.initializer for v in whole.graph.initializers}
+    if is_there:
+        assert found["idle"].numpy()[899] == 899
+    else:
+        with pytest.raises(ModelError):
+            found["idle"].numpy()
 
 
 @pytest.mark.parametrize("apart", ["", "no base64", "AAAA", "eJwDAAAAAAE="])
