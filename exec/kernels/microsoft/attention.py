@@ -110,14 +110,15 @@ def self_attention(
 ) -> tuple[Array, Array]:
     """Attention of heads already split, with `past` [2, B, heads, P, size]; the output merged, and the new past.
 
-    `shared` says that the past is a buffer, `place` from where on it is to be written.
+    Queries, keys and values are wide. `shared` says that the past is a buffer, `place` from where on it is written.
     """
     whole = k, v
     if past is not None:
         if past.ndim != 5 or past.shape[0] != 2:
             msg = f"past has shape {past.shape}; expected (2, batch, heads, length, size)"
             raise KernelError(msg)
-        pairs = [appended(before, now, place, None, bool(shared)) for before, now in zip(past, (k, v), strict=True)]
+        news = zip(widen(past), (k, v), strict=True)
+        pairs = [appended(before, now, place, None, bool(shared)) for before, now in news]
         whole, (k, v) = (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1])
     queries, keys = q.shape[2], k.shape[2]
     bias = sum_biases(
@@ -155,12 +156,13 @@ def attention_1(
     if x.ndim != 3 or weights.ndim != 2:
         msg = f"input {x.shape} and weights {weights.shape}; expected 3 and 2 dimensions"
         raise KernelError(msg)
-    projected = plus(onnx("MatMul", 13, x, weights), bias)
+    projected = plus(onnx("MatMul", 13, widen(x), widen(weights)), None if bias is None else widen(bias))
     q, k, v = split_projections(projected, num_heads, qkv_hidden_sizes)
-    return self_attention(
+    y, present = self_attention(
         q, k, v, mask=mask_index, past=past, place=past_sequence_length, shared=past_present_share_buffer,
         attention_bias=attention_bias, unidirectional=unidirectional, mask_value=mask_filter_value, scale=scale,
     )  # fmt: skip
+    return narrow(y, x.dtype), narrow(present, x.dtype)
 
 
 def split_projections(x: Array, heads: int, sizes: Sequence[int] | None = None) -> tuple[Array, Array, Array]:

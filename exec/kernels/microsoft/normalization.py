@@ -55,9 +55,10 @@ def skip_layer_normalization_1(
     epsilon: float = 9.999999960041972e-13,
 ) -> tuple[Array, Array, Array, Array]:
     """The last axis of x + skip + bias normalized; also mean, 1/deviation and that sum."""
-    total = plus(plus(x, skip), bias)
-    y, mean, inverse = onnx("LayerNormalization", 17, total, gamma, beta, axis=-1, epsilon=epsilon)
-    return y, mean, inverse, total
+    total = _wide_sum(x, skip, bias)
+    last = None if beta is None else widen(beta)
+    y, mean, inverse = onnx("LayerNormalization", 17, total, widen(gamma), last, axis=-1, epsilon=epsilon)
+    return narrow(y, x.dtype), mean, inverse, narrow(total, x.dtype)
 
 
 @kernel("SkipSimplifiedLayerNormalization", since=1, domain=MICROSOFT)
@@ -65,9 +66,14 @@ def skip_simplified_layer_normalization_1(
     x: Array, skip: Array, gamma: Array, bias: Array | None = None, *, epsilon: float = 9.999999960041972e-13
 ) -> tuple[Array, None, Array, Array]:
     """As before over the root mean square; there is no mean."""
-    total = plus(plus(x, skip), bias)
+    total = _wide_sum(x, skip, bias)
     y, inverse = over_root_mean_square(total, gamma, total.ndim - 1, epsilon)
-    return y, None, inverse, total
+    return narrow(y, x.dtype), None, inverse, narrow(total, x.dtype)
+
+
+def _wide_sum(x: Array, skip: Array, bias: Array | None) -> Array:
+    """x + skip + bias, not rounded to a type of 16 bits."""
+    return plus(plus(widen(x), widen(skip)), None if bias is None else widen(bias))
 
 
 @kernel("EmbedLayerNormalization", since=1, domain=MICROSOFT)

@@ -423,10 +423,11 @@ def qattention_1(
         msg = f"input of shape {x.shape}; expected three dimensions, and neither do_rotary nor a shared past buffer"
         raise KernelError(msg)
     projected = matmul_integer_to_float_1(
-        x, weight, input_scale, weight_scale, input_zero_point, weight_zero_point, bias
+        x, weight, widen(input_scale), widen(weight_scale), input_zero_point, weight_zero_point, widen(bias)
     )
     q, k, v = split_projections(projected, num_heads)
-    return self_attention(
+    y, present = self_attention(
         q, k, v, mask=mask_index, past=past, attention_bias=None, unidirectional=unidirectional,
         mask_value=mask_filter_value, scale=scale,
     )  # fmt: skip
+    return narrow(y, bias.dtype), narrow(present, bias.dtype)

@@ -274,6 +274,41 @@ def test_products_of_eight_bits_with_a_fraction_are_scaled(activation: str) -> N
     assert (found.dtype, found.shape) == (np.float32, (4, 3))
 
 
+@pytest.mark.parametrize("scale", [None, 0.5])
+def test_products_with_blocks_of_float8(scale: float | None) -> None:
+    kind = ml_dtypes.float8_e4m3fn
+    a, b, scales, bias = f(2, 3, 40).astype(np.float16), cast(f(5, 40), kind), f(5, 3), f(5).astype(np.float16)
+    given = a.astype(np.float32)
+    if scale is not None:
+        given = cast(given / np.float32(scale), kind).astype(np.float32) * scale
+    weights = b.astype(np.float32) * np.repeat(scales, 16, 1)[:, :40]
+    a_scale = None if scale is None else np.float32(scale).reshape(1)
+    (found,) = ours("MatMulBlockQuantizedFp8Weight", [a, b, scales, a_scale, bias], block_size=16)
+    assert_same(found, (given @ weights.T + bias.astype(np.float32)).astype(np.float16), rtol=2e-3, atol=2e-3)
+
+
+def test_products_with_blocks_of_float4() -> None:
+    values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+    a, packed = f(3, 40).astype(np.float16), u8(5, 20)
+    scales = cast(np.abs(f(5, 3)) + 1, ml_dtypes.float8_e4m3fn)
+    weights = values[np.stack([packed & 15, packed >> 4], -1).reshape(5, 40)]
+    weights = weights * np.repeat(scales.astype(np.float32), 16, 1)[:, :40] * 0.25
+    (found,) = ours("MatMulBlockQuantizedFp4Weight", [a, packed, scales.view(np.uint8), np.array([0.25], np.float32)])
+    assert_same(found, (a.astype(np.float32) @ weights.T).astype(np.float16), rtol=2e-3, atol=2e-2)
+
+
+def test_sixteen_bits_are_rounded_once() -> None:
+    half = np.float16
+    for op_type, wide, attributes in (
+        ("Attention", [f(2, 6, 8), f(8, 24), f(24)], {"num_heads": 2}),
+        ("SkipLayerNormalization", [f(2, 3, 8) * 30, f(2, 3, 8) * 30, f(8), f(8), f(8)], {}),
+        ("SkipSimplifiedLayerNormalization", [f(2, 3, 8) * 30, f(2, 3, 8) * 30, f(8), f(8)], {}),
+    ):
+        narrow = [x.astype(half) for x in wide]
+        exact = ours(op_type, [x.astype(np.float32) for x in narrow], **attributes)[0]
+        assert_same(ours(op_type, narrow, **attributes)[0], exact.astype(half), rtol=1e-3, atol=1e-4)
+
+
 def test_weights_of_eight_bits_with_a_fraction_are_gathered_and_scaled() -> None:
     data = cast(f(5, 32), ml_dtypes.float8_e4m3fn)
     scales, indices = f(5, 2), np.array([4, 7, -5])
