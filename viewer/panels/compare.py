@@ -38,6 +38,9 @@ _COLUMNS = (
     Column("Worst element", 16, number=False),
 )
 
+#: What the panel says before anything was compared.
+_INVITATION = "Compare the values of the last run with another."
+
 
 class ComparePanel(Panel):
     """Chooses a reference and shows where it differs."""
@@ -51,7 +54,7 @@ class ComparePanel(Panel):
         self.menu = QMenu(self.choose)
         self.menu.aboutToShow.connect(self._fill_menu)
         self.choose.setMenu(self.menu)
-        self.summary = QLabel("Compare the values of the last run with another.")
+        self.summary = QLabel(_INVITATION)
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.summary.setMinimumWidth(40)
         self.divergence = QPushButton("First divergence")
@@ -207,6 +210,8 @@ class ComparePanel(Panel):
             self.summary.setText(f"{display(self._title, 60)}: {verdict}{where}")
         elif self._title:
             self.summary.setText(f"{display(self._title, 60)}: no value could be matched")
+        else:
+            self.summary.setText(_INVITATION)
         self.table.set_rows([self._row(position, row) for position, row in enumerate(self.rows, 1)])
         self._colour()
 

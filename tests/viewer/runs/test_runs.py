@@ -337,6 +337,19 @@ def compared(qtbot, panel, prepare):
     return {row.name: row.difference for row in panel.rows}
 
 
+def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    panel = window.docks.open("compare")
+    invitation = panel.summary.text()
+    messages = []
+    workspace.messaged.connect(messages.append)
+    panel.compare("gone", comparing.with_npz(tmp_path / "gone.npz"))
+    qtbot.waitUntil(lambda: bool(messages) and not workspace.jobs.running)
+    assert panel.summary.text() == invitation
+
+
 def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
