@@ -203,7 +203,7 @@ def matmul_bnb4_1(
     table = _BNB4[quant_type]
     table = table if len(table) == 16 else np.concatenate([table, -table])
     values = table[codes]
-    values *= np.repeat(widen(absmax).reshape(-1)[:blocks], block_size)[:count]
+    values *= np.repeat(widen(absmax).reshape(-1)[:blocks], min(block_size, count))[:count]
     weights = values.reshape(N, K) if transB else values.reshape(K, N).T
     return _multiplied(a, weights, None)
 

@@ -219,7 +219,7 @@ def _expanded(codes: Array, scales: Array, zero: Array | None, bits: int, block_
     width = codes.shape[1] * (8 // bits)
     check_size((len(codes), width), np.float32)
     factor = widen(scales).reshape(len(codes), -1)
-    size = block_size or width
+    size = min(block_size or width, width)
     if factor.shape[1] * size < width:
         msg = f"{factor.shape[1]} scales a row for {width} weights in blocks of {size}"
         raise KernelError(msg)

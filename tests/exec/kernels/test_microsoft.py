@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from exec import Session
+from exec.context import Limits, set_limits
 from exec.errors import KernelError
 from exec.kernels.registry import find
 from exec.kernels.shared.dtypes import cast
@@ -295,6 +296,15 @@ def test_products_with_blocks_of_float4() -> None:
     weights = weights * np.repeat(scales.astype(np.float32), 16, 1)[:, :40] * 0.25
     (found,) = ours("MatMulBlockQuantizedFp4Weight", [a, packed, scales.view(np.uint8), np.array([0.25], np.float32)])
     assert_same(found, (a.astype(np.float32) @ weights.T).astype(np.float16), rtol=2e-3, atol=2e-2)
+
+
+def test_blocks_larger_than_all_there_is_take_no_more_room() -> None:
+    told = {"K": 16, "N": 4, "quant_type": 0}
+    given = [f(2, 16), u8(32), f(1)]
+    set_limits(Limits(max_bytes=1 << 20))
+    (found,) = ours("MatMulBnb4", given, block_size=1 << 40, **told)
+    set_limits(None)
+    assert_same(found, ours("MatMulBnb4", given, block_size=64, **told)[0], rtol=0, atol=0)
 
 
 def test_sixteen_bits_are_rounded_once() -> None:
