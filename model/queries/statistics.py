@@ -127,27 +127,26 @@ class Statistics:
     nodes: list[NodeStatistics]
     unused: Total  # initializers that nothing uses: in the file, in no node
 
-    def total(self) -> Total:
+    def total(self, progress: Progress = SILENT) -> Total:
         """The whole model."""
         result = Total()
-        for found in self.nodes:
+        for found in progress.paced(self.nodes):
             result.add(found)
         result.parameters += self.unused.parameters
         result.parameter_bytes += self.unused.parameter_bytes
         return result
 
-    def by(self, key: Callable[[Node], str]) -> dict[str, Total]:
+    def by(self, key: Callable[[Node], str], progress: Progress = SILENT) -> dict[str, Total]:
         """Sums by operator, scope or anything else, in order of first appearance."""
         groups: dict[str, Total] = {}
-        for found in self.nodes:
+        for found in progress.paced(self.nodes):
             groups.setdefault(key(found.node), Total()).add(found)
         return groups
 
-    @property
-    def symbols(self) -> frozenset[str]:
+    def symbols(self, progress: Progress = SILENT) -> frozenset[str]:
         """Names the sums depend on."""
         names: set[str] = set()
-        for found in self.nodes:
+        for found in progress.paced(self.nodes):
             for amount in (found.macs, found.activations, found.calls):
                 names |= amount.symbols if amount is not None else frozenset()
         return frozenset(names)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ from viewer.commands.arguments import sizes
 from viewer.dialogs.files import ask_save
 from viewer.panels import Panel
 from viewer.passes.rehearsing import Rehearsing
+from viewer.slices import Slices
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 Amount = int | Polynomial | None
 
 _DELAY_MS = 300
+_FEW = 2000  # nodes that are summed up at once
 _UNBOUND = 1  # what an open dimension counts as where formulas are compared
 _NEARLY_ALL = 0.75  # of the nodes
 ShareRole = Qt.ItemDataRole.UserRole + 1
@@ -136,6 +139,16 @@ class Row:
         return f"{said} + ?" if magnitude(amount) else "?"
 
 
+@dataclass(frozen=True)
+class _Sums:
+    """What the panel shows of what was found; `level` of scopes, 0 where they are not told apart."""
+
+    rows: list[Row]
+    total: Total
+    symbols: AbstractSet[str]
+    level: int
+
+
 class StatisticsModel(RowModel[Row]):
     """The rows, sorted by any column."""
 
@@ -207,6 +220,7 @@ class StatisticsPanel(Panel):
         self._is_colouring = False
         self._is_following = False
         self._stale = False  # the model changed while nobody saw the table
+        self._summing: Slices[_Sums] | None = None
         self._has_levels = False  # whether a number of them was found or chosen
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
@@ -307,13 +321,37 @@ class StatisticsPanel(Panel):
         self._show()
 
     def _show(self) -> None:
-        if self.found is None:
+        """Sum up what was found, over several turns where that are very many nodes."""
+        found, kind = self.found, self.group.currentData()
+        if self._summing is not None:
+            self._summing.cancel()
+            self._summing = None
+        if found is None:
             return
+        level = self.levels.value() if self._has_levels else 0
+
+        def done(sums: _Sums) -> None:
+            self._summing = None
+            self._show_sums(sums)
+
+        def failed(error: Exception) -> None:
+            self._summing = None
+            raise error
+
+        self._summing = Slices(lambda progress: _sums(found, kind, level, progress), done, failed, self)
+        if len(found.nodes) <= _FEW:
+            self._summing.finish()
+
+    def _show_sums(self, sums: _Sums) -> None:
+        if sums.level and not self._has_levels:
+            self._has_levels = True
+            with QSignalBlocker(self.levels):
+                self.levels.setValue(sums.level)
         self.levels.setVisible(self.group.currentData() == "scope")
-        self.model.set(self._rows(self.found))
-        names = sorted(name for name in self.found.symbols if name.isidentifier())[:3]  # no min(512, seq)
+        self.model.set(sums.rows)
+        names = sorted(name for name in sums.symbols if name.isidentifier())[:3]  # no min(512, seq)
         self.bindings.setPlaceholderText(display(", ".join(f"{name}=1" for name in names), 40) or "all have numbers")
-        total = self.found.total()
+        total = sums.total
         unknown = f" · {plural(total.unknown, 'node')} not known" if total.unknown else ""
         if total.unsure:
             unknown += f" · {plural(total.unsure, 'node')} in loops of unknown length counted once"
@@ -324,19 +362,6 @@ class StatisticsPanel(Panel):
         )
         self.summary.setToolTip(plain_tip(self.summary.text()))
         self._colour()
-
-    def _rows(self, found: Statistics) -> list[Row]:
-        kind = self.group.currentData()
-        if kind == "node":
-            return [Row(_title(n.node), n, n.node) for n in found.nodes]
-        if kind == "operator":
-            return [Row(name, total) for name, total in found.by(operator_of).items()]
-        if not self._has_levels:
-            self._has_levels = True
-            with QSignalBlocker(self.levels):
-                self.levels.setValue(_first_level(found))
-        groups = found.by(partial(scope_of, depth=self.levels.value()))
-        return [Row(name or "(no scope)", total) for name, total in groups.items()]
 
     # -- acting --------------------------------------------------------------------------------------------------
 
@@ -392,10 +417,24 @@ class StatisticsPanel(Panel):
             self.workspace.report(ModelError(f"{path.name} cannot be written", str(error)))
 
 
-def _first_level(found: Statistics) -> int:
+def _sums(found: Statistics, kind: str, level: int, progress: Progress) -> _Sums:
+    """What is shown in groups of a kind; without a level of scopes the best one is found."""
+    total, symbols = found.total(progress), found.symbols(progress)
+    if kind == "node":
+        rows = [Row(_title(n.node), n, n.node) for n in progress.paced(found.nodes)]
+    elif kind == "operator":
+        rows = [Row(name, sum_) for name, sum_ in found.by(operator_of, progress).items()]
+    else:
+        level = level or _first_level(found, progress)
+        groups = found.by(partial(scope_of, depth=level), progress)
+        rows = [Row(name or "(no scope)", sum_) for name, sum_ in groups.items()]
+    return _Sums(rows, total, symbols, level)
+
+
+def _first_level(found: Statistics, progress: Progress) -> int:
     """The first level at which no scope holds nearly all: the outermost is often the whole model."""
     for level in range(1, DEEPEST):
-        counts = Counter(scope_of(n.node, level) for n in found.nodes)
+        counts = Counter(scope_of(n.node, level) for n in progress.paced(found.nodes))
         del counts[""]
         if counts and max(counts.values()) <= _NEARLY_ALL * counts.total():
             return level
