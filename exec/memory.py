@@ -1,8 +1,9 @@
 """How this process handles memory that is given back: kept for the next result instead of returned to the system.
 
 A run that keeps its values allocates and frees hundreds of megabytes. Where every large array comes from the system
-anew, touching its pages for the first time costs more than many kernels (a fifth of ResNet-50). Only glibc offers the
-setting; elsewhere both functions do nothing.
+anew, touching its pages for the first time costs more than many kernels (a fifth of ResNet-50). And where it lies in
+pages of 4 KB, finding these takes a tenth of the time of whole models: Linux gives pages of 2 MB to memory that is
+marked before it is touched. Only glibc offers the settings; elsewhere both functions do nothing.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
+from mmap import PAGESIZE
 from typing import Any
 
 _TRIM_THRESHOLD = -1  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
 _MMAP_THRESHOLD = -3
 _LARGEST_MMAP_THRESHOLD = 32 << 20  # above it glibc refuses
 _NEVER = (1 << 31) - 1
+
+_HUGE_PAGES = 14  # MADV_HUGEPAGE of mman.h
+_BLOCK = _LARGEST_MMAP_THRESHOLD - PAGESIZE  # the largest that malloc takes from the heap
+_BLOCKS = 16
 
 
 @cache
@@ -24,7 +30,10 @@ def keep_freed_memory() -> bool:
     library = _glibc()
     if library is None:
         return False
-    return bool(library.mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD) and library.mallopt(_TRIM_THRESHOLD, _NEVER))
+    if not (library.mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD) and library.mallopt(_TRIM_THRESHOLD, _NEVER)):
+        return False
+    _mark_what_comes_next(library)
+    return True
 
 
 def return_freed_memory() -> None:
@@ -32,6 +41,23 @@ def return_freed_memory() -> None:
     library = _glibc()
     if library is not None:
         library.malloc_trim(0)
+        _mark_what_comes_next(library)
+
+
+def _mark_what_comes_next(library: Any) -> None:
+    """Have the heap ready for half a gigabyte more, in large pages; none of it is taken before it is touched."""
+    blocks = sorted(filter(None, [library.malloc(_BLOCK) for _ in range(_BLOCKS)]))
+    ranges: list[tuple[int, int]] = []
+    for block in blocks:
+        begin = block
+        if ranges and block - ranges[-1][1] < PAGESIZE:
+            begin = ranges.pop()[0]
+        ranges.append((begin, block + _BLOCK))
+    for begin, end in ranges:
+        first = -(-begin // PAGESIZE) * PAGESIZE
+        library.madvise(first, end // PAGESIZE * PAGESIZE - first, _HUGE_PAGES)
+    for block in blocks:
+        library.free(block)
 
 
 @cache
@@ -42,6 +68,12 @@ def _glibc() -> Any:
         library = ctypes.CDLL(None)
         library.mallopt.argtypes, library.mallopt.restype = (ctypes.c_int, ctypes.c_int), ctypes.c_int
         library.malloc_trim.argtypes, library.malloc_trim.restype = (ctypes.c_size_t,), ctypes.c_int
+        library.malloc.argtypes, library.malloc.restype = (ctypes.c_size_t,), ctypes.c_void_p
+        library.free.argtypes, library.free.restype = (ctypes.c_void_p,), None
+        library.madvise.argtypes, library.madvise.restype = (
+            (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
+            ctypes.c_int,
+        )
     except (OSError, AttributeError):  # another C library
         return None
     return library
