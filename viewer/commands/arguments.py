@@ -93,6 +93,15 @@ def number(text: str) -> float:
     return found
 
 
+def tolerance(text: str) -> float:
+    """A finite number from 0 on, for argparse."""
+    found = number(text)
+    if found < 0:
+        msg = f"{text!r} is below 0"
+        raise argparse.ArgumentTypeError(msg)
+    return found
+
+
 def numbers(text: str) -> tuple[float, ...]:
     """Numbers with commas between them, for argparse."""
     return tuple(number(part) for part in text.split(","))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.errors import ModelError
-from viewer.commands.arguments import seconds
+from viewer.commands.arguments import seconds, tolerance
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.text import display
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``test``."""
     parser.add_argument("folder", type=Path, metavar="MODEL_FOLDER", help="the folder, or the model inside it")
-    parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance (0.001)")
-    parser.add_argument("--atol", type=float, default=1e-7, help="absolute tolerance (0.0000001)")
+    parser.add_argument("--rtol", type=tolerance, default=1e-3, help="relative tolerance (0.001)")
+    parser.add_argument("--atol", type=tolerance, default=1e-7, help="absolute tolerance (0.0000001)")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="seconds each run may take")
 
 

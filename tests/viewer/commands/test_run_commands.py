@@ -99,6 +99,13 @@ def test_what_is_no_number_is_refused(told: list[str], picture_model: str) -> No
         main(["run", picture_model, *told])
 
 
+@pytest.mark.parametrize("told", ["-1", "nan", "inf", "little"])
+def test_what_is_no_tolerance_is_refused(told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["test", str(tmp_path), f"--rtol={told}"])
+    assert repr(told) in capsys.readouterr().err
+
+
 def test_numbers_may_be_more_than_a_name_of_a_file_can_be_long(model: str, tmp_path: Path) -> None:
     out = tmp_path / "out.npz"
     numbers = np.arange(300.0, dtype=np.float32).reshape(100, 3)
