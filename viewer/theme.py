@@ -213,7 +213,7 @@ def palette(colors: Theme) -> QPalette:
     }.items():
         result.setColor(key, color)
     disabled = QPalette.ColorGroup.Disabled
-    for key in (role.WindowText, role.Text, role.ButtonText, role.HighlightedText):
+    for key in (role.WindowText, role.Text, role.PlaceholderText, role.ButtonText, role.HighlightedText):
         result.setColor(disabled, key, colors.stale)
     result.setColor(disabled, role.Highlight, colors.border)
     return result

@@ -123,7 +123,8 @@ def test_the_palette_uses_the_themes_colours():
     colors = load_theme("dark")
     made = palette(colors)
     assert made.color(QPalette.ColorRole.Window) == colors.window
-    assert made.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Text) == colors.stale
+    for role in (QPalette.ColorRole.Text, QPalette.ColorRole.PlaceholderText):
+        assert made.color(QPalette.ColorGroup.Disabled, role) == colors.stale
 
 
 def test_a_remembered_mode_that_is_none_means_the_systems():
