@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
 
 from model.graph import Graph, Node, Value
@@ -12,6 +12,16 @@ from viewer.panels import Panel
 from viewer.qt_models.outline import ObjectRole, OutlineModel
 from viewer.qt_models.outline_rows import Stretch
 from viewer.workspace import Workspace
+
+#: Keys that mean on a row what they mean on the graph.
+_KEYS = {
+    "F2": "edit.rename",
+    "Del": "edit.delete",
+    "Shift+Del": "edit.delete_and_bridge",
+    "Ctrl+X": "edit.cut",
+    "Ctrl+C": "edit.copy",
+    "Ctrl+V": "edit.paste",
+}
 
 
 class OutlinePanel(Panel):
@@ -41,6 +51,7 @@ class OutlinePanel(Panel):
         self._following = False
         self.model.filled.connect(self._on_filled)
 
+        self.tree.installEventFilter(self)
         self.tree.selectionModel().selectionChanged.connect(self._on_chosen)
         self.tree.activated.connect(self._on_opened)
         self.tree.doubleClicked.connect(self._on_opened)
@@ -60,6 +71,15 @@ class OutlinePanel(Panel):
         """Divide the new width."""
         super().resizeEvent(event)
         self._divide()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """What the keys of the graph do to the rows that are chosen."""
+        if watched is self.tree and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            action = _KEYS.get(QKeySequence(event.keyCombination()).toString(QKeySequence.SequenceFormat.PortableText))
+            if action is not None:
+                self.workspace.trigger(action)
+                return True
+        return super().eventFilter(watched, event)
 
     def _on_filled(self) -> None:
         self._divide()

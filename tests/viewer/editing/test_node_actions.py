@@ -269,6 +269,21 @@ def test_change_the_operator_of_several(desk):
     assert ops(desk) == ["Sub", "Relu", "Sub", "Softmax"]
 
 
+def test_keys_of_the_graph_work_on_rows_of_the_outline(desk):
+    desk.open(builders.BRANCHES)
+    panel = desk.window.docks.open("outline")
+    inner = desk.node("inner")
+    panel.tree.setCurrentIndex(panel.model.index_of(inner))
+    desk.qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
+    field = desk.child(RenameField)
+    desk.qtbot.keyClicks(field, "renamed")
+    desk.qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert inner.name == "renamed"
+    panel.tree.setCurrentIndex(panel.model.index_of(desk.node("double")))
+    desk.qtbot.keyClick(panel.tree, Qt.Key.Key_Delete, SHIFT)
+    assert ops(desk) == ["If", "scale"]
+
+
 # -- connecting by keyboard ------------------------------------------------------------------------------------
 
 
