@@ -44,7 +44,7 @@ def unpacked(codes: Array, bits: int, count: int) -> Array:
     for place in range(per_byte):
         np.right_shift(codes, place * bits, out=result[..., place])
     result &= np.uint8((1 << bits) - 1)
-    return result.reshape(*codes.shape[:-1], -1)[..., :count]
+    return result.reshape(*codes.shape[:-1], codes.shape[-1] * per_byte)[..., :count]
 
 
 def _weights(b: Array, scales: Array, zero_points: Array | None, g_idx: Array | None, a: dict[str, int]) -> Array:

@@ -54,7 +54,7 @@ def matmul_block_quantized_fp4_weight_1(
         )
         raise KernelError(msg)
     check_size((b.shape[0], 2 * b.shape[1]), np.float32)
-    codes = unpacked(b, 4, 2 * b.shape[1]) if b.size else np.zeros((b.shape[0], 2 * b.shape[1]), np.uint8)
+    codes = unpacked(b, 4, 2 * b.shape[1])
     weights = _scaled(decode(codes.view(_E2M1), np.float32), decode(weight_scale.view(_E4M3), np.float32), block_size)
     return _product(a, widen(a), weights * np.float32(scalar_float(weight_scale_2, "weight_scale_2")), bias)
 

@@ -67,7 +67,7 @@ def gated_rms_norm_1(
     if activation not in ("silu", "swish", "sigmoid"):
         msg = f"activation is {activation!r}; expected silu, swish or sigmoid"
         raise KernelError(msg)
-    y = normalized(widen(x).reshape(*x.shape[:-1], -1, size), epsilon) * widen(scale)
+    y = normalized(widen(x).reshape(*x.shape[:-1], x.shape[-1] // size, size), epsilon) * widen(scale)
     wide = widen(gate)
     y = y.reshape(x.shape) * (sigmoid(wide) if activation == "sigmoid" else onnx("Swish", 24, wide))
     return narrow(y, x.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -141,7 +142,7 @@ def causal_conv_with_state_1(
     if activation not in ("none", "silu", "swish") or dilation < 1:
         msg = f"activation {activation!r}, dilation {dilation}; expected none, silu or swish, and 1 or more"
         raise KernelError(msg)
-    rows = np.moveaxis(x.reshape(*x.shape[:2], -1), 1, 2) if channels_last and x.ndim > 2 else x
+    rows = np.moveaxis(x.reshape(*x.shape[:2], prod(x.shape[2:])), 1, 2) if channels_last and x.ndim > 2 else x
     if rows.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (rows.shape[1], 1) or not weight.shape[2]:
         msg = f"input {x.shape} and weight {weight.shape}; expected (batch, channels, time) and (channels, 1, size)"
         raise KernelError(msg)
@@ -261,7 +262,7 @@ def gated_delta_net_1(
         part = recur(queries, keys, values, turned, forget, None if update is None else update[..., 0])
         y[begin:end] = part[0].swapaxes(0, 1)
         state[:] = turned[0].swapaxes(-1, -2)
-    return narrow(y.reshape(*lead, heads, -1), query.dtype), final
+    return narrow(y.reshape(*lead, *y.shape[1:]), query.dtype), final
 
 
 def _net_heads(

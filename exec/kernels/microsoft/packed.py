@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -81,4 +82,4 @@ def _each(q: Array, k: Array, v: Array, offsets: Array, ends: Array, bias: Array
             added = bias[min(entry, len(bias) - 1)][None, :, : end - start, : end - start]
         y = attend(q[:, :, rows], k[:, :, rows], v[:, :, rows], added, scale)
         result[rows] = y[0].transpose(1, 0, 2)
-    return result.reshape(q.shape[2], -1)
+    return result.reshape(q.shape[2], prod(result.shape[1:]))

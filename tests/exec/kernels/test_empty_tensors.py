@@ -60,6 +60,11 @@ def test_nothing_goes_through(op_type: str, opset: int, inputs: list[Any], attri
         (
             "DeformConv", "", 19, [floats(0, 2, 3, 3), floats(4, 2, 2, 2), floats(0, 8, 2, 2)], {}, (0, 4, 2, 2),
         ),
+        ("GatedRMSNorm", "com.microsoft", 1, [floats(0, 3, 8), floats(4), floats(0, 3, 8)], {}, (0, 3, 8)),
+        (
+            "GatherBlockQuantized", "com.microsoft", 1, [bytes_(3, 8), np.zeros((0, 2), np.int64), floats(3, 1)],
+            {"block_size": 16}, (0, 2, 16),
+        ),
         ("GatherND", "", 13, [floats(0, 3), np.zeros((0, 2, 1), np.int64)], {"batch_dims": 1}, (0, 2)),
     ],
 )  # fmt: skip
