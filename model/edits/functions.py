@@ -236,6 +236,7 @@ def rename_function(
     calls = callers_of(edit.model, {function.key})
     for field, text in zip(("domain", "name", "overload"), key, strict=True):
         edit.do(SetField(function, field, text))
+    edit.do(SetField(function.body, "name", key[1]))  # a file has one name for both
     _import(edit, None, key[0])
     for call in calls:
         assert call.graph is not None

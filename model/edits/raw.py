@@ -263,8 +263,10 @@ def _setter(target: Target, field: str, rest: Path) -> Setter | None:
             return _node_setter(target, names, rest)
         case Value(), ("name",):
             return lambda edit, text: rename_value(edit, target, text)
-        case ((Graph() | Function()), ("name",)):
+        case Graph(), ("name",):
             return lambda edit, text: edit.do(SetField(target, "name", text))
+        case Function(), ("name",):
+            return lambda edit, text: _name_function(edit, target, text)
         case Function(), ("domain" | "overload" as own,):
             return lambda edit, text: edit.do(SetField(target, own, text))
         case Function(), ("attribute_proto", own) if own != "name":
@@ -279,6 +281,12 @@ def _setter(target: Target, field: str, rest: Path) -> Setter | None:
         case TrainingInfo(), _:
             return binding_setter(target, rest)
     return None
+
+
+def _name_function(edit: Transaction, function: Function, name: str) -> None:
+    """Calls stay as they are, as everything does that raw messages say elsewhere."""
+    edit.do(SetField(function, "name", name))
+    edit.do(SetField(function.body, "name", name))
 
 
 def _model_setter(model: Model, names: tuple[str, ...], rest: Path) -> Setter | None:

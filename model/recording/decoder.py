@@ -196,8 +196,11 @@ class Decoder:
             NodeDeviceConfiguration(name, tuple(map(_sharding, specs)), stage) for name, stage, specs in entries
         )
 
-    def graph(self, entry: Mapping[str, Any]) -> Graph:
-        """A new graph."""
+    def graph(self, entry: Any) -> Graph:
+        """A new graph or one that was taken out."""
+        if not isinstance(entry, dict):
+            known: Graph = self._references.find(entry, Graph)
+            return known
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ModelError("The recording is damaged", f"Graphs are nested more than {_DEEPEST} deep.")

@@ -214,8 +214,13 @@ class Encoder:
             for c in configurations
         ]  # fmt: skip
 
-    def graph(self, graph: Graph) -> dict[str, Any]:
-        """A new graph with everything in it."""
+    def graph(self, graph: Graph) -> Any:
+        """A graph that was taken out and comes back, by reference, or a new one."""
+        known = self._references.of(graph)
+        return self._new_graph(graph) if known is None else known
+
+    def _new_graph(self, graph: Graph) -> dict[str, Any]:
+        """With everything in it."""
         return {
             "new": self._references.new(graph),
             "name": graph.name,

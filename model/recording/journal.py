@@ -227,7 +227,7 @@ class Journal:
     def _write_down(self, changes: Sequence[_Line]) -> None:
         """Write changes that were just made: each step as it is in the state of the model that it applies to."""
         edits = [change for change in changes if "edit" in change.line]
-        if all(self._can_wait(change) for change in edits):
+        if self._can_wait(edits):
             for change in changes:
                 self._put_down(change, _written_later(change.steps, self._known()) if change in edits else ())
             return
@@ -239,15 +239,17 @@ class Journal:
         for change in changes:
             self._put_down(change, self._encoded(change, again=moves) if change in edits else ())
 
-    def _can_wait(self, change: _Line) -> bool:
-        """Whether all its steps can be written when there is time: they need not be taken back for it then."""
-        if any(isinstance(step, (InsertNode, RemoveNode, SetOutputs)) for step in change.steps):
+    def _can_wait(self, edits: Sequence[_Line]) -> bool:
+        """Whether all their steps can be written when there is time: they need not be taken back for it then."""
+        if any(isinstance(step, (InsertNode, RemoveNode, SetOutputs)) for change in edits for step in change.steps):
             return False
-        numbers, pairs = self._known(), list(zip(change.steps, change.inverses, strict=True))
-        if all(numbers.can_wait(step, inverse) for step, inverse in pairs):
+        numbers = self._known()
+        pairs = [pair for change in edits for pair in zip(change.steps, change.inverses, strict=True)]
+        if all(numbers.can_wait(*pair) for pair in pairs):
             return True
-        numbers.meet_all(change.steps)  # nodes and their outputs are where they were
-        return all(numbers.can_wait(step, inverse) for step, inverse in pairs)
+        for change in edits:
+            numbers.meet_all(change.steps)  # nodes and their outputs are where they were before all of them
+        return all(numbers.can_wait(*pair) for pair in pairs)
 
     def _put_down(self, change: _Line, steps: Iterable[dict[str, Any]]) -> None:
         if not self.problem:

@@ -91,7 +91,7 @@ class Numbers:
         """Another edit begins, the model being as before it.
 
         What holds tensors now is met before they go elsewhere, and what a later step of the edit may bring back before
-        nothing in the model tells it any more: the ends of nodes that go or are wired anew.
+        nothing in the model tells it any more: the ends of nodes that go or are wired anew, and bodies.
         """
         self._looks.clear()
         self._orders.clear()
@@ -99,6 +99,9 @@ class Numbers:
         for step in steps:
             if isinstance(step, SetInitializer) and step.value.initializer is not None:
                 self.of(step.value)
+            if isinstance(step, SetAttribute) and (old := step.node.attributes.get(step.name)) and step.node.graph:
+                for graph in old.graphs:
+                    self.of(graph)
         rewired = (s.node for s in steps if isinstance(s, (RemoveNode, SetInput, SetInputs, SetOutputs)))
         for node in dict.fromkeys(rewired) if len(steps) > 1 else ():
             for value in chain(node.outputs, dependencies(node)):

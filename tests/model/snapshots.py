@@ -11,7 +11,8 @@ from model.tensors import SparseTensor, Tensor
 def snapshot(model: Model, *, saved: bool = False):
     """Everything a file would hold, as comparable data.
 
-    With `saved`, types are not told apart by whether they were declared or found out since: a file lists both.
+    With `saved`, types are not told apart by whether they were declared or found out since: a file lists both. It lists
+    sparse constants behind the others.
     """
     return (
         model.ir_version, dict(model.opset_imports), model.producer_name, model.producer_version, model.domain,
@@ -35,11 +36,15 @@ def _graph(graph: Graph, saved: bool):
         graph.name, graph.doc_string, dict(graph.metadata),
         [_value(v) for v in graph.inputs],
         [_value(v) for v in graph.outputs],
-        [(v.name, _tensor(v.initializer)) for v in graph.initializers],
+        [(v.name, _tensor(v.initializer)) for v in _listed(graph, saved)],
         _typed(graph) if saved else [_value(v) for v in graph.declared if v.type is not None],
         [(a.value.name, [(k, v.name) for k, v in a.parameters]) for a in graph.quantization_annotations],
         [_node(n, saved) for n in graph.nodes],
     )  # fmt: skip
+
+
+def _listed(graph: Graph, saved: bool):
+    return sorted(graph.initializers, key=lambda v: saved and isinstance(v.initializer, SparseTensor))
 
 
 def _typed(graph: Graph):

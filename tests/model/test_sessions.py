@@ -15,11 +15,13 @@ from model.document import Document
 from model.edits import initializers
 from model.io.read import load
 from model.io.save import prepare, save
+from model.recording import script
 from model.recording.journal import Journal
 from model.recording.leftovers import leftovers, recover
 from model.tensors import Tensor
 from tests.conftest import REPOSITORY
 from tests.model import builders
+from tests.model.edits.rich_models import rich_bytes
 from tests.model.edits.test_any_edits import AnyEdits, pick
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -42,7 +44,7 @@ def _beginnings() -> list[bytes]:
     made = [onnx.parser.parse_model(text).SerializeToString() for text in (builders.CHAIN, builders.BRANCHES)]
     folder = REPOSITORY.parent / "shared" / "models"
     paths = [folder / name / "model.onnx" for name in REAL]
-    return [*made, *(path.read_bytes() for path in paths if path.exists())]
+    return [*made, rich_bytes(), *(path.read_bytes() for path in paths if path.exists())]
 
 
 class Session(AnyEdits):
@@ -128,7 +130,10 @@ class Session(AnyEdits):
                 shutil.rmtree(self.folder)
 
     def _end(self):
-        """Undo of everything gives the bytes it began with; redo, what it was."""
+        """Undo of everything gives the bytes it began with; redo, what it was; the script does the same to the file."""
+        again = Document(load(self.began_with))
+        script.replay(again, script.export(self.document))
+        assert snapshot(again.model) == snapshot(self.document.model)
         final = self.document.current
         self.document.go_to(self.document.root)
         save(self.document.model, self.path)

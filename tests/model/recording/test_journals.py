@@ -16,10 +16,11 @@ from hypothesis.stateful import rule
 
 from model.attributes import make_attribute
 from model.document import Document
-from model.edits import nodes
+from model.edits import attributes, nodes
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.read import load
+from model.io.save import save
 from model.progress import Cancelled, Progress
 from model.recording import script
 from model.recording.journal import Journal
@@ -248,6 +249,25 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert snapshot(again.model) == snapshot(document.model)
 
 
+def test_a_body_that_goes_to_another_attribute_is_the_same_when_that_is_taken_back(tmp_path, dead):
+    """It was another graph with some values of the old one, which then belonged to the wrong one."""
+    document = builders.document(builders.BRANCHES)
+    kept = Journal(document, tmp_path)
+    with document.edit("Output") as edit:
+        edit.do(SetField(builders.value(document, "yes_out"), "doc_string", "known by then"))
+    with document.edit("Rename") as edit:
+        attributes.rename_attribute(edit, builders.node(document, "choose"), "then_branch", "other")
+    document.undo()
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = builders.document(builders.BRANCHES)
+    recover(again, leftover)
+    for move in (lambda _: None, Document.redo, Document.undo, Document.undo):
+        move(again)
+        assert_linked(again.model)
+    assert snapshot(again.model) == snapshot(builders.model(builders.BRANCHES))
+
+
 LARGE = 3000
 
 
@@ -314,6 +334,24 @@ def test_edits_of_very_many_steps_are_announced_and_written_when_there_is_time(t
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
+
+
+def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_what_came_between(tmp_path, dead):
+    """Nodes that come later were counted as if they had been there."""
+    path = tmp_path / "m.onnx"
+    document = large_document()
+    kept = Journal(document, tmp_path / "state")
+    save(document.model, path)
+    state = document.current.id
+    rename_all(document)
+    with document.edit("Insert") as edit:
+        nodes.insert_on_edge(edit, builders.value(document, "a"), "Neg")
+    document.mark_saved(path, state)
+    kept.abandon()
+    again = Document(load(path), path)
+    (leftover,) = leftovers(tmp_path / "state")
+    recover(again, leftover)
+    assert snapshot(again.model) == snapshot(document.model)
 
 
 def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
