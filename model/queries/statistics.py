@@ -6,7 +6,7 @@ the cost is None and counted as unknown rather than as nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from model.graph import Graph, Model, Node, Value
@@ -122,10 +122,14 @@ class Total:
 
 @dataclass(slots=True)
 class Statistics:
-    """The nodes of a whole model, in the order of its graphs."""
+    """The nodes of a whole model or a part of it, in the order of its graphs."""
 
     nodes: list[NodeStatistics]
     unused: Total  # initializers that nothing uses: in the file, in no node
+
+    def among(self, nodes: Collection[Node]) -> Statistics:
+        """Those of some nodes; a constant counts where the model takes it first."""
+        return Statistics([found for found in self.nodes if found.node in nodes], Total())
 
     def total(self, progress: Progress = SILENT) -> Total:
         """The whole model."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from viewer.commands.arguments import sizes
+from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_OK, print_json, print_table, progress, read_model
 from viewer.text import bytes_text, display, number_text, plural, type_text
 
@@ -45,16 +46,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=SIZE",
         help="with --statistics: a size for a named dimension",
     )
+    add_nodes_argument(parser, "with --statistics: sum up these alone")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
+    if options.nodes is not None and not options.statistics:
+        raise ModelError("--nodes cannot be used like this", "It goes with --statistics.")
     if options.csv and (options.json or not options.statistics):
         raise ModelError("--csv cannot be used like this", "It goes with --statistics, and not with --json.")
     model = read_model(options.model)
     facts = gather(model, everything=options.all)
     if options.statistics:
-        facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels)
+        nodes = chosen_nodes(model, options.nodes)
+        facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels, nodes=nodes)
     if options.csv:
         _write_csv(facts["statistics"], options.by)
     elif options.json:
@@ -102,17 +107,27 @@ def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
     return facts
 
 
-def costs(model: Model, bindings: Sequence[str] = (), *, by: str = "operator", levels: int = 1) -> dict[str, Any]:
+def costs(
+    model: Model,
+    bindings: Sequence[str] = (),
+    *,
+    by: str = "operator",
+    levels: int = 1,
+    nodes: Sequence[Node] | None = None,
+) -> dict[str, Any]:
     """Statistics as plain data: the model, and each operator, scope or node. Formulas where dimensions are not bound.
 
-    Nodes of the same title are summed up.
+    Nodes of the same title are summed up; with `nodes` those alone, with their bodies.
     """
     from model.passes.inference import infer
+    from model.queries.parts import part_of
     from model.queries.statistics import operator_of, scope_of, statistics
 
     with progress("Inferring types") as inferring:
         inferred = infer(model, progress=inferring)
     found = statistics(model, inferred.type_of, sizes(bindings))
+    if nodes is not None:
+        found = found.among(part_of(nodes))
     keys = {"operator": operator_of, "scope": lambda node: scope_of(node, levels), "node": _node_title}
     groups = sorted(found.by(keys[by]).items(), key=lambda item: -(item[1].macs.constant or 0))
     return {"model": _total(found.total()), f"{by}s": {name: _total(total) for name, total in groups}}

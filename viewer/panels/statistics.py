@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,6 +35,7 @@ from model.errors import ModelError
 from model.graph import Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.progress import Progress
+from model.queries.parts import part_of
 from model.queries.polynomial import Polynomial, ungrouped
 from model.queries.scopes import DEEPEST
 from model.queries.statistics import EACH_CALL, NodeStatistics, Statistics, Total, operator_of, scope_of, statistics
@@ -49,6 +50,7 @@ from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
 from viewer.widgets.elided_label import ElidedLabel
 from viewer.widgets.row_table import Index, RowModel, RowTable
+from viewer.widgets.scope_box import ScopeBox
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
 
@@ -231,7 +233,8 @@ class StatisticsPanel(Panel):
         self.colour.setToolTip("Colour nodes by the column the table is sorted by")
         self.save_button = QPushButton("Save as CSV…", self)
         self.table = self._make_table()
-        self.lay_out(self.table, self.summary, self.bindings, self.group, self.levels, self.colour, self.save_button)
+        choices = (self.bindings, self.scope, self.group, self.levels, self.colour)
+        self.lay_out(self.table, self.summary, *choices, self.save_button)
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._listen()
@@ -242,6 +245,8 @@ class StatisticsPanel(Panel):
         self.group.setAccessibleName("Group by")
         for key, title in GROUPS.items():
             self.group.addItem(title, key)
+        self.scope = ScopeBox(self.workspace, self)
+        self.scope.setAccessibleName("What is summed up")
         self.levels = QSpinBox(self)
         self.levels.setRange(1, DEEPEST)
         self.levels.setPrefix("Levels: ")
@@ -257,6 +262,7 @@ class StatisticsPanel(Panel):
 
     def _listen(self) -> None:
         self.group.currentIndexChanged.connect(lambda _: self._show())
+        self.scope.changed.connect(self._show)
         self.levels.valueChanged.connect(lambda _: self._show())
         self.bindings.editingFinished.connect(self.refresh)
         self.colour.toggled.connect(lambda _: self._colour())
@@ -328,6 +334,8 @@ class StatisticsPanel(Panel):
             self._summing = None
         if found is None:
             return
+        nodes = self.scope.nodes
+        part = None if nodes is None else part_of(nodes)
         level = self.levels.value() if self._has_levels else 0
 
         def done(sums: _Sums) -> None:
@@ -338,7 +346,7 @@ class StatisticsPanel(Panel):
             self._summing = None
             raise error
 
-        self._summing = Slices(lambda progress: _sums(found, kind, level, progress), done, failed, self)
+        self._summing = Slices(lambda progress: _sums(found, kind, level, progress, part), done, failed, self)
         if len(found.nodes) <= _FEW:
             self._summing.finish()
 
@@ -398,7 +406,9 @@ class StatisticsPanel(Panel):
         index = self.table.currentIndex()
         node = self.model.rows[index.row()].node if 0 <= index.row() < len(self.model.rows) else None
         if node is not None and node.graph is not None:
+            self.scope.hold()
             self.workspace.reveal(node)
+            self.scope.release()
 
     def _save(self) -> None:
         path = ask_save(self, self.workspace.settings, "Save as CSV", Path("statistics.csv"), ("Table (*.csv)",))
@@ -417,8 +427,9 @@ class StatisticsPanel(Panel):
             self.workspace.report(ModelError(f"{path.name} cannot be written", str(error)))
 
 
-def _sums(found: Statistics, kind: str, level: int, progress: Progress) -> _Sums:
-    """What is shown in groups of a kind; without a level of scopes the best one is found."""
+def _sums(whole: Statistics, kind: str, level: int, progress: Progress, part: Collection[Node] | None) -> _Sums:
+    """What is shown of a part in groups of a kind; without a level of scopes the best one is found."""
+    found = whole if part is None else whole.among(part)
     total, symbols = found.total(progress), found.symbols(progress)
     if kind == "node":
         rows = [Row(_title(n.node), n, n.node) for n in progress.paced(found.nodes)]

@@ -25,7 +25,7 @@ class ScopeBox(QComboBox):
         self._workspace = workspace
         self._nodes: tuple[Node, ...] = ()
         self._is_held = False
-        self.addItems(["In the whole model", ""])
+        self.addItems(["Whole model", ""])
         self._take()
         self.currentIndexChanged.connect(lambda _: self.changed.emit())
         workspace.selection.changed.connect(self._take)
@@ -48,6 +48,6 @@ class ScopeBox(QComboBox):
         if self._is_held or (not nodes and self._nodes):
             return
         self._nodes = nodes
-        self.setItemText(_PART, f"In the selection ({plural(len(nodes), 'node')})")
+        self.setItemText(_PART, f"Selection ({plural(len(nodes), 'node')})")
         if self.currentIndex() == _PART:
             self.changed.emit()

@@ -82,6 +82,17 @@ def test_a_name_that_no_node_has_is_told(run, command):
     assert "two" in said
 
 
+def test_info_sums_up_some_nodes(tmp_path, capsys):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    assert main(["info", str(path), "--json", "--statistics", "--nodes", "one", "two"]) == 0
+    told = json.loads(capsys.readouterr().out)["statistics"]
+    assert set(told["operators"]) == {"Mul", "Softmax"}
+    assert (told["model"]["nodes"], told["model"]["parameters"]) == (2, 4)
+    assert main(["info", str(path), "--nodes", "one"]) == 2
+    assert "--statistics" in capsys.readouterr().err
+
+
 def test_facts_of_a_part(run):
     status, _, said = run("convert", "--rename", "nodes", "--nodes", "two", "three", "--json")
     assert status == 0

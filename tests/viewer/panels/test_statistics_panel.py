@@ -44,6 +44,29 @@ def test_formulas_until_dimensions_have_numbers(panel, qtbot):
     assert "gives no dimension" in messages[0].title
 
 
+def test_a_selection_is_summed_up_by_itself(panel):
+    workspace = panel.workspace
+    workspace.selection.set([builders.node(workspace.document, name) for name in ("first", "second")])
+    assert set(cells(panel)) == {"Mul", "Relu", "Add", "Softmax"}
+    panel.scope.setCurrentIndex(1)
+    assert set(cells(panel)) == {"Mul", "Relu"}
+    assert panel.summary.text().startswith("4 parameters")
+    workspace.selection.set([builders.node(workspace.document, "third")])
+    assert set(cells(panel)) == {"Add"}
+    panel.scope.setCurrentIndex(0)
+    assert len(cells(panel)) == 4
+
+
+def test_going_to_a_row_does_not_limit_what_is_summed_up(panel):
+    workspace = panel.workspace
+    workspace.selection.set([builders.node(workspace.document, name) for name in ("first", "second")])
+    panel.scope.setCurrentIndex(1)
+    panel.group.setCurrentIndex(2)
+    panel.table.setCurrentIndex(panel.model.index(1, 0))
+    assert len(workspace.selection.nodes) == 1
+    assert panel.model.rowCount() == 2
+
+
 def test_edits_are_followed(panel, qtbot):
     with panel.workspace.document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")

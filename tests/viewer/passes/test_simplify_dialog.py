@@ -174,13 +174,13 @@ def test_only_the_selection_is_simplified(opened, qtbot):
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     workspace.selection.set([builders.node(workspace.document, name) for name in ("two", "neg")])
     dialog.scope.setCurrentIndex(1)
-    assert dialog.scope.currentText() == "In the selection (2 nodes)"
+    assert dialog.scope.currentText() == "Selection (2 nodes)"
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     identity = passes(dialog)["Identity"]
     assert identity.text(1) == "1"
     dialog.passes.setCurrentItem(identity.child(0))
     assert workspace.selection.nodes == (builders.node(workspace.document, "two"),)
-    assert dialog.scope.currentText() == "In the selection (2 nodes)"
+    assert dialog.scope.currentText() == "Selection (2 nodes)"
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
     assert names(dialog) == ["one", "three", "abs", "neg"]
