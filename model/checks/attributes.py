@@ -11,6 +11,7 @@ from typing import Any
 from model.attributes import Attribute, AttributeKind, is_same
 from model.attributetext import attribute_source, convert_value, has_text
 from model.checks.problem import Fix, Problem, error, warning
+from model.checks.tensors import check_tensor
 from model.document import Transaction
 from model.graph import Function, Node
 from model.schemas import Schema
@@ -25,6 +26,9 @@ _FIELDS = {
     AttributeKind.SPARSE_TENSOR: "sparse_tensor", AttributeKind.SPARSE_TENSORS: "sparse_tensors",
     AttributeKind.TYPE_PROTO: "tp", AttributeKind.TYPE_PROTOS: "type_protos",
 }  # fmt: skip
+_OF_TENSORS = (
+    AttributeKind.TENSOR, AttributeKind.SPARSE_TENSOR, AttributeKind.TENSORS, AttributeKind.SPARSE_TENSORS,
+)  # fmt: skip
 _VALUE_FIELDS = frozenset(_FIELDS.values())
 
 
@@ -40,7 +44,7 @@ def check_attributes(node: Node) -> Iterator[Problem]:
         if attribute.reference:
             yield from _check_reference(node, attribute)
         yield from _check_fields(node, attribute)
-        if attribute.kind in (AttributeKind.TENSOR, AttributeKind.SPARSE_TENSOR, AttributeKind.TENSORS):
+        if attribute.kind in _OF_TENSORS:
             yield from _check_tensors(node, attribute)
 
 
@@ -108,10 +112,8 @@ def _check_fields(node: Node, attribute: Attribute) -> Iterator[Problem]:
 def _check_tensors(node: Node, attribute: Attribute) -> Iterator[Problem]:
     held: Any = attribute.value
     for tensor in held if isinstance(held, tuple) else (held,):
-        if isinstance(tensor, (Tensor, SparseTensor)) and tensor.problem:
-            yield error(
-                "tensor", f"The values of {attribute.name} of {node.title} are not available", node, tensor.problem
-            )
+        if isinstance(tensor, (Tensor, SparseTensor)):
+            yield from check_tensor(tensor, f"{attribute.name} of {node.title}", node)
 
 
 def _check_reference(node: Node, attribute: Attribute) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from itertools import chain
 
 from model.checks.entries import check_keys, check_tensor_keys
 from model.checks.problem import Fix, Problem, error, info, warning
+from model.checks.tensors import check_tensor
 from model.checks.types import check_interface_types, check_type, symbols_of
 from model.checks.versions import raise_ir_version
 from model.document import Transaction
@@ -258,8 +259,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
     tensor, is_input = value.initializer, value.is_input
     if tensor is None:
         return
-    if tensor.problem:
-        yield error("tensor", f"The values of {value.name} are not available", value, tensor.problem)
+    yield from check_tensor(tensor, value.name, value)
     yield from _check_element_type(value, tensor, model)
     if isinstance(tensor, Tensor):
         yield from check_tensor_keys(value, tensor)

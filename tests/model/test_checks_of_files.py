@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import onnx.helper
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 
@@ -153,3 +155,34 @@ def test_a_key_of_a_tensors_metadata_is_found_twice():
     assert [(p.rule, p.place) for p in errors(document.model)] == [("duplicate-metadata", where)]
     mended = mend(document).graph.initializer[0]
     assert {e.key: e.value for e in mended.metadata_props} == {"note_1": "first", "note": "second"}
+
+
+def test_the_values_of_a_tensor_stand_in_one_field():
+    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto.graph.initializer[0].raw_data = np.float32([1, 2, 3, 4]).tobytes()
+    (problem,) = errors(load(proto.SerializeToString()))
+    assert problem.rule == "tensor-fields"
+    assert problem.message == "w has its values in float_data and raw_data"
+
+
+@pytest.mark.parametrize(
+    ("indices", "reason"),
+    [
+        ([0, 3], ""),
+        ([[0, 0], [1, 1]], ""),
+        ([3, 0], "[0] comes after [3]; they must ascend."),
+        ([[1, 1], [1, 1]], "[1, 1] comes after [1, 1]; they must ascend."),
+        ([0, 4], "[4] is outside of [4]."),
+        ([[0, 0], [0, -1]], "[0, -1] is outside of [2, 2]."),
+        ([0, 1, 2], "[3] indices do not fit [2] values of [2, 2]."),
+    ],
+)
+def test_indices_of_sparse_values_ascend_within_the_shape(indices, reason):
+    values = onnx.numpy_helper.from_array(np.float32([1, 2]), "s")
+    listed = onnx.numpy_helper.from_array(np.int64(indices), "at")
+    proto = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2, 2] x) => (float[2, 2] y) { y = Add (x, s) }'
+    )
+    proto.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, listed, [2, 2]))
+    found = [(p.rule, p.detail) for p in errors(load(proto.SerializeToString()))]
+    assert found == ([("sparse-tensor", reason)] if reason else [])
