@@ -284,7 +284,7 @@ def _array_feature_extractor(call: Call) -> Sequence[Type | None]:
     data, dims, picked = call.tensor(0), call.dims(0), call.dims(1)
     if data is None or dims is None:
         return ()
-    count = picked[-1] if picked else None
+    count = None if picked is None else product(*picked)  # places may be in a table too
     return (tensor(data.element_type, (*dims[:-1], count) if len(dims) > 1 else (1, count)),)
 
 

@@ -118,6 +118,11 @@ def test_what_follows_an_operator_of_microsoft_is_known_too():
             SequenceType(MapType(ElementType.STRING, tensor())),
         ),
         ("y = ai.onnx.ml.OneHotEncoder<cats_int64s = [1, 2]>(x)", "y", tensor("N", 4, 2)),
+        (
+            "i = ArgMax<axis = 1>(x) c = Constant<value_ints = [7, 8, 9]>() y = ai.onnx.ml.ArrayFeatureExtractor(c, i)",
+            "y",
+            tensor(1, "N", kind=ElementType.INT64),
+        ),
         ("y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [4, 4]>(x, x)", "y", tensor("N", 8)),
     ],
 )  # fmt: skip
