@@ -60,6 +60,13 @@ def initializer(m, a):
     return one((v for g in m.document.model.graphs() for v in g.initializers), a)
 
 
+def some_calls(m, a, b):
+    model = m.document.model
+    keys = {f.key for f in model.functions}
+    calls = [n for g in model.graphs() for n in g.nodes if (n.domain, n.op_type, n.overload) in keys]
+    return [one(calls, a)] if b % 2 else calls
+
+
 def configuration(m, a):
     return one(m.document.model.configurations, a)
 
@@ -194,6 +201,7 @@ EDITS = {
     "inline": lambda m, e, a, b, t: functions.inline_call(
         e, one((n for g in m.document.model.graphs() for n in g.nodes if n.domain == "local"), a)
     ),
+    "inline some": lambda m, e, a, b, t: functions.inline_calls(e, some_calls(m, a, b)),
     "add initializer": lambda m, e, a, b, t: initializers.add_initializer(e, m.document.model.graph, tensor(a), t),
     "remove initializer": lambda m, e, a, b, t: initializers.remove_initializer(e, initializer(m, a)),
     "set tensor": lambda m, e, a, b, t: initializers.set_tensor(e, initializer(m, a), tensor(b)),
