@@ -8,11 +8,12 @@ what it has already computed. Taking a snapshot of an unchanged node costs a few
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar
+from operator import is_
+from typing import Any, NamedTuple
 
 from model.attributes import Attribute, AttributeKind
 from model.graph import Function, Graph, Model, Node, Value
@@ -26,7 +27,6 @@ ABSENT = 0
 #: Nodes between two checks of progress: what they take is far below a frame.
 _PIECE = 250
 
-T = TypeVar("T")
 
 FunctionKey = tuple[str, str, str]
 
@@ -131,7 +131,7 @@ class _Seen:
     """What a graph looked like when its snapshot was taken."""
 
     header: list[Any]
-    parts: list[_Part]
+    pieces: list[list[_Part]]  # of _PIECE nodes each, the last one of those that are left
     bodies: list[tuple[Graph, GraphSnapshot]]
     snapshot: GraphSnapshot
 
@@ -264,36 +264,26 @@ class Snapshots:
         """A graph; quick when nothing in it is another object than the last time."""
         header: list[Any] = [graph.inputs, graph.outputs, [v.type for v in graph.outputs]]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
-        parts = self._parts(graph)
         seen = self._seen.get(graph)
+        pieces = self._pieces(graph, [] if seen is None else seen.pieces)
         if (
             seen is not None
             and seen.header == header
-            and seen.parts == parts
+            and len(seen.pieces) == len(pieces)
+            and all(map(is_, pieces, seen.pieces))
             and all(self._graph(body) is old for body, old in seen.bodies)
         ):
             return seen.snapshot
-        old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
-        if seen is not None:
-            pairs = zip(seen.parts, seen.snapshot.nodes, strict=True)
-            old.update((pair[0][0], pair) for pair in self._progress.paced(pairs))
-        nodes: list[NodeSnapshot] = []
-        around: list[Node] = []  # nodes with bodies
-        for some in _pieces(parts):
-            self._progress.check()
-            nodes += [self._node(part, old.get(part[0])) for part in some]
-            around += [part[0] for part in some if part[0].bodies]
+        nodes, around = self._nodes(pieces, seen)
         self._progress.check()
         snapshot = self._new_graph(graph, tuple(nodes))
         bodies = [(body, self._graph(body)) for node in around for body in node.bodies]
-        self._seen[graph] = _Seen(header, parts, bodies, snapshot)
+        self._seen[graph] = _Seen(header, pieces, bodies, snapshot)
         return snapshot
 
-    def _parts(self, graph: Graph) -> list[_Part]:
-        """What is read of each node; of those that are as they were, the same tuples as the last time."""
-        seen = self._seen.get(graph)
-        before = [] if seen is None else seen.parts
-        found: list[_Part] = []
+    def _pieces(self, graph: Graph, before: list[list[_Part]]) -> list[list[_Part]]:
+        """What is read of the nodes; the very pieces of the last time where nothing changed."""
+        found: list[list[_Part]] = []
         nodes = iter(graph.nodes)
         while some := list(islice(nodes, _PIECE)):
             self._progress.check()
@@ -301,9 +291,31 @@ class Snapshots:
                 (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
                 for n in some
             ]
-            same = before[len(found) : len(found) + len(fresh)]
-            found += same if same == fresh else fresh
+            same = before[len(found)] if len(found) < len(before) else fresh
+            found.append(same if same == fresh else fresh)
         return found
+
+    def _nodes(self, pieces: list[list[_Part]], seen: _Seen | None) -> tuple[list[NodeSnapshot], list[Node]]:
+        """The nodes, and those of them that have bodies."""
+        before = [] if seen is None else seen.pieces
+        known = () if seen is None else seen.snapshot.nodes
+        kept = {place for place, (new, old) in enumerate(zip(pieces, before, strict=False)) if new is old}
+        old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
+        for place, piece in enumerate(before):
+            if place not in kept:
+                self._progress.check()
+                old.update((p[0], (p, known[i])) for i, p in enumerate(piece, place * _PIECE))
+        nodes: list[NodeSnapshot] = []
+        around: list[Node] = []
+        for place, piece in enumerate(pieces):
+            self._progress.check()
+            with_bodies = [part[0] for part in piece if part[0].bodies]
+            if place in kept and not with_bodies:
+                nodes += known[len(nodes) : len(nodes) + len(piece)]
+            else:
+                nodes += [self._node(part, old.get(part[0])) for part in piece]
+            around += with_bodies
+        return nodes, around
 
     def _new_graph(self, graph: Graph, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
         number = self.values.__getitem__
@@ -316,9 +328,9 @@ class Snapshots:
         me = self.graphs[graph]
         # A digest: the history of a long session would otherwise hold every list of nodes there ever was.
         content = array("q")
-        for some in _pieces(nodes):
+        for start in range(0, len(nodes), _PIECE):
             self._progress.check()
-            content.extend([n.uid for n in some])
+            content.extend([n.uid for n in nodes[start : start + _PIECE]])
         content.extend(chain([-1], inputs, [-1], outputs, [-1], chain(*initializers)))
         uid = self._uid(("graph", me, types, blake2b(content.tobytes(), digest_size=16).digest()))
         return GraphSnapshot(uid, me, graph.name, inputs, outputs, *types, initializers, nodes)
@@ -352,10 +364,6 @@ class Snapshots:
             return value
 
         return AttributeSnapshot(attribute.name, attribute.kind, convert(attribute.value), attribute.reference)
-
-
-def _pieces(things: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (things[start : start + _PIECE] for start in range(0, len(things), _PIECE))
 
 
 def attribute_key(attribute: AttributeSnapshot) -> Hashable:
