@@ -45,6 +45,18 @@ def is_used(value: Value, nodes: Collection[Node]) -> bool:
     return any(user in nodes for user, _ in value.uses)
 
 
+def concerns(item: object, nodes: Collection[Node]) -> bool:
+    """Whether something is one of the nodes, a value that they make or take, or a body of one."""
+    match item:
+        case Node():
+            return item in nodes
+        case Value():
+            return is_made(item, nodes) or is_used(item, nodes)
+        case Graph():
+            return item.owner in nodes
+    return False
+
+
 def tensors_of(nodes: Collection[Node], values: Iterable[Value] = ()) -> frozenset[Tensor]:
     """The constants that nodes take, those in their attributes and those that values are; of sparse ones both parts."""
     found: set[Tensor] = set()

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     """Read, convert, compare and write."""
     model = read_model(options.model)
     with progress("Converting") as converting:
-        nodes = chosen_nodes(model, options.nodes)
+        nodes = chosen_nodes(options.nodes, model)
         trial = attempt(Rehearsal(model), options, converting, nodes)
         agreement = trial.compare(runs=options.check, progress=converting)
     is_refused = agreement.agrees is False and not trial.may_differ

@@ -17,7 +17,9 @@ from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from model.queries.differences import Comparison, Difference, compare
 from model.queries.fingerprints import fingerprint
+from model.queries.parts import concerns, part_of
 from model.tensors import SparseTensor, Tensor
+from viewer.commands.selecting import add_nodes_argument, chosen_nodes
 from viewer.commands.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from viewer.text import display, plural, shape_text, type_text
 
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="B", nargs="?", help="file to compare it with")
     parser.add_argument("--no-weights", action="store_true", help="compare weights by type and shape alone")
     parser.add_argument("--ignore", action="append", default=[], choices=("renamed", "moved"), help="leave out a kind")
+    add_nodes_argument(parser, "compare whole models, and tell what differs at these nodes of either")
     parser.add_argument("--summary", action="store_true", help="print one model as text (for git textconv)")
 
 
@@ -46,9 +49,13 @@ def run(options: argparse.Namespace) -> int:
         raise ModelError("There is only one model", "Give two files to compare, or --summary for one.")
     # Git gives /dev/null for the side where a file does not exist.
     old, new = (Model() if name == "/dev/null" else read_model(name) for name in (options.old, options.new))
+    nodes = chosen_nodes(options.nodes, old, new)
     with progress("Comparing") as comparing:
         comparison = compare(old, new, comparing, weights=not options.no_weights)
     comparison.differences = [d for d in comparison.differences if d.kind not in options.ignore]
+    if nodes is not None:
+        part = part_of(nodes)
+        comparison.differences = [d for d in comparison.differences if concerns(d.old, part) or concerns(d.new, part)]
     if options.json:
         print_json({"old": options.old, "new": options.new, "differences": [facts(d) for d in comparison.differences]})
     else:

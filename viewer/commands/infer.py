@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Infer and write."""
     model = read_model(options.model)
-    nodes = chosen_nodes(model, options.nodes)
+    nodes = chosen_nodes(options.nodes, model)
     with progress("Inferring types") as inferring:
         inferred = infer(model, _rules(options.rule), inferring)
     if inferred.problem:

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options.model)
     facts = gather(model, everything=options.all)
     if options.statistics:
-        nodes = chosen_nodes(model, options.nodes)
+        nodes = chosen_nodes(options.nodes, model)
         facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels, nodes=nodes)
     if options.csv:
         _write_csv(facts["statistics"], options.by)

@@ -17,11 +17,11 @@ def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:
     )  # fmt: skip
 
 
-def chosen_nodes(model: Model, names: Sequence[str] | None) -> list[Node] | None:
-    """All nodes of these names, in whatever graph; None for the whole model. ModelError for a name no node has."""
+def chosen_nodes(names: Sequence[str] | None, *models: Model) -> list[Node] | None:
+    """All nodes of these names, in whatever graph; None for whole models. ModelError for a name no node has."""
     if names is None:
         return None
-    nodes = [node for graph in model.graphs() for node in graph.nodes]
+    nodes = [node for model in models for graph in model.graphs() for node in graph.nodes]
     nodes_named(nodes, names)
     wanted = set(names)
     return [node for node in nodes if node.name in wanted]

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Simplify, compare and write."""
     chosen = _passes(arguments)
     model = read_model(arguments.model)
-    work, nodes = Simplification(Rehearsal(model)), chosen_nodes(model, arguments.nodes)
+    work, nodes = Simplification(Rehearsal(model)), chosen_nodes(arguments.nodes, model)
     options = Options(
         tensor_limit=arguments.tensor_limit << 10,
         growth_limit=arguments.growth_limit << 10,

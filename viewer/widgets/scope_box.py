@@ -25,6 +25,7 @@ class ScopeBox(QComboBox):
         self._workspace = workspace
         self._nodes: tuple[Node, ...] = ()
         self._is_held = False
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.addItems(["Whole model", ""])
         self._take()
         self.currentIndexChanged.connect(lambda _: self.changed.emit())

@@ -93,6 +93,22 @@ def test_info_sums_up_some_nodes(tmp_path, capsys):
     assert "--statistics" in capsys.readouterr().err
 
 
+def test_diff_tells_what_differs_at_some_nodes(tmp_path, capsys):
+    paths = [str(tmp_path / name) for name in ("a.onnx", "b.onnx")]
+    changed = TEXT.replace("[three] y = Add(b, v)", "[four] y = Sub(b, v)").replace("{1.0,2", "{1.5,2")
+    for path, text in zip(paths, (TEXT, changed), strict=True):
+        onnx.save(onnx.parser.parse_model(text), path)
+    said = {}
+    for name, status in {"two": 0, "one": 1, "three": 1, "four": 1, "five": 2}.items():
+        assert main(["diff", *paths, "--nodes", name]) == status
+        said[name] = capsys.readouterr().out
+    assert "value w" in said["one"]
+    assert "four" not in said["one"]
+    assert "operator: Add → Sub" in said["three"]
+    assert "value w" not in said["three"]
+    assert said["four"] == said["three"]
+
+
 def test_facts_of_a_part(run):
     status, _, said = run("convert", "--rename", "nodes", "--nodes", "two", "three", "--json")
     assert status == 0
