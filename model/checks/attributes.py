@@ -82,6 +82,8 @@ def _short(attribute: Attribute) -> str:
 
 def _write_anew(edit: Transaction, node: Node, name: str) -> None:
     """Put an attribute in its own place, from no message: what else the file has with it goes."""
+    if name not in node.attributes:
+        return  # gone by then
     attribute, index = node.attributes[name], list(node.attributes).index(name)
     edit.do(SetAttribute(node, name, None))
     edit.do(SetAttribute(node, name, replace(attribute, source=None), index))

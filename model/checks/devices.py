@@ -66,11 +66,11 @@ def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
 
 
 def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
-    kept = tuple(c for c in node.device_configurations if c is not used)
-    return Fix(
-        f"Take {node.title} out of {used.configuration_id or 'it'}",
-        lambda edit: edit.do(SetField(node, "device_configurations", kept)),
-    )
+    def apply(edit: Transaction) -> None:
+        kept = tuple(c for c in node.device_configurations if c is not used)
+        edit.do(SetField(node, "device_configurations", kept))
+
+    return Fix(f"Take {node.title} out of {used.configuration_id or 'it'}", apply)
 
 
 def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:

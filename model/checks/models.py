@@ -77,7 +77,7 @@ def _check_imports(model: Model) -> Iterator[Problem | None]:
             "The model imports no operator set",
             model,
             "From IR version 3 on it must.",
-            _import_fix(f"Import ai.onnx version {newest}", {"": newest}),
+            _import_fix(f"Import ai.onnx version {newest}", "", newest),
         )
     for domain, version in model.opset_imports.items():
         if version < 1:
@@ -90,13 +90,12 @@ def _check_imports(model: Model) -> Iterator[Problem | None]:
                 f"The newest known is {schemas.newest_opset(domain)}.",
             )
     for domain in (yield from _unused_domains(model)):
-        imports = {d: v for d, v in model.opset_imports.items() if d != domain}
         yield info(
             "unused-import",
             f"{domain} is imported but not used",
             model,
             "",
-            _import_fix(f"No longer import {domain}", imports),
+            _import_fix(f"No longer import {domain}", domain, None),
         )
 
 
@@ -119,8 +118,16 @@ def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
     return unused
 
 
-def _import_fix(title: str, imports: dict[str, int]) -> Fix:
-    return Fix(title, lambda edit: edit.do(SetField(edit.model, "opset_imports", imports)))
+def _import_fix(title: str, domain: str, version: int | None) -> Fix:
+    """Import a domain, or (None) no longer; other imports stay as they are by then."""
+
+    def apply(edit: Transaction) -> None:
+        imports = {d: v for d, v in edit.model.opset_imports.items() if d != domain}
+        if version is not None:
+            imports[domain] = version
+        edit.do(SetField(edit.model, "opset_imports", imports))
+
+    return Fix(title, apply)
 
 
 def _check_functions(model: Model) -> Iterator[Problem | None]:
@@ -145,13 +152,12 @@ def _check_functions(model: Model) -> Iterator[Problem | None]:
             )
         if function.domain not in model.opset_imports:
             domain = function.domain
-            imports = {**model.opset_imports, domain: 1}
             yield error(
                 "opset-import",
                 f"The domain {domain or 'ai.onnx'} of function {function.name} is not imported",
                 function,
                 "A model must import the domains of its functions.",
-                _import_fix(f"Import {domain}", imports),
+                _import_fix(f"Import {domain}", domain, 1),
             )
     yield from _check_recursion(model)
 

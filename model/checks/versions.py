@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.checks.problem import Fix, Problem, warning
+from model.document import Transaction
 from model.graph import Model
 from model.steps import SetField
 
@@ -28,8 +29,12 @@ def least_ir_version(model: Model) -> int:
 
 
 def raise_ir_version(version: int) -> Fix:
-    """State another IR version."""
-    return Fix(f"Set the IR version to {version}", lambda edit: edit.do(SetField(edit.model, "ir_version", version)))
+    """State another IR version, unless a later one is stated by then."""
+
+    def apply(edit: Transaction) -> None:
+        edit.do(SetField(edit.model, "ir_version", max(version, edit.model.ir_version)))
+
+    return Fix(f"Set the IR version to {version}", apply)
 
 
 def _contents(model: Model) -> Iterator[tuple[int, str]]:

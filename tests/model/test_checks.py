@@ -337,6 +337,26 @@ def test_what_is_wrong_is_found_at_once_and_mended_where_that_is_safe(text, chan
     assert snapshot(document.model) == before
 
 
+def test_fixes_of_one_check_do_not_undo_each_other():
+    """As "Mend all" applies them: of several imports that nothing uses only the last went."""
+    document = builders.document("""
+        <ir_version: 3, opset_import: ["" : 21, "a" : 1, "b" : 1, "c" : 1]>
+        g (float[2] x, bfloat16[2] w) => (float[2] y, bfloat16[2] v) <bfloat16[2] w = {1, 2}>
+        { [first] s = l.f (x) [second] y = k.f (s) v = Neg (w) }
+        <domain: "l", opset_import: ["" : 21]> f (v) => (o) { o = Abs (v) }
+        <domain: "k", opset_import: ["" : 21]> f (v) => (o) { o = Abs (v) }
+    """)
+    gone = tuple(NodeDeviceConfiguration(name) for name in ("here", "there"))
+    SetField(builders.node(document, "first"), "device_configurations", gone).apply()
+    with document.edit("Mend all") as edit:
+        for problem in check_model(document.model):
+            if problem.fix is not None:
+                problem.fix.apply(edit)
+    assert check_model(document.model) == []
+    assert document.model.ir_version == 8
+    assert document.model.opset_imports.keys() == {"", "l", "k"}
+
+
 def test_names_that_are_no_identifiers_are_told_in_one_note():
     document = builders.document('<ir_version: 10, opset_import: ["" : 21]> ' + FIRST)
     checker = Checker(document)
