@@ -159,6 +159,7 @@ class Facts:
             self._elements.setdefault(value, kind.element_type)
         if kind.shape is not None and value not in self._dims:
             self._dims[value] = tuple(self._size(d) for d in kind.shape.dims)
+            self._note(self._dims[value])
 
     def _size(self, dim: int | str | None) -> AnySize:
         if isinstance(dim, int):
@@ -172,13 +173,16 @@ class Facts:
 
     def _refine(self, value: Value, found: Dims) -> None:
         """Replace dimensions of unknown size by what a rule says."""
-        self.differences.update(size for size in found if is_less(size, 0) is not False)
+        self._note(found)
         known = self._dims.get(value)
         if known is None or len(known) != len(found):
             if known is None:
                 self._dims[value] = found
             return
         self._dims[value] = tuple(b if _is_unknown(a) else a for a, b in zip(known, found, strict=True))
+
+    def _note(self, dims: Dims) -> None:
+        self.differences.update(size for size in dims if is_less(size, 0) is not False)
 
 
 def _is_unknown(size: AnySize) -> bool:

