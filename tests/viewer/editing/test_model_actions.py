@@ -113,6 +113,34 @@ def test_weights_in_a_data_file(desk, tmp_path):
     assert builders.value(again, "w").initializer.numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_weights_of_the_selection_in_a_data_file(desk, tmp_path):
+    desk.select(desk.node("first"))
+    desk.run("file.save_options")
+    dialog = desk.child(SaveOptionsDialog)
+    assert not dialog.scope.isEnabled()  # where weights are now is for all
+    dialog.path.setText(str(tmp_path / "m.onnx"))
+    dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(Layout.ONE_FILE))
+    dialog.threshold.setValue(1)
+    dialog.scope.setCurrentIndex(1)
+    assert dialog.scope.currentText() == "the selection (1 tensor)"
+    assert dialog.explanation.text().endswith("To data files: 1 tensor, 16 B.")
+    dialog.try_save()
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    (data,) = tmp_path.glob("m.onnx.*.data")
+    assert data.stat().st_size == 16
+
+
+def test_types_of_the_selection_are_written(desk):
+    desk.workspace.types.start()
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=20_000)
+    desk.select(desk.node("second"))
+    desk.run("model.write_selected_types")
+    assert desk.document.undo_title == "Write inferred types of 1 node"
+    assert {n.name: n.outputs[0].type is not None for n in desk.document.model.graph.nodes} == {
+        "first": False, "second": True, "third": False, "fourth": True,
+    }  # fmt: skip
+
+
 def test_the_form_can_be_chosen(desk, tmp_path):
     save(desk, "file.save_options", tmp_path / "m.txt", form=4)
     assert (tmp_path / "m.txt").read_text().startswith("{")
