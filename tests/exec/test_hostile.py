@@ -176,6 +176,12 @@ def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attribute
     assert reason in failure.reason
 
 
+def test_branches_of_no_columns_take_no_room() -> None:
+    given = [np.zeros((2, 3, 4, 0), np.float32)]
+    (failure,) = run_one("com.microsoft", "BranchwiseRMSNorm", given, 1, {"num_branches": 2**31 - 1}).failures
+    assert "expected (…, C, H) or (…, C · H)" in failure.reason
+
+
 def test_what_a_kernel_did_not_foresee_is_told_with_the_attributes() -> None:
     told = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
     expected = f"these inputs and attributes (axis 1, pads [0, 1], value float32[2, 3], text {'a' * 60}…) do not go"

@@ -23,7 +23,8 @@ def normalized(x: Array, epsilon: float) -> Array:
 
 def _branches(x: Array, num_branches: int) -> Array:
     """Streams as (…, C, H), a view."""
-    if num_branches < 0 or x.ndim < 2 - bool(num_branches) or (num_branches and x.shape[-1] % num_branches):
+    divides = not num_branches or (x.ndim and num_branches <= max(1, x.shape[-1]) and not x.shape[-1] % num_branches)
+    if num_branches < 0 or x.ndim < 2 - bool(num_branches) or not divides:
         msg = f"streams of shape {x.shape} with num_branches {num_branches}; expected (…, C, H) or (…, C · H)"
         raise KernelError(msg)
     return x.reshape(*x.shape[:-1], num_branches, x.shape[-1] // num_branches) if num_branches else x

@@ -174,3 +174,10 @@ def test_giant_sizes_meet_the_limit() -> None:
             call("AffineGrid", [np.zeros((1, 2, 3), np.float32), np.array([1, 1, 1 << 20, 1 << 20])], opset=20)
     finally:
         set_limits(None)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_what_lies_outside_is_zero_though_the_border_is_not_finite(mode: str) -> None:
+    x = np.full((1, 1, 2, 2), np.inf, np.float32)
+    grid = np.full((1, 1, 1, 2), 9, np.float32)
+    np.testing.assert_array_equal(call("GridSample", [x, grid], opset=20, mode=mode), np.zeros((1, 1, 1, 1)))

@@ -123,11 +123,14 @@ def _sampled(image: Array, axes: list[Taps], mode: str) -> Array:
         )
     total: Any = None
     for corner in product(*axes):
-        share = corner[0][1] * corner[0][2]
+        _, share, seen = corner[0]
         for _, weight, valid in corner[1:]:
-            share = share * weight * valid
+            share, seen = share * weight, seen & valid
         index = (slice(None), *(tap[0] for tap in corner))
-        value = image[index] * share.astype(image.dtype)
+        value = image[index]
+        if not seen.all():  # what lies outside is zero, also beside what is not finite
+            np.copyto(value, 0, where=~seen)
+        np.multiply(value, share.astype(image.dtype), out=value)
         total = value if total is None else np.add(total, value, out=total)
     result: Array = total
     return result
