@@ -151,7 +151,7 @@ class _Index:
             self._put(Graph, {path: graph})
             nodes = _told_apart((_node_name(node), node) for node in graph.nodes)
             self._put(Node, nodes, self.prefix(graph))
-            self._put(Value, _told_apart((value.name, value) for value in graph.values()), self.prefix(graph))
+            self._put(Value, _told_apart((value.name, value) for value in _defined(graph)), self.prefix(graph))
             bodies = [
                 (f"{path}/{name}.{which}", body)
                 for name, node in nodes.items()
@@ -161,16 +161,15 @@ class _Index:
             pending.extend(reversed(bodies))
 
     def _take_in_undefined(self, model: Model) -> None:
-        """Names that nothing defines and only bodies use, or annotations tell of: those of the graph they belong to."""
+        """Names that nothing defines: they are the same in a graph and all its bodies."""
         for graph in model.graphs():
             used = chain.from_iterable(node.inputs for node in graph.nodes)
             annotated = (v for a in graph.quantization_annotations for v in (a.value, *(v for _, v in a.parameters)))
-            for value in chain(used, graph.outputs, annotated):
+            for value in chain(used, graph.outputs, graph.declared, annotated):
                 if value is not None and value not in self.references:
-                    level = value.graph if value.graph in self.references else graph
-                    self._put(Value, {value.name: value}, self.prefix(level))
+                    self._put(Value, {value.name: value}, self.prefix(graph.root))
 
-    def prefix(self, graph: Graph | None) -> str:
+    def prefix(self, graph: Graph) -> str:
         """What stands before the names of what a graph holds."""
         path = self.references[graph]
         return "" if path == "main" else f"{path}: "
@@ -202,6 +201,12 @@ _NAMING = frozenset({
     "name", "domain", "overload", "functions", "training_info", "initialization", "algorithm", "declared",
     "quantization_annotations",
 })  # fmt: skip
+
+
+def _defined(graph: Graph) -> Iterable[Value]:
+    """What is defined in a graph, each once; not by `Value.graph`, which undefined ones keep from before."""
+    given = (value for node in graph.nodes for value in node.outputs if value is not None)
+    return dict.fromkeys(chain(graph.inputs, graph.initializers, given))
 
 
 def _bodies(node: Node) -> Iterator[tuple[str, Graph]]:

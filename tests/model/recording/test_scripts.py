@@ -259,6 +259,17 @@ def test_what_leaves_the_model_and_comes_back_is_the_same(changes):
     assert_linked(again.model)
 
 
+def test_what_nothing_defines_goes_by_one_name_whatever_was_taken_back():
+    """It was that of another graph once a node that gave it was taken back."""
+    text = USED_IN_A_BODY.replace("v = Neg (x)", "")
+    document, again = builders.document(text), builders.document(text)
+    body = builders.graph(document, "e")
+    with document.edit("Give") as edit:
+        edit.do(InsertNode(body, Node("Neg", (builders.value(document, "x"),), (body.outputs[0],))))
+    script.replay(again, script.export(document))
+    assert snapshot(again.model) == snapshot(document.model)
+
+
 def test_names_that_look_like_others_are_told_apart():
     documents = [builders.document(USED_IN_A_BODY) for _ in range(2)]
     for document in documents:
