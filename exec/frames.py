@@ -54,25 +54,30 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What was computed in bodies: the values of their last turn by path and number, and what their nodes took."""
+    """What was computed in bodies: the values of their last turn by path and number, and what their nodes took.
+
+    `made` are those of the values that are no constants: what keeping them costs.
+    """
 
     values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
     nodes: list[NodeResult] = field(default_factory=list)
+    made: list[RuntimeValue] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values."""
-        return sum(nbytes(value) for values in self.values.values() for value in values.values())
+        """Bytes of what was made."""
+        return sum(map(nbytes, self.made))
 
     def add(self, other: Inside) -> None:
         """Take up what was computed in other bodies."""
         for path, values in other.values.items():
             self.values.setdefault(path, {}).update(values)
         self.nodes.extend(other.nodes)
+        self.made.extend(other.made)
 
     def kept(self) -> Inside:
         """The same for a later run that did not compute it again."""
-        return Inside(self.values, [replace(node, state=State.KEPT) for node in self.nodes])
+        return Inside(self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made)
 
 
 def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> Inside:
@@ -88,18 +93,24 @@ def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> Inside:
         for body in step.bodies:
             frame = frames.get(id(body.plan))
             if frame is not None:
-                found.add(Inside(_values(frame), list(_results(frame, within))))
+                found.add(_of_frame(frame, within))
                 deeper += [(inner, within) for inner in body.plan.bodied]
         pending += reversed(deeper)
     return found
 
 
-def _values(frame: Frame) -> dict[Path, dict[int, RuntimeValue]]:
-    found: dict[Path, dict[int, RuntimeValue]] = {}
-    slots = frame.slots
-    for (path, value), slot in frame.plan.slots.items():
-        if value > 0 and slots[slot] is not MISSING:
-            found.setdefault(path, {})[value] = slots[slot]
+def _of_frame(frame: Frame, within: Path) -> Inside:
+    plan, slots = frame.plan, frame.slots
+    found = Inside(nodes=list(_results(frame, within)))
+    given = set(plan.inputs)
+    for (path, value), slot in plan.slots.items():
+        is_made = slot in plan.producers or slot in given
+        if (
+            value > 0 and slots[slot] is not MISSING and (is_made or slot in plan.constants)
+        ):  # captured ones are outside
+            found.values.setdefault(path, {})[value] = slots[slot]
+            if is_made:
+                found.made.append(slots[slot])
     return found
 
 

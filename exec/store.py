@@ -33,8 +33,7 @@ class Entry:
         """Those in its bodies too."""
         yield from self.values
         if self.inside is not None:
-            for values in self.inside.values.values():
-                yield from values.values()
+            yield from self.inside.made
 
 
 @dataclass(slots=True)

@@ -125,3 +125,22 @@ def test_what_is_in_a_branch_that_constants_alone_decide_stays() -> None:
     for fresh in (False, False, True):
         result = session.run({"x": X[:2]}, fresh=fresh)
         np.testing.assert_array_equal(result.value(inside), [-1, -2])
+
+
+def test_what_a_body_only_reads_is_not_counted_as_kept() -> None:
+    model = parse("""g (float[2] x) => (float[2] y) <bool yes = {1}, int64 n = {2}, float[2] w = {3.0, 4.0}> {
+      y = Loop (n, yes, x) <body = b (int64 i, bool k, float[2] v) => (bool j, float[2] s) <float[2] u = {1.0, 1.0}> {
+        j = Identity(k)
+        p = Mul(v, w)
+        s = Add(p, u)
+      }>
+    }""")
+    session = Session(model)
+    for _ in range(2):
+        result = session.run({"x": X[:2]})
+        names = {result.layout.name(number) for values in result.bodies.values() for number in values}
+        assert names == {"i", "k", "v", "j", "p", "s", "u"}
+    (entry,) = [e for e in session._engine._store.entries.values() if e.inside is not None]
+    assert entry.inside is not None
+    assert len(entry.inside.made) == 6
+    assert entry.held - entry.nbytes == 8 + 1 + 8 + 1 + 8 + 8
