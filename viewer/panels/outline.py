@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
 
@@ -116,7 +116,8 @@ class OutlinePanel(Panel):
         if not index.isValid():
             self.tree.clearSelection()  # a row that looked selected could not be chosen again
         elif not self.tree.selectionModel().isSelected(index) or index != self.tree.currentIndex():
-            self.tree.setCurrentIndex(index)
+            flags = QItemSelectionModel.SelectionFlag  # plainly, though Ctrl is held as for Ctrl+V
+            self.tree.selectionModel().setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
             self.tree.scrollTo(index)
         self._following = False
 

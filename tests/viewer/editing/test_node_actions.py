@@ -282,6 +282,13 @@ def test_keys_of_the_graph_work_on_rows_of_the_outline(desk):
     panel.tree.setCurrentIndex(panel.model.index_of(desk.node("double")))
     desk.qtbot.keyClick(panel.tree, Qt.Key.Key_Delete, SHIFT)
     assert ops(desk) == ["If", "scale"]
+    panel.tree.setCurrentIndex(panel.model.index_of(desk.node("call")))
+    desk.qtbot.keyClick(panel.tree, Qt.Key.Key_C, CTRL)
+    desk.qtbot.keyClick(panel.tree, Qt.Key.Key_V, CTRL)
+    assert ops(desk) == ["If", "scale", "scale"]
+    desk.qtbot.waitUntil(lambda: len(panel.tree.selectionModel().selectedRows()) == 1)
+    (row,) = panel.tree.selectionModel().selectedRows()
+    assert row == panel.model.index_of(desk.workspace.graph.nodes[2])
 
 
 # -- connecting by keyboard ------------------------------------------------------------------------------------
