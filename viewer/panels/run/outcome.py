@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
 from shiboken6 import isValid
 
@@ -46,7 +46,7 @@ class OutcomeSection(Section):
         self.add(self.tree)
         self.tree.itemActivated.connect(self._go)
         self.tree.itemClicked.connect(self._go)
-        self._targets: dict[int, Any] = {}
+        self._is_behind = False  # runs have ended since, while nobody saw it
         self.correct = QPushButton("Correct the declarations")
         self.correct.setToolTip("Declare what the run computed, as one edit")
         self.correct.clicked.connect(self.correct_declarations)
@@ -62,12 +62,21 @@ class OutcomeSection(Section):
         if isinstance(target, (Node, Value)):
             self._workspace.reveal(target)
 
-    def _on_results(self, values: object) -> None:
-        if values is None:
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up with what happened unseen."""
+        super().showEvent(event)
+        if self._is_behind:
             self._refresh()
+
+    def _on_results(self, values: object) -> None:
+        if values is None and self.isVisible():
+            self._refresh()
+        elif values is None:
+            self._is_behind = True
 
     def _refresh(self, _values: object = None) -> None:
         results = self._workspace.results
+        self._is_behind = False
         self.tree.clear()
         record = results.current
         verdicts = self._workspace.runs.testing.verdicts
@@ -159,6 +168,8 @@ class OutcomeSection(Section):
 
     def correct_declarations(self) -> None:
         """Declare what was computed, where something else is declared."""
+        if self._is_behind:
+            self._refresh()
         record, wrong = self._workspace.results.current, self._wrong
         if not wrong or record is None:
             detail = "Every value has the type and shape declared for it, or none is declared."
