@@ -155,7 +155,9 @@ class Hands:
         contents = self.conversion.contents.get(value)
         if contents is None or not all(isinstance(number, int) for number in contents.reshape(-1)):
             return None
-        return contents.astype(np.int64)
+        kind = self.conversion.type_of(value)
+        element = kind.element_type if isinstance(kind, TensorType) else None
+        return contents.astype(element.numpy_dtype if isinstance(element, ElementType) and element else np.int64)
 
     def type_of(self, index: int) -> Type | None:
         """The type of an input, None when it is not known."""

@@ -24,7 +24,7 @@ _END = (1 << 63) - 1
 
 
 def _known_values(context: Context) -> Iterator[Match]:
-    """Integer tensors whose contents follow from static dimensions."""
+    """Tensors of sizes whose contents follow from static dimensions; what follows from float constants is folded."""
     for node in list(context.all_nodes()):
         if node.graph is None or not context.may_change(node) or node.op_type == "Constant" or node.bodies:
             continue
@@ -35,6 +35,9 @@ def _known_values(context: Context) -> Iterator[Match]:
             continue
         flat = contents.reshape(-1).tolist()
         if not all(isinstance(c, (int, bool)) for c in flat) or not context.is_deterministic(node):
+            continue
+        is_real = kind.numpy_dtype.kind not in "iub"
+        if is_real and all(v is None or context.constant(v) is not None for v in node.inputs):
             continue
         array = np.array(flat, kind.numpy_dtype).reshape(contents.shape)
         yield Match(f"{said(node)} always gives {_shown(flat)}", (node,), partial(_put, node, array), (value,))

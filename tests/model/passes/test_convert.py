@@ -87,6 +87,7 @@ DOWN = [
     (18, 12, "g (float[2,5] x) => (y, z) { y, z = Split<axis=1,num_outputs=2>(x) }"),
     (18, 12, "g (float[2,6] x) => (y, z) { y, z = Split<axis=-1,num_outputs=2>(x) }"),
     (13, 12, "g (float[1,1,4,4] x) => (y) <int64[4] n = {1,1,3,3}> { y = Resize(x, , , n) }"),
+    (13, 6, "g (float[2,6] x) => (y) <float k = {1.0}> { a = Sub(k, k) y = Clip(x, a) }"),
     (13, 7, "g (float[2,6] x) => (y) { s = Constant<value=int64[2] {3,4}>() y = Reshape(x, s) }"),
     (13, 9, ("g (float[4,6] x) => (y) <int64[1] z = {1}, int64[1] h = {0}>"
      " { n = Shape(x) e = Slice(n, h, z) b = Sub(e, z) y = Slice(x, h, b, h) }")),
