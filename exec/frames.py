@@ -105,9 +105,8 @@ def _of_frame(frame: Frame, within: Path) -> Inside:
     given = set(plan.inputs)
     for (path, value), slot in plan.slots.items():
         is_made = slot in plan.producers or slot in given
-        if (
-            value > 0 and slots[slot] is not MISSING and (is_made or slot in plan.constants)
-        ):  # captured ones are outside
+        is_inside = is_made or slot in plan.constants  # else captured from around
+        if value > 0 and is_inside and slots[slot] is not MISSING:
             found.values.setdefault(path, {})[value] = slots[slot]
             if is_made:
                 found.made.append(slots[slot])
