@@ -5,6 +5,9 @@ intermediate as an output, as a preview needs. Each model has a process of its o
 behind makes the next one's engines slower, and not all of them alike. Run from the repository:
 
     python tests/benchmarks/bench_executor.py [MODEL …] [--light] [--reference] [--rounds 7] [--threads 2]
+    python tests/benchmarks/bench_executor.py [MODEL …] [--light] --both
+
+The second compares ours on two threads with ours on one, by the clock: it says nothing on a machine that is not quiet.
 """
 
 from __future__ import annotations
@@ -156,6 +159,24 @@ def bench(name: str, options: argparse.Namespace) -> Row:
     return row
 
 
+def both(name: str, options: argparse.Namespace) -> tuple[float, float]:
+    """Seconds of one model on one thread and on two, taking turns."""
+    model = light_model(name) if name.startswith("light_") else architectures.MODELS[name]()
+    feeds, tasks = feeds_of(model), {}
+    for count in (1, 2):
+        set_threads(count)
+        session = Session(load(model.SerializeToString()))
+        session.run(feeds).raise_for_failure()
+
+        def task(count: int = count, session: Session = session) -> None:
+            set_threads(count)
+            session.run(feeds, fresh=True)
+
+        tasks[str(count)] = task
+    best = measure(tasks, dict.fromkeys(tasks, options.rounds), time.perf_counter)
+    return best["1"], best["2"]
+
+
 def costliest(session: Session, feeds: dict[str, Any], count: int = 5) -> list[str]:
     """The nodes that take longest, each with the least wall time of a few runs."""
     least: dict[str, float] = {}
@@ -236,6 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--reference-rounds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="more than one measures wall time")
+    parser.add_argument("--both", action="store_true", help="only ours, on one thread and on two by turns, wall time")
     options = parser.parse_args(arguments)
     light = sorted(path.stem for path in LIGHT.glob("light_*.onnx")) if options.light else []
     chosen = options.models or [*architectures.MODELS, *light]
@@ -243,12 +265,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as processes:
         for name in chosen:
+            if options.both:
+                one, two = processes.submit(both, name, options).result()
+                print(f"{name}: one thread {one * 1e3:.1f} ms, two {two * 1e3:.1f} ms, {two / one:.2f} ×", flush=True)
+                continue
             row = processes.submit(bench, name, options).result()
             rows.append(row)
             ratio = text(row.ours / row.runtime_all, 2)
             print(f"  {name}: {row.ours * 1e3:.1f} ms, {ratio} × ORT all", file=sys.stderr, flush=True)
-    report(rows)
-    overhead()
+    if not options.both:
+        report(rows)
+        overhead()
 
 
 if __name__ == "__main__":
