@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.document import Change, Document
 from viewer.shifts import SLICE_SECONDS, Shift
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from viewer.slices import Slices
     from viewer.types import Types
 
+_IDLE_MS = 20
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -46,10 +47,13 @@ class Problems(QObject):
         self._seen = -1  # the checker's revision that is listed
         self._started = False
         self._shift = Shift(self._work, self)
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)  # typing goes first
+        self._idle.timeout.connect(self._shift.start)
         types.changed.connect(self._compare_types)
 
     def close(self) -> None:
         """Stop checking."""
+        self._idle.stop()
         self._shift.stop()
         self._stop_comparing()
         if self._checker is not None:
@@ -85,7 +89,8 @@ class Problems(QObject):
         return sum(problem.severity == severity for problem in self._listed)
 
     def _on_change(self, _change: Change) -> None:
-        self._shift.start()
+        self._shift.stop()
+        self._idle.start()
         if self._comparing is not None:
             self._compare_types()
 
