@@ -7,7 +7,7 @@ from copy import copy
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
-from model.types import ElementType
+from model.types import ElementType, Shape, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,11 @@ class Tensor(ABC):
     def size(self) -> int:
         """Number of elements, as a Python int that cannot overflow; 0 when a dimension is negative."""
         return prod(self.shape) if all(d >= 0 for d in self.shape) else 0
+
+    @property
+    def type(self) -> TensorType:
+        """The type of a value that holds it: element type and shape."""
+        return TensorType(self.element_type, Shape(tuple(self.shape)))
 
     @property
     def nbytes(self) -> int:
@@ -145,6 +150,11 @@ class SparseTensor:
     def element_type(self) -> ElementType | int:
         """The type of the values."""
         return self.values.element_type
+
+    @property
+    def type(self) -> TensorType:
+        """The type of a value that holds it: that of the dense tensor."""
+        return TensorType(self.element_type, Shape(tuple(self.shape)))
 
     @property
     def name(self) -> str:

@@ -13,11 +13,10 @@ from model.checks.problem import Fix, Problem, error
 from model.checks.types import check_type
 from model.document import Transaction
 from model.graph import Function, Model, Node, Value
+from model.queries.types import declared_type
 from model.schemas import Parameter, Schema
 from model.schemas.schema import type_text
 from model.steps import SetField, SetInputs, SetOutputs
-from model.tensors import Tensor
-from model.types import Shape, TensorType, Type
 
 
 def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator[Problem]:
@@ -169,7 +168,7 @@ def _check_types(node: Node, schema: Schema) -> Iterator[Problem]:
     for what, values, formal in slots:
         for index, value in enumerate(values):
             parameter = formal(index)
-            text = type_text(value_type(value)) if value is not None else None
+            text = type_text(declared_type(value)) if value is not None else None
             if parameter is None or text is None or value is None:
                 continue
             if parameter.types and text not in parameter.types:
@@ -188,13 +187,6 @@ def _check_types(node: Node, schema: Schema) -> Iterator[Problem]:
                         node,
                         f"{schema} wants both of the same type ({parameter.type_name}).",
                     )
-
-
-def value_type(value: Value) -> Type | None:
-    """The declared type, or that of the constant it holds."""
-    if value.type is None and isinstance(value.initializer, Tensor):
-        return TensorType(value.initializer.element_type, Shape(tuple(value.initializer.shape)))
-    return value.type
 
 
 def _is_bound(parameter: Parameter, schema: Schema) -> bool:

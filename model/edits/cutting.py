@@ -18,11 +18,10 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.calls import functions_used
 from model.queries.scope import dependencies, upstream
+from model.queries.types import TypeOf
 from model.steps import SetGraphInputs
 from model.tensors import Tensor
-from model.types import Shape, TensorType, Type
-
-TypeOf = Callable[[Value], Type | None]
+from model.types import TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +193,7 @@ def _defaults(graph: Graph) -> Callable[[Attribute], Attribute | None] | None:
 
 def _constant_type(value: Value) -> TensorType | None:
     tensor = value.initializer
-    return TensorType(tensor.element_type, Shape(tensor.shape)) if isinstance(tensor, Tensor) else None
+    return tensor.type if isinstance(tensor, Tensor) else None
 
 
 def extract(model: Model, nodes: Collection[Node]) -> Model:

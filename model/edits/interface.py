@@ -189,7 +189,7 @@ def initializer_to_input(edit: Transaction, graph: Graph, value: Value, *, keep_
     if tensor is None:
         raise ModelError(f"{value.name} is not an initializer", "", value)
     if value.type is None:
-        set_type(edit, value, TensorType(tensor.element_type, Shape(tuple(tensor.shape))))
+        set_type(edit, value, tensor.type)
     if value not in graph.inputs:
         edit.do(SetGraphInputs(graph, (*graph.inputs, value)))
     if not keep_default:

@@ -24,12 +24,11 @@ from model.attributes import AttributeKind
 from model.attributetext import parse_attribute
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
-from model.tensors import Tensor
-from model.types import Dimension, ElementType, Shape, SparseTensorType, TensorType, Type
+from model.queries.types import TypeOf, declared_type
+from model.types import Dimension, ElementType, SparseTensorType, TensorType
 
 Item = Node | Value
 Test = Callable[[Item], bool]
-TypeOf = Callable[[Value], Type | None]
 
 _BREATH = 256  # items between two Nones
 
@@ -77,13 +76,6 @@ def _items(graph: Graph) -> Iterator[Item | None]:
     yield from graph.initializers
     for value in graph.values():
         yield None if value.is_defined else value
-
-
-def declared_type(value: Value) -> Type | None:
-    """The type the file declares, else that of the constant."""
-    if value.type is None and isinstance(value.initializer, Tensor):
-        return TensorType(value.initializer.element_type, Shape(tuple(value.initializer.shape)))
-    return value.type
 
 
 _WORD = re.compile(

@@ -15,7 +15,8 @@ from model.queries.macs import Sizes, all_of, ints, multiply_adds
 from model.queries.polynomial import Polynomial, parse
 from model.queries.scopes import scope_path
 from model.queries.turns import Turns, turns_of
-from model.types import ElementType, TensorType, Type
+from model.queries.types import TypeOf
+from model.types import ElementType, TensorType
 
 #: Calls of functions within functions that are followed before counting stops.
 _MOST_FOLLOWED = 10_000
@@ -25,7 +26,6 @@ _NONE: Polynomial | None = Polynomial()
 #: Amounts that come anew each time a node runs; parameters are there once.
 EACH_CALL = ("macs", "flops", "activations", "activation_bytes")
 
-TypeOf = Callable[[Value], Type | None]
 
 #: Operators that only rearrange, name or describe values: no arithmetic.
 _FREE = frozenset({

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from model.graph import Function, Graph, Model, Node, Value
 from model.queries.scopes import Scope, ScopeTree, scope_tree
 from model.queries.topology import outer_values
-from model.types import Type
+from model.queries.types import TypeOf, declared_type
 from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options, TypeOf
+from viewer.canvas.drawing import COMMUTATIVE, Box, Button, Drawing, Kind, Measure, Options
 from viewer.places import name_of
 
 #: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
@@ -369,11 +369,6 @@ def build(
     for _ in builder.steps():
         pass
     return builder.drawing
-
-
-def declared_type(value: Value) -> Type | None:
-    """What the file says about a value."""
-    return value.type
 
 
 def inner_graph(subject: object, model: Model | None) -> Graph | None:

@@ -7,7 +7,7 @@ Plain data, no Qt: built by `viewer.canvas.build`, placed by the layout, painted
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, Protocol
@@ -17,14 +17,11 @@ from numpy.typing import NDArray
 
 from model.graph import Graph, Node, Value
 from model.queries.scopes import Scope
-from model.types import Type
 from viewer.canvas.captions import Row
 from viewer.canvas.layout import Direction
 
 #: What a box or edge stands for.
 Subject = Node | Value | Graph | Scope
-#: Tells the type of a value: what the file declares, or what inference and runs found out.
-TypeOf = Callable[[Value], Type | None]
 
 # Measures of a box, px at 100 %.
 HEADER = 26.0

@@ -24,9 +24,10 @@ from model.graph import Graph
 from model.progress import SILENT, Progress
 from model.queries.blocks import groups_of
 from model.queries.scopes import Scope, ScopeTree
-from viewer.canvas.build import build, declared_type, initial_expansion
+from model.queries.types import TypeOf, declared_type
+from viewer.canvas.build import build, initial_expansion
 from viewer.canvas.colouring import Colouring, by_category
-from viewer.canvas.drawing import Options, TypeOf
+from viewer.canvas.drawing import Options
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.labels import Labels
 from viewer.canvas.layout import Direction, layout

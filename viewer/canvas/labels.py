@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.queries.types import TypeOf
 from viewer.canvas.captions import short_type, split_text
-from viewer.canvas.drawing import Kind, Measure, Style, TypeOf
+from viewer.canvas.drawing import Kind, Measure, Style
 from viewer.canvas.grid import Ids
 from viewer.canvas.notes import SPACE, Note, NoteOf, no_note, note_width
 from viewer.canvas.scene import Real, Scene

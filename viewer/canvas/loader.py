@@ -18,10 +18,11 @@ from model import schemas
 from model.document import Change
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
+from model.queries.types import TypeOf
 from viewer import garbage
 from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Drawing, Kind, Options, TypeOf
+from viewer.canvas.drawing import Drawing, Kind, Options
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.layout import Layout, layout, relayout
 from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped

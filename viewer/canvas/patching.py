@@ -13,9 +13,10 @@ import numpy as np
 
 from model.document import Change
 from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from model.queries.types import TypeOf
 from model.steps import SetField
 from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Box, Drawing, Kind, TypeOf
+from viewer.canvas.drawing import Box, Drawing, Kind
 from viewer.canvas.layout import resize
 from viewer.canvas.scene import Moved, Scene
 from viewer.changes import Touched

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.graph import Graph, Node, Value
+from model.queries.types import TypeOf
 from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
-from viewer.canvas.drawing import Drawing, Kind, TypeOf
+from viewer.canvas.drawing import Drawing, Kind
 from viewer.changes import Touched
 
 _MOST = 500  # nodes whose edges are drawn anew

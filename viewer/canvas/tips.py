@@ -9,8 +9,8 @@ from model.devices import ShardingSpec
 from model.graph import Graph, Node, Value
 from model.queries.bodies import origin
 from model.queries.scopes import Scope
+from model.queries.types import TypeOf
 from viewer.canvas.captions import attribute_text, tensor_text, value_text
-from viewer.canvas.drawing import TypeOf
 from viewer.canvas.scene import Hit, Scene
 from viewer.places import name_of, place_text
 from viewer.text import bytes_text, display, plural

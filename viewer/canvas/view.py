@@ -27,9 +27,10 @@ from PySide6.QtWidgets import QGestureEvent, QWidget
 
 from model.document import Change
 from model.graph import Graph, Node, Value
+from model.queries.types import TypeOf
 from model.types import Type
 from viewer.canvas.build import initial_expansion
-from viewer.canvas.drawing import Kind, Options, TypeOf
+from viewer.canvas.drawing import Kind, Options
 from viewer.canvas.hands import Hands
 from viewer.canvas.layout import Direction
 from viewer.canvas.loader import Loader, concerns, nearest_box

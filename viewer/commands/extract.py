@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from model.edits.cutting import Cut, TypeOf, cut_between, cut_out, cut_selection
+from model.edits.cutting import Cut, cut_between, cut_out, cut_selection
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
+from model.queries.types import TypeOf
 from viewer.commands.render import find_graph
 from viewer.commands.terminal import EXIT_OK, print_json, read_model
 from viewer.commands.writing import add_output_arguments, write_model

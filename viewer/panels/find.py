@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
 
 from model.errors import ModelError
 from model.graph import Node, Value
-from model.queries.search import declared_type, parse, search
+from model.queries.search import parse, search
+from model.queries.types import declared_type
 from viewer.icons import dot, icon
 from viewer.panels import Panel
 from viewer.qt_models.outline_rows import graph_title

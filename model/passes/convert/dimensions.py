@@ -13,7 +13,7 @@ from model.graph import Graph, Model, Node, Value
 from model.passes.convert.report import Report
 from model.queries.parts import roots
 from model.queries.polynomial import parse
-from model.queries.search import TypeOf, declared_type
+from model.queries.types import TypeOf, declared_type
 from model.steps import SetInitializer, SetInput
 from model.tensors import ArrayTensor, Tensor
 from model.types import UNNAMED, Dimension, TensorType, Type

@@ -20,8 +20,8 @@ from model.passes.simplify.shape_rules import BROADCASTING, reshaped
 from model.passes.simplify.shapes import reshape_entries
 from model.passes.simplify.sizes import AnySize
 from model.queries.scope import enclosing, run_order
-from model.queries.search import TypeOf, declared_type
 from model.queries.topology import upstream
+from model.queries.types import TypeOf, declared_type
 from model.tensors import Tensor
 from model.types import UNNAMED, Dimension, Shape, TensorType
 

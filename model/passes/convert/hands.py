@@ -14,7 +14,7 @@ from model.passes.convert.report import Report
 from model.queries.scope import Taken, names_taken, node_names, unique_name
 from model.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer, SetInputs, SetOutputs
 from model.tensors import ArrayTensor, Tensor
-from model.types import Dimension, ElementType, Shape, TensorType, Type
+from model.types import Dimension, ElementType, TensorType, Type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,7 +164,7 @@ class Hands:
         value = self.input(index)
         tensor = value.initializer
         if isinstance(tensor, Tensor) and isinstance(tensor.element_type, ElementType):
-            return TensorType(tensor.element_type, Shape(tensor.shape))
+            return tensor.type
         return self.conversion.type_of(value)
 
     def attribute(self, name: str, default: Any = None) -> Any:

@@ -23,14 +23,13 @@ from model.passes.convert.report import Report
 from model.passes.convert.second import convert_by_onnx
 from model.passes.convert.upward import UPWARD
 from model.progress import SILENT, Progress
+from model.queries.types import TypeOf
 from model.schemas.schema import Schema
 from model.steps import SetAttribute, SetField
-from model.types import Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TypeOf = Callable[[Value], Type | None]
 
 #: Attributes of the first versions that never meant anything for what is computed.
 _DEAD = ("consumed_inputs",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from model.passes.convert.hands import Names
 from model.passes.convert.report import Report
 from model.progress import SILENT, Progress
 from model.queries.parts import with_whole_functions
+from model.queries.types import TypeOf
 from model.schemas.schema import Parameter
 from model.steps import (
     InsertNode,
@@ -35,7 +36,6 @@ from model.types import ElementType, OptionalType, SequenceType, TensorType, Typ
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TypeOf = Callable[[Value], Type | None]
 
 PRECISIONS = {"float32": ElementType.FLOAT, "float16": ElementType.FLOAT16, "bfloat16": ElementType.BFLOAT16}
 _LARGEST = {

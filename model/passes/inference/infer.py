@@ -12,7 +12,8 @@ from model.errors import ModelError
 from model.isolation import run_isolated
 from model.passes.inference.reply import decode
 from model.progress import SILENT, Progress
-from model.types import Shape, TensorType, Type
+from model.queries.types import declared_type
+from model.types import TensorType, Type
 
 if TYPE_CHECKING:  # the child process imports this package too, and needs none of them
     from model.document import Transaction
@@ -41,14 +42,8 @@ class Inferred:
 
     def type_of(self, value: Value) -> Type | None:
         """The inferred type, else that of the constant, else the declared one."""
-        from model.tensors import Tensor
-
         found = self.types.get(value)
-        if found is not None:
-            return found
-        if value.type is None and isinstance(value.initializer, Tensor):
-            return TensorType(value.initializer.element_type, Shape(tuple(value.initializer.shape)))
-        return value.type
+        return declared_type(value) if found is None else found
 
 
 def request(

@@ -272,7 +272,8 @@ def test_a_changed_node_is_looked_at_anew(small):
 
 
 def test_building_pauses_often():
-    from viewer.canvas.build import Builder, declared_type
+    from model.queries.types import declared_type
+    from viewer.canvas.build import Builder
 
     graph = long_chain(3000).model().graph
     builder = Builder(graph, Options(), (), Ids(), Cards(canvas_fonts(), Options()), declared_type)

@@ -1,0 +1,19 @@
+"""The types of values: what the model says, and how to hand on who knows more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from model.graph import Value
+from model.tensors import Tensor
+from model.types import Type
+
+#: Tells the type of a value, None when it is not known: `declared_type`, or what inference found.
+TypeOf = Callable[[Value], Type | None]
+
+
+def declared_type(value: Value) -> Type | None:
+    """The type the file declares, else that of the constant. Reads no file."""
+    if value.type is None and isinstance(value.initializer, Tensor):
+        return value.initializer.type
+    return value.type
