@@ -19,7 +19,7 @@ from model.lookup import Lookup
 from model.queries.scope import dependencies, enclosing, names_taken, node_on_cycle, run_order, unique_name
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetInitializer, Step
 from model.tensors import SparseTensor, Tensor
-from model.types import ElementType, Shape, TensorType
+from model.types import ElementType, TensorType
 
 #: The IR version that introduced an element type.
 TYPE_SINCE = {
@@ -279,7 +279,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             "initializer-type",
             f"{value.name} is declared {declared}",
             value,
-            f"Its values are {TensorType(tensor.element_type, Shape(tuple(tensor.shape)))}.",
+            f"Its values are {tensor.type}.",
             Fix(f"Declare {value.name} as it is", partial(_declare, value=value, tensor=tensor)),
         )
     if not value.uses and not is_input:
@@ -304,7 +304,7 @@ def _list_as_input(edit: Transaction, graph: Graph, value: Value) -> None:
 
 
 def _declare(edit: Transaction, value: Value, tensor: Tensor) -> None:
-    edit.do(SetField(value, "type", TensorType(tensor.element_type, Shape(tuple(tensor.shape)))))
+    edit.do(SetField(value, "type", tensor.type))
 
 
 def _agrees(declared: TensorType, tensor: Tensor) -> bool:
