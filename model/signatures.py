@@ -5,6 +5,7 @@ from __future__ import annotations
 from model import schemas
 from model.attributes import AttributeKind
 from model.graph import Function, Node
+from model.queries.calls import called_by
 from model.schemas import AttributeSchema, Parameter, Schema
 
 
@@ -13,7 +14,7 @@ def signature_of(node: Node) -> Schema | None:
     graph = node.graph
     if graph is None:
         return None
-    function = None if graph.model is None else graph.model.function(*node.operator)
+    function = called_by(node)
     if function is not None:
         return function_schema(function)
     return schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from model.document import Transaction
 from model.edits.nodes import drop_unused_constants, fresh_names, is_constant
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value, Values
-from model.queries.calls import callers_of
+from model.queries.calls import Operator, callers_of
 from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
 from model.queries.topology import outer_values
 from model.steps import InsertNode, RemoveNode, SetField, SetGraphInputs, SetGraphOutputs, SetInputs, SetOutputs
@@ -388,50 +389,37 @@ def inline_calls(edit: Transaction, calls: Iterable[Node]) -> int:
     Refuses recursion.
     """
     model = edit.model
-    _refuse_recursion(model)
-    functions = {f.key: f for f in model.functions}
-    pending, inlined, count = list(calls), dict[Function, None](), 0
-    while pending:
-        call = pending.pop()
-        inlined[functions[call.domain, call.op_type, call.overload]] = None
-        copies = inline_call(edit, call)
-        inner = (node for copy in copies for body in copy.bodies for graph in body.walk() for node in graph.nodes)
-        pending += [n for n in (*copies, *inner) if (n.domain, n.op_type, n.overload) in functions]
-        count += 1
-        if count > _MOST_INLINED:
-            raise ModelError("Inlining would not end well", f"More than {_MOST_INLINED:,} calls were inlined.")
-    called = {(n.domain, n.op_type, n.overload) for graph in model.graphs() for n in graph.nodes}
-    idle = {function for function in inlined if function.key not in called}
-    edit.do(SetField(model, "functions", tuple(f for f in model.functions if f not in idle)))
-    return count
+    inlined = _inline(edit, calls)
+    idle = inlined.keys() - {call.operator for call in callers_of(model, inlined)}
+    edit.do(SetField(model, "functions", tuple(f for f in model.functions if f.key not in idle)))
+    return inlined.total()
 
 
 def inline_all(edit: Transaction) -> int:
     """Inline every call until none is left and drop the functions; returns how many calls. Refuses recursion."""
-    model = edit.model
-    _refuse_recursion(model)
-    count = 0
-    while True:
-        keys = {f.key for f in model.functions}
-        calls = [
-            node
-            for root in (model.graph, *(g for t in model.training_info for g in (t.initialization, t.algorithm) if g))
-            for graph in root.walk()
-            for node in graph.nodes
-            if node.operator in keys
-        ]
-        if not calls:
-            break
-        for call in calls:
-            inline_call(edit, call)
-            count += 1
-            if count > _MOST_INLINED:
-                raise ModelError("Inlining would not end well", f"More than {_MOST_INLINED:,} calls were inlined.")
-    edit.do(SetField(model, "functions", ()))
-    return count
+    calls = callers_of(edit.model, {f.key for f in edit.model.functions})
+    inlined = _inline(edit, [n for n in calls if n.graph is None or not isinstance(n.graph.root.owner, Function)])
+    edit.do(SetField(edit.model, "functions", ()))
+    return inlined.total()
 
 
 _MOST_INLINED = 100_000
+
+
+def _inline(edit: Transaction, calls: Iterable[Node]) -> Counter[Operator]:
+    """Inline calls, those first that were there first; how often each function was called."""
+    _refuse_recursion(edit.model)
+    keys = {f.key for f in edit.model.functions}
+    pending, inlined = deque(calls), Counter[Operator]()
+    while pending:
+        call = pending.popleft()
+        inlined[call.operator] += 1
+        copies = inline_call(edit, call)
+        inner = (node for copy in copies for body in copy.bodies for graph in body.walk() for node in graph.nodes)
+        pending += [node for node in (*copies, *inner) if node.operator in keys]
+        if inlined.total() > _MOST_INLINED:
+            raise ModelError("Inlining would not end well", f"More than {_MOST_INLINED:,} calls were inlined.")
+    return inlined
 
 
 def _refuse_recursion(model: Model) -> None:
@@ -439,7 +427,7 @@ def _refuse_recursion(model: Model) -> None:
     callees = {
         f.key: {k for g in f.body.walk() for n in g.nodes if (k := n.operator) in functions} for f in model.functions
     }
-    finished: set[tuple[str, str, str]] = set()
+    finished: set[Operator] = set()
     while True:
         ready = [key for key, called in callees.items() if key not in finished and called <= finished]
         if not ready:

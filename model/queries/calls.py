@@ -10,6 +10,12 @@ from model.graph import Function, Model, Node
 Operator = tuple[str, str, str]
 
 
+def called_by(node: Node) -> Function | None:
+    """The function of its model that a node calls; None for an operator, and for a node in no model."""
+    model = None if node.graph is None else node.graph.model
+    return None if model is None else model.function(*node.operator)
+
+
 def callers_of(model: Model, functions: Collection[Operator]) -> list[Node]:
     """The nodes that call functions of these keys, in every graph of the model. One pass over all nodes."""
     if not functions:
@@ -28,7 +34,7 @@ def callers(model: Model) -> dict[Operator, list[Node]]:
 def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
     """The functions that nodes call, and those that these call."""
     functions = {f.key: f for f in model.functions}
-    wanted: dict[tuple[str, str, str], Function] = {}
+    wanted: dict[Operator, Function] = {}
     graphs = [g for node in nodes for body in node.bodies for g in body.walk()]
     pending = [*nodes, *(n for g in graphs for n in g.nodes)]
     while pending:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from model.graph import Function, Graph, Model, Node, Value
+from model.queries.calls import callers
 from model.tensors import SparseTensor, Tensor
 
 
@@ -13,19 +14,14 @@ def part_of(nodes: Iterable[Node]) -> frozenset[Node]:
     whole = {n for node in nodes for n in (node, *(n for b in node.bodies for g in b.walk() for n in g.nodes))}
     taken = {v for node in whole for v in node.inputs if v is not None and v.producer is not None}
     own = (v for v in taken if all(user in whole for user, _ in v.uses))
-    whole.update(
-        [v.producer for v in own if v.producer and (v.producer.domain, v.producer.op_type) == ("", "Constant")]
-    )
-    return frozenset(whole)
+    makers = [v.producer for v in own if v.producer is not None]
+    return frozenset(whole.union(n for n in makers if (n.domain, n.op_type) == ("", "Constant")))
 
 
 def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozenset[Node], frozenset[Function]]:
     """The nodes with those of functions that nothing else calls, and these functions."""
     chosen, whole = part_of(nodes), set[Function]()
-    calls: dict[tuple[str, str, str], list[Node]] = {function.key: [] for function in model.functions}
-    for graph in model.graphs():
-        for node in graph.nodes:
-            calls.get((node.domain, node.op_type, node.overload), []).append(node)
+    calls = callers(model)
     while True:
         more = [f for f in model.functions if f not in whole and calls[f.key] and chosen.issuperset(calls[f.key])]
         if not more:

@@ -14,6 +14,7 @@ from model.errors import ModelError
 from model.graph import Model, Node, Value
 from model.passes.rehearsal import Rehearsal
 from model.progress import SILENT, Progress
+from model.queries.calls import callers_of
 from viewer.commands.arguments import sizes
 from viewer.text import display, plural
 
@@ -175,10 +176,12 @@ class _Conversions:
 
         report, model, part = Report(), self._document.model, self.part
         before = len(model.functions)
-        keys = {function.key for function in model.functions}
-        calls = [n for n in part or () if (n.domain, n.op_type, n.overload) in keys]
         with self._document.edit("Inline functions") as edit:
-            count = inline_all(edit) if part is None else inline_calls(edit, calls)
+            if part is None:
+                count = inline_all(edit)
+            else:
+                calls = callers_of(model, {function.key for function in model.functions})
+                count = inline_calls(edit, [node for node in calls if node in part])
         if before and (count or part is None):
             gone = before - len(model.functions)
             without = f"; {plural(gone, 'function')} taken away" if gone else ""
@@ -232,11 +235,11 @@ class _Conversions:
 
 
 def _of_the_whole_model(report: Report, part: Collection[Node], after: Collection[Node]) -> ModelError:
-    """Why nodes are not converted by themselves, and which of them would be written otherwise."""
+    """Why nodes are not converted by themselves, and which of them would change."""
     places = (remark.place for remark in (*report.changes, *report.warnings))
     changed = dict.fromkeys(display(p.title, 60) for p in places if isinstance(p, Node) and (p in part or p in after))
     named = ", ".join(list(changed)[:_MOST_NAMED]) + (" and others" if len(changed) > _MOST_NAMED else "")
-    told = f"Of what is selected would be written otherwise: {named}." if changed else "Nothing selected would change."
+    told = f"These selected nodes would change: {named}." if changed else "Nothing selected would change."
     return ModelError("An operator set is that of the whole model", f"{told} Convert the whole model for that.")
 
 

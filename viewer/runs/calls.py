@@ -1,4 +1,4 @@
-"""Nodes of the model as calls that a run, perhaps in another process, can be asked about; calls of functions."""
+"""Nodes of the model as calls that a run, perhaps in another process, can be asked about; where values are the same."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from exec.inspection import tracing
 from exec.inspection.tracing import Call
 from exec.plan import Path, ValueKey
 from model.graph import Function, Node, Value
+from model.queries.calls import called_by
 from viewer.results import Record
 
 
@@ -17,8 +18,11 @@ def call_of(record: Record, value: Value) -> Call | None:
 
 
 def links_of(record: Record, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:
-    """Values that a value is the same as, elsewhere: what the branch, the turn or the function that makes it gave, or
-    what the call gave it where it is an input of a function or a body. `node_of` finds the node of a number."""
+    """Values that a value is the same as, elsewhere.
+
+    What the branch, the turn or the function that makes it gave, or what the call gave it where it is an input of a
+    function or a body. `node_of` finds the node of a number.
+    """
     found = []
     for inside, other in _same(record, value, key[0], node_of):
         linked = inside, record.result.number(other)
@@ -52,7 +56,7 @@ def _same(
 
 
 def _made_inside(record: Record, node: Node, position: int, path: Path) -> Iterator[tuple[Path, Value]]:
-    function = _called(node)
+    function = called_by(node)
     if function is not None:
         if position < len(function.body.outputs):
             yield (*path, record.result.number(node)), function.body.outputs[position]
@@ -63,17 +67,3 @@ def _made_inside(record: Record, node: Node, position: int, path: Path) -> Itera
         for body in node.bodies:
             if position + skipped < len(body.outputs):
                 yield path, body.outputs[position + skipped]
-
-
-def _called(node: Node) -> Function | None:
-    model = None if node.graph is None else node.graph.model
-    key = node.domain, node.op_type, node.overload
-    return None if model is None else next((f for f in model.functions if f.key == key), None)
-
-
-def calls_of(function: Function) -> list[Node]:
-    """The nodes of its model that call a function."""
-    if function.model is None:
-        return []
-    nodes = (node for graph in function.model.graphs() for node in graph.nodes)
-    return [n for n in nodes if (n.domain, n.op_type, n.overload) == function.key]

@@ -25,10 +25,6 @@ from model.types import Dimension, ElementType, MapType, SequenceType, Shape, Te
 E = ElementType
 
 
-def _all_same(call: Call) -> Sequence[Type | None]:
-    return (call.inputs[0],) * call.outputs if call.inputs else ()
-
-
 def _dropout(call: Call) -> Sequence[Type | None]:
     data = call.tensor(0)
     if data is None:
