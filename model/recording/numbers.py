@@ -13,6 +13,7 @@ from model.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from model.io.payloads import Payload
 from model.io.source import Source
 from model.io.tensors import TensorFiles
+from model.io.write import kept_declarations
 from model.queries.scope import dependencies
 from model.steps import (
     MoveUses,
@@ -277,9 +278,9 @@ class Numbers:
             number = self._owner(user)
             if number is not None:
                 return Place(number, "inputs" if isinstance(user, Node) else "outputs", index, value.name)
-        if graph is not None and value in graph.declared:
+        if graph is not None and value in graph.declared and value in kept_declarations(graph):
             return self._listed(graph, "declared", value)
-        return None
+        return None  # a file that was saved by now has not got it
 
     def _at(self, place: Place) -> Any:
         """What is at a place now; None when that is not what it is called."""

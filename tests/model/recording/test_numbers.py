@@ -101,6 +101,29 @@ def test_nodes_far_from_one_with_a_number_are_refused():
         numbers.meet_again([[1, 0, "graph", 0, ""], [2, 1, "some", 0, ""], [99, 2, "neighbour", 1 << 40, ""]])
 
 
+def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
+    """Nothing makes or uses it when the model is saved, so that the file does not declare it any more."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        net (float[4] x) => (float[4] y) <float[4] b> { a = Abs (x) b = Neg (x) c = Exp (b) y = Relu (a) }"""
+    document = builders.document(text)
+    path = tmp_path / "model.onnx"
+    save(document.model, path)
+    document = Document(load(path), path)
+    kept = Journal(document, tmp_path)
+    with document.edit("Remove") as edit:
+        for name in ("c", "b"):
+            edit.do(RemoveNode(builders.value(document.model, name).producer))
+    save(document.model, path)
+    document.mark_saved(path)
+    document.undo()
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = Document(load(path), path)
+    recover(again, leftover)
+    assert snapshot(again.model, saved=True) == snapshot(document.model, saved=True)
+    assert_linked(again.model)
+
+
 def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dead):
     """Many at once, from the front, the back and between, and new ones in their places."""
     document = builders.document()
