@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 
 from model.passes.simplify import sizes
 from model.passes.simplify.sizes import AnySize, Size
@@ -41,22 +42,34 @@ def constant(number: float) -> AnyReal | None:
 
 
 def multiply(a: AnyReal, b: AnyReal) -> AnyReal | None:
-    """The product of two numbers."""
+    """The product of two numbers; None where what was rounded on the way may make a difference."""
     if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
         return a * b
     a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
     if 1.0 not in (a.factor, b.factor):
         return None
     factor = a.factor * b.factor
-    if factor == 1.0:
-        return _made(a.size * b.size, a.divisor * b.divisor)
-    return Real(a.size * b.size, 1, factor) if a.divisor == b.divisor == 1 else None
+    if factor != 1.0:  # that was a product before: 3·0.6·T is another number than 0.6·3·T
+        factored, other = (b, a) if a.factor == 1.0 else (a, b)
+        return Real(other.size, 1, factor) if factored.size == other.divisor == 1 else None
+    if not (_is_exact_times(a, b.size) and _is_exact_times(b, a.size)):
+        return None
+    return _made(a.size * b.size, a.divisor * b.divisor)
+
+
+def _is_exact_times(number: Real, times: AnySize) -> bool:
+    """Whether a product that is whole is one of numbers that 32 bits hold: 1 / 49 · 49 is less than 1 there."""
+    return _is_power_of_two(number.divisor if isinstance(times, Size) else gcd(number.divisor, times))
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def divide(a: AnyReal, b: AnyReal) -> AnyReal | None:
     """The quotient of two numbers; None where the second is not known to be a number above zero."""
     if isinstance(b, Real) and isinstance(b.size, int) and b.size > 0 and b.factor == 1.0:
-        inverse = _made(b.divisor, b.size)
+        inverse = _made(b.divisor, b.size) if _is_power_of_two(b.divisor) else None
         return None if inverse is None else multiply(a, inverse)
     if not isinstance(b, int) or b <= 0:
         return None
@@ -65,11 +78,12 @@ def divide(a: AnyReal, b: AnyReal) -> AnyReal | None:
 
 
 def add(a: AnyReal, b: AnyReal, sign: int = 1) -> AnyReal | None:
-    """The sum or difference of two numbers."""
+    """The sum or difference of two numbers; None where what was rounded on the way may make a difference."""
     if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
         return a + b * sign
     a, b = (n if isinstance(n, Real) else Real(n) for n in (a, b))
-    if (a.factor, b.factor) != (1.0, 1.0):
+    is_exact = 1 in (a.divisor, b.divisor) or all(_is_power_of_two(n.divisor) for n in (a, b))
+    if (a.factor, b.factor) != (1.0, 1.0) or not is_exact:
         return None
     return _made(a.size * b.divisor + b.size * a.divisor * sign, a.divisor * b.divisor)
 

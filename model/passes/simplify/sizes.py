@@ -81,11 +81,12 @@ def divide(a: AnySize, b: AnySize) -> AnySize | None:
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
     exact = _divided_evenly(a, b)
-    return (
-        exact
-        if exact is not None
-        else _opaque("div", a, b, is_positive=_is_never_above(0, a) and _is_never_above(0, b))
-    )
+    if exact is not None:
+        return exact
+    lowest = least(a)
+    if isinstance(b, int) and lowest is not None and -b < lowest < 0:
+        return symbol(f"max(div({a}, {b}), 0)")  # 0 / 2 and -1 / 2 are both 0
+    return _opaque("div", a, b, is_positive=_is_never_above(0, a) and _is_never_above(0, b))
 
 
 def _divided_evenly(a: AnySize, b: AnySize) -> AnySize | None:
@@ -171,8 +172,11 @@ def is_at_most(part: AnySize, whole: AnySize) -> bool:
 
 
 def formula(size: AnySize) -> str | None:
-    """The size in names that a file gives dimensions, such as ``4*batch + 1``; None where it has others."""
-    text = str(size).replace("!", "") if not re.search(r"\?|!\d", str(size)) else ""
+    """The size in names that a file gives dimensions, such as ``4*batch + 1``.
+
+    None where it has others, or divides what may be negative: formulas round down and ONNX towards zero.
+    """
+    text = str(size).replace("!", "") if not re.search(r"\?|!\d|!div", str(size)) else ""
     return text if text and len(text) <= _LONGEST_FORMULA else None
 
 

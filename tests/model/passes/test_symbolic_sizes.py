@@ -178,13 +178,36 @@ def test_real_numbers_are_sizes_again_when_they_come_out_even():
     size = sizes.symbol("T")
     half, third = reals.constant(0.5), reals.divide(size, 3)
     assert reals.multiply(size + size, half) == size
-    assert reals.multiply(third, 3) == size
+    assert reals.rounded(reals.multiply(third, 2)) == sizes.dimension(size * 2, 3)
     assert reals.add(reals.multiply(size, half), reals.multiply(size, half)) == size
     assert reals.rounded(reals.divide(7, 2)) == 3
     assert reals.rounded(reals.divide(7, 2), up=True) == 4
     assert reals.constant(-0.5) is None
     assert reals.divide(size, 0) is None
     assert reals.divide(size, size) is None
+
+
+@pytest.mark.parametrize("divisor", [41, 47, 55])
+def test_what_was_rounded_in_32_bits_is_no_size_when_it_is_multiplied_or_added(divisor):
+    part = np.float32(1) / np.float32(divisor)
+    assert int(part * np.float32(divisor)) == 0, "else this example shows nothing"
+    third = reals.divide(sizes.symbol("T"), divisor)
+    assert reals.multiply(third, divisor) is None
+    assert reals.multiply(third, sizes.symbol("T")) is None
+    assert reals.add(third, reals.divide(sizes.symbol("T"), 3)) is None
+    tenth = reals.constant(float(np.float32(0.1)))
+    assert reals.multiply(reals.multiply(sizes.symbol("T"), tenth), 3) is None
+
+
+def test_quotients_that_may_be_negative_are_rounded_towards_zero():
+    """As operators do it; where a formula would be another number, there is none."""
+    found = shapes("""
+        less = Sub(last, one) v = Div(less, two) a = ConstantOfShape(v)
+        far = Sub(last, three) w = Div(far, two) b = ConstantOfShape(w)
+        minus_two = Constant <value_ints = [-2]> () u = Div(last, minus_two) c = ConstantOfShape(u)
+    """)
+    assert [parse(found["a"][0], {"T": size}).constant for size in range(6)] == [0, 0, 0, 1, 1, 2]
+    assert (found["b"], found["c"]) == ((None,), (None,))
 
 
 def test_attention_and_padding():
