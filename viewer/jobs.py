@@ -50,7 +50,7 @@ class Job(Generic[T]):
         self._stop: Callable[[], object] = lambda: None  # for work that is done elsewhere
 
     def cancel(self) -> None:
-        """Ask it to stop; no callback but `finished` is called any more. Any thread, or that of work done elsewhere."""
+        """Ask it to stop; no callback but `finished` is called any more. Any thread; for `follow`, the GUI's alone."""
         self.progress.cancel()
         self._stop()
 

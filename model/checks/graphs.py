@@ -30,6 +30,8 @@ TYPE_SINCE = {
 }  # fmt: skip
 SPARSE_SINCE = 6
 
+_OTHER_NAMES = "The specification asks for letters, digits and underscores; other programs take other names as well."
+
 #: Nodes or values between two chances for the caller to go on with something else.
 BREATH = 64
 
@@ -177,7 +179,7 @@ def sort_nodes(edit: Transaction, graph: Graph) -> None:
 
 def is_identifier(name: str) -> bool:
     """Whether a name is empty or what C takes as one, which the specification asks of all names."""
-    return name.isidentifier() and name.isascii() if name else True
+    return not name or (name.isidentifier() and name.isascii())
 
 
 def odd_names(graph: Graph, count: int) -> Problem:
@@ -186,7 +188,7 @@ def odd_names(graph: Graph, count: int) -> Problem:
         "identifier",
         f"{count:,} names of {graph.name or 'the graph'} are no C identifiers",
         graph,
-        "The specification asks for letters, digits and underscores; other programs take other names as well.",
+        _OTHER_NAMES,
     )
 
 
@@ -224,25 +226,35 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
             "Only graphs have them; use Constant nodes.",
             Fix("Make them Constant nodes", partial(_make_constants, graph=graph)),
         )
+    yield from _check_sizes(graph)
+    if graph is model.graph:
+        yield from check_interface_types(graph)
+    if isinstance(graph.owner, Node) and model.ir_version >= 4:
+        yield from _check_given(graph)
+
+
+def _check_sizes(graph: Graph) -> Iterator[Problem]:
+    """The names of open sizes."""
     odd = {d for v in (*graph.inputs, *graph.outputs) for d in symbols_of(v.type) if not is_identifier(d)}
     if odd:
         yield info(
             "identifier",
             f"Sizes are named {', '.join(sorted(odd))}, which are no C identifiers",
             graph,
-            "The specification asks for letters, digits and underscores; other programs take other names as well.",
+            _OTHER_NAMES,
         )
-    if graph is model.graph:
-        yield from check_interface_types(graph)
-    if isinstance(graph.owner, Node) and model.ir_version >= 4:
-        for value in graph.inputs:
-            if value.initializer is not None:
-                yield error(
-                    "body-initializer",
-                    f"{value.name} is an input and an initializer of a body",
-                    value,
-                    "The operator gives the body its inputs; constants must have names of their own.",
-                )
+
+
+def _check_given(body: Graph) -> Iterator[Problem]:
+    """Inputs of a body, none of which has a value of its own from IR version 4 on."""
+    for value in body.inputs:
+        if value.initializer is not None:
+            yield error(
+                "body-initializer",
+                f"{value.name} is an input and an initializer of a body",
+                value,
+                "The operator gives the body its inputs; constants must have names of their own.",
+            )
 
 
 def _list_once(edit: Transaction, graph: Graph) -> None:

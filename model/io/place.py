@@ -155,7 +155,8 @@ class Placement:
         self.data_files: list[DataFile] = []
         self.unavailable: list[str] = []
         self.inlined: set[Part] = set(inlined)
-        self._among, self._rest = among, rest
+        self.rest = rest
+        self._among = among
         self._data_name = data_name
         self._moved = moved
         self._beside = beside or {}
@@ -200,7 +201,7 @@ class Placement:
 
     def _layout_of(self, tensor: Tensor) -> Layout:
         """The one layout for all, or that for this tensor; what a save put into the model stays there."""
-        kept = self.layout if self._among is None else self._rest
+        kept = self.layout if self._among is None else self.rest
         if self._among is not None and tensor in self._among:
             part = _part(tensor)
             if part is not None:

@@ -179,11 +179,46 @@ def prepare(
     source = model.source if isinstance(model.source, ModelSource) else None
     chosen = form_for(target, source) if form is None else form
     copies = source.copies if source is not None else Copies()
-    rest = copies.layout(target.absolute()) if layout is Layout.KEEP or among is not None else layout
+    placement = _placement(target, source, copies, layout, threshold, among)
+    with _misfits_told():
+        message, proto = _written(model, placement, progress)
+        progress.check()
+        data = serialized(proto, progress)
+    progress.check()
+    saving = Saving(
+        target, [], placement.data_files, placement.warnings(), expected, copies, placement.rest, placement.inlined
+    )
+    found = Format(chosen, message)
+    if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
+        saving.pieces = [Payload(source.data, 0, source.data.size)]
+        return saving
+    progress.check()
+    pieces = restore(data, message_schema(message), list(placement.tables.values()))
+    if chosen is Form.BINARY:
+        _check_size(pieces, placement.layout, source)
+        saving.pieces = pieces
+    else:
+        printed = _as_text(proto, message, pieces, chosen, progress)
+        saving.pieces = [printed.data]
+        saving.warnings.extend(printed.warnings)
+    return saving
+
+
+def _placement(
+    target: Path,
+    source: ModelSource | None,
+    copies: Copies,
+    layout: Layout,
+    threshold: int,
+    among: Collection[Tensor] | None,
+) -> Placement:
+    """Where the tensors of a model that is saved at a path go; `among` are those that the layout is for, if not all."""
+    kept = copies.layout(target.absolute())
     if layout is Layout.KEEP:
-        layout, among = rest, None
+        layout, among = kept, None
+    rest = layout if among is None else kept
     is_kept = rest is Layout.KEEP
-    placement = Placement(
+    return Placement(
         layout,
         threshold,
         f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
@@ -193,26 +228,6 @@ def prepare(
         among=among,
         rest=rest,
     )
-    with _misfits_told():
-        message, proto = _written(model, placement, progress)
-        progress.check()
-        data = serialized(proto, progress)
-    progress.check()
-    saving = Saving(target, [], placement.data_files, placement.warnings(), expected, copies, rest, placement.inlined)
-    found = Format(chosen, message)
-    if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
-        saving.pieces = [Payload(source.data, 0, source.data.size)]
-        return saving
-    progress.check()
-    pieces = restore(data, message_schema(message), list(placement.tables.values()))
-    if chosen is Form.BINARY:
-        _check_size(pieces, layout, source)
-        saving.pieces = pieces
-    else:
-        printed = _as_text(proto, message, pieces, chosen, progress)
-        saving.pieces = [printed.data]
-        saving.warnings.extend(printed.warnings)
-    return saving
 
 
 def to_bytes(

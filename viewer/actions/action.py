@@ -76,7 +76,7 @@ class Context:
 
 
 class Glance(Context):
-    """The same, looked up once: for asking all actions about one moment, in which none of them does anything."""
+    """A context that looks the document up once: for asking all actions at one moment, in which none does anything."""
 
     @cached_property
     def workspace(self) -> Workspace | None:

@@ -97,10 +97,11 @@ def control_name(widget: QWidget) -> str:
 def _use(docks: Docks, panel_id: str, name: str, control: QWidget) -> None:
     """Press a button; open a choice; go to anything else. Nothing where the panel has no such thing by now."""
     panel = docks.open(panel_id)
-    found = control if isValid(control) else None if panel is None else dict(controls_of(panel)).get(name)
-    if found is None:
-        return
-    control = found
+    if not isValid(control):  # the panel has made others since
+        others = {} if panel is None else dict(controls_of(panel))
+        if name not in others:
+            return
+        control = others[name]
     around = control.parentWidget()
     while around is not None:
         if isinstance(around, QScrollArea):

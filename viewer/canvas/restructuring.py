@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.graph import Graph, Node, Value
+from model.queries.calls import called_by
 from model.queries.types import TypeOf
 from viewer.canvas.build import Builder, Ids
 from viewer.canvas.cards import Cards
@@ -68,14 +69,9 @@ def _are_interface(drawing: Drawing, graph: Graph) -> bool:
 
 def _is_plain(node: Node) -> bool:
     """Whether a node has nothing inside, and all it takes comes from boxes of its own graph or stands in its rows."""
-    if node.bodies or node.op_type == "Constant" or _is_call(node):
+    if node.bodies or node.op_type == "Constant" or called_by(node) is not None:
         return False
     return all(value is None or value.initializer is not None or _has_box(value, node) for value in node.inputs)
-
-
-def _is_call(node: Node) -> bool:
-    model = node.graph.model if node.graph is not None else None
-    return model is not None and model.function(*node.operator) is not None
 
 
 def _has_box(value: Value, user: Node) -> bool:

@@ -33,9 +33,9 @@ with --nodes:
   --free          only inputs that these nodes are computed from; all that follows from them is freed with them
   --functions     inline calls among these nodes; extract blocks that are repeated among them
   --rename        names of these nodes, of what they make, of initializers they take
-  --strip         from these nodes, their bodies, what they make and initializers they take; not producer
+  --strip         from these nodes, their bodies, what they make and initializers they take; not the producer
   --external      where initializers that these nodes take go; others stay where they are
-  --opset         refused, as an operator set is that of the whole model; told is which of the nodes would change
+  --opset         refused, as an operator set is that of the whole model; says which of these nodes would change
   --ir-version    refused
 """
 

@@ -293,9 +293,8 @@ class ConvertDialog(QDialog):
         place = item.data(_PlaceRole)
         known = isinstance(place, (Node, Value, Graph, Function, Model))
         if known and getattr(place, "graph", None) is not None:
-            self.scope.hold()
-            self._workspace.reveal(place)
-            self.scope.release()
+            with self.scope.held():
+                self._workspace.reveal(place)
 
     # -- doing it ------------------------------------------------------------------------------------------------
 

@@ -158,9 +158,8 @@ class SimplifyDialog(QDialog):
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
         self._workspace.mark("matches", things)
         if things and self._work is not None:
-            self.scope.hold()
-            self._workspace.reveal_all(things)
-            self.scope.release()
+            with self.scope.held():
+                self._workspace.reveal_all(things)
 
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes:

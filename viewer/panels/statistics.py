@@ -406,9 +406,8 @@ class StatisticsPanel(Panel):
         index = self.table.currentIndex()
         node = self.model.rows[index.row()].node if 0 <= index.row() < len(self.model.rows) else None
         if node is not None and node.graph is not None:
-            self.scope.hold()
-            self.workspace.reveal(node)
-            self.scope.release()
+            with self.scope.held():
+                self.workspace.reveal(node)
 
     def _save(self) -> None:
         path = ask_save(self, self.workspace.settings, "Save as CSV", Path("statistics.csv"), ("Table (*.csv)",))

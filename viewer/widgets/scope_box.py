@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
@@ -15,7 +18,7 @@ _PART = 1
 class ScopeBox(QComboBox):
     """Offers the whole model and the nodes selected last; `changed` tells when what is meant has become another.
 
-    What a dialog selects itself, between `hold` and `release`, is not taken for a selection.
+    What a dialog selects to show something is not taken for a selection: see `held`.
     """
 
     changed = Signal()
@@ -36,13 +39,14 @@ class ScopeBox(QComboBox):
         """The selected nodes, without those in their bodies; None: the whole model."""
         return self._nodes if self.currentIndex() == _PART else None
 
-    def hold(self) -> None:
-        """What is selected from here on shows something."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within it, what is selected only shows something."""
         self._is_held = True
-
-    def release(self) -> None:
-        """From here on it is a selection again."""
-        self._is_held = False
+        try:
+            yield
+        finally:
+            self._is_held = False
 
     def _take(self) -> None:
         nodes = self._workspace.selection.nodes
