@@ -460,6 +460,11 @@ def _quotients(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
     return _elementwise(sizes.divide if is_whole else reals.divide)(facts, node, opset)
 
 
+def _remainders(facts: Facts, node: Node, opset: int) -> NDArray[Any] | None:
+    is_signed = bool(number(node, "fmod", 0))
+    return _elementwise(sizes.signed_remainder if is_signed else sizes.remainder)(facts, node, opset)
+
+
 def _where(facts: Facts, node: Node, _opset: int) -> NDArray[Any] | None:
     parts = [content_of(facts, node, i) for i in range(3)]
     if any(p is None for p in parts):
@@ -534,7 +539,7 @@ _CONTENTS: dict[str, Callable[[Facts, Node, int], Any]] = {
     "Div": _quotients,
     "Floor": _elementwise(reals.rounded),
     "Ceil": _elementwise(lambda a: reals.rounded(a, up=True)),
-    "Mod": _elementwise(sizes.remainder),
+    "Mod": _remainders,
     "Min": _elementwise(_extreme(largest=False)),
     "Max": _elementwise(_extreme(largest=True)),
     "Neg": lambda facts, node, _opset: None if (c := content_of(facts, node, 0)) is None else -c,

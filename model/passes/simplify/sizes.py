@@ -190,6 +190,13 @@ def remainder(a: AnySize, b: AnySize) -> AnySize | None:
     return _opaque("mod", a, b, is_positive=_is_never_above(0, b))
 
 
+def signed_remainder(a: AnySize, b: AnySize) -> AnySize | None:
+    """The same with the sign of a, as Mod has it with fmod; None where it is not known that neither is negative."""
+    if isinstance(a, int) and isinstance(b, int):
+        return None if b == 0 else abs(a) % abs(b) * (-1 if a < 0 else 1)
+    return remainder(a, b) if _is_never_above(0, a) and _is_never_above(0, b) else None
+
+
 def extreme(a: AnySize, b: AnySize, *, largest: bool) -> AnySize:
     """The larger or smaller of two sizes."""
     if _is_never_above(a, b):

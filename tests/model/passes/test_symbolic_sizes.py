@@ -210,6 +210,17 @@ def test_quotients_that_may_be_negative_are_rounded_towards_zero():
     assert (found["b"], found["c"]) == ((None,), (None,))
 
 
+def test_remainders_have_the_sign_that_mod_gives_them():
+    found = shapes("""
+        minus_two = Constant <value_ints = [-2]> () minus_five = Constant <value_ints = [-5]> ()
+        u = Mod <fmod = 1> (last, three) a = ConstantOfShape(u)
+        v = Mod <fmod = 1> (last, minus_two) b = ConstantOfShape(v)
+        w = Mod <fmod = 1> (minus_five, three) w3 = Add(w, three) c = ConstantOfShape(w3)
+        x1 = Mod(minus_five, three) d = ConstantOfShape(x1)
+    """)
+    assert [found[name] for name in "abcd"] == [("mod(T, 3)",), (None,), (1,), (1,)]
+
+
 def test_attention_and_padding():
     found = shapes(
         """
