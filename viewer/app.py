@@ -73,6 +73,7 @@ class Application(QApplication):
         themes().set_mode(as_mode(settings.get(THEME)))
         themes().apply()
         window = self.window = MainWindow(settings)
+        window.closing.connect(self._hear_no_more)
         window.destroyed.connect(self._window_gone)
         window.expect(bool(names or self._waiting))
         window.show()
@@ -120,10 +121,13 @@ class Application(QApplication):
         window.activateWindow()
         self.alert(window)  # for desktops that let no program come to the front by itself
 
-    def _window_gone(self) -> None:
-        self.window = None
+    def _hear_no_more(self) -> None:
+        """What is opened from now on needs a program of its own."""
         if self._listener is not None:
             self._listener.close()
+
+    def _window_gone(self) -> None:
+        self.window = None
 
 
 def run(names: Sequence[str]) -> int:

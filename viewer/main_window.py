@@ -61,6 +61,7 @@ class MainWindow(QMainWindow):
 
     first_painted = Signal()
     workspace_changed = Signal()  # another document is in front, or none
+    closing = Signal()  # nothing keeps it any more; letting go of large documents may take a moment
 
     def __init__(self, settings: Settings | None = None) -> None:
         super().__init__()
@@ -387,6 +388,7 @@ class MainWindow(QMainWindow):
             event.ignore()
             self.files.close_all(self._close_now)
             return
+        self.closing.emit()
         self._remember()
         for tab in self.tabs():
             self.views.remember(tab)

@@ -202,6 +202,17 @@ def test_closing_the_window_asks_about_each_modified_document(window, qtbot, wri
     assert [tab.workspace.title for tab in window.tabs()] == ["b.onnx", "c.onnx"]
 
 
+def test_a_window_says_that_it_closes_when_nothing_keeps_it_any_more(window, qtbot, write_model):
+    heard = []
+    window.closing.connect(lambda: heard.append(len(window.tabs())))
+    rename(opened(window, qtbot, write_model()), "new")
+    window.close()
+    assert heard == []
+    with qtbot.waitSignal(window.closing):  # while it goes on, so that later starts are not handed over to it
+        answer(qtbot, window, QMessageBox.StandardButton.Discard)
+    assert heard == [0]
+
+
 # -- the file on disk ------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ class Listener(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._is_closed = False
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.setMaxPendingConnections(_MOST)
@@ -40,8 +41,9 @@ class Listener(QObject):
         return self._server.listen(where)
 
     def close(self) -> None:
-        """Hear nothing more, so that the next start opens a window of its own."""
+        """Hear nothing more, not even who is connected, so that each start opens a window of its own."""
         self._server.close()
+        self._is_closed = True
 
     def _greet(self) -> None:
         while (line := self._server.nextPendingConnection()) is not None:
@@ -58,7 +60,7 @@ class Listener(QObject):
                 line.abort()
             return
         request = Request.from_bytes(bytes(line.readLine().data()))
-        if request is None:
+        if request is None or self._is_closed:
             line.abort()
             return
         line.write(ACCEPTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import sys
@@ -9,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtNetwork import QLocalSocket
 
 from viewer.files.handover import LARGEST, Request, address, hand_over
 from viewer.files.listener import Listener
@@ -73,6 +75,19 @@ def test_without_a_program_the_second_start_is_the_first(qtbot):
 def test_once_it_is_closed_nothing_is_handed_over(listener, qtbot):
     listener.close()
     assert not start(qtbot, "a.onnx")
+
+
+def test_who_is_connected_when_it_closes_is_not_accepted(listener, qtbot):
+    with socket.socket(socket.AF_UNIX) as early:
+        early.connect(address())
+        qtbot.waitUntil(lambda: bool(listener.findChildren(QLocalSocket)))
+        listener.close()
+        early.sendall(Request(("/a.onnx",)).to_bytes())
+        qtbot.waitUntil(lambda: not listener.findChildren(QLocalSocket), timeout=10_000)
+        early.settimeout(10)
+        with contextlib.suppress(ConnectionError):
+            assert early.recv(100) == b""
+    assert listener.requests == []
 
 
 def test_what_a_killed_program_left_behind_is_no_obstacle(qapp, qtbot, state_folder):
