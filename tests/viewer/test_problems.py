@@ -48,3 +48,25 @@ def test_an_edit_while_types_are_compared_begins_it_again(workspace, qtbot):
 
     workspace.types.changed.connect(rename)
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+
+
+def test_nodes_in_whose_closed_bodies_something_is_wrong_are_marked(window, qtbot):
+    model = builders.model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (bool c, float[N] x) => (float[N] z)
+        {
+            y = If (c) <then_branch = t () => (float[N] a) { a = Relu(x) },
+                        else_branch = e () => (float[N] b) {
+                            b = If (c) <then_branch = i () => (float[N] d) { d = Missing(x) },
+                                        else_branch = j () => (float[N] f) { f = Relu(x) }> }>
+            z = Relu(y)
+        }
+    """)
+    tab = window.files.add_new(model, "wrong")
+    outer = next(iter(model.graph.nodes))
+
+    def marked():
+        return () if tab.view.marks is None else list(tab.view.marks.boxes.get("errors", ()))
+
+    qtbot.waitUntil(lambda: len(marked()) == 1, timeout=30_000)
+    assert marked() == tab.view.scene.drawing.boxes_of_nodes([outer])
