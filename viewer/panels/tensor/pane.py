@@ -301,6 +301,8 @@ class TensorPane(QWidget):
         outdated = self.ask.is_confirming and old is not None and subject is not None and old.held is not subject.held
         if self.ask.isVisible() and (another or outdated):  # what it tells is of other values
             self.ask.close_line()
+        if another:
+            self.table.cells.show(None, None)
         self._open(subject, mode)
 
     def _show_header(self) -> None:
@@ -330,7 +332,6 @@ class TensorPane(QWidget):
     def _open(self, subject: Subject | None, mode: int) -> None:
         """Make a reader, have it prepared, then show."""
         self._reader = self._awaited = None
-        self.table.cells.show(None, None)
         self._offer_views(subject)
         if subject is None or subject.kind == "none" or subject.problem or subject.waiting:
             self._say(_why_nothing(subject))
@@ -339,6 +340,7 @@ class TensorPane(QWidget):
             self.slices.show_shape(())
             self.facts.clear("")
             self._show_facts(shown=False)
+            self.table.cells.show(None, None)
             self.tree.show_value(subject.held)
             self._show_options("Tree")
             self.stack.setCurrentWidget(self.tree)
@@ -369,6 +371,7 @@ class TensorPane(QWidget):
     def _say(self, text: str) -> None:
         self.notice.setText(display(text, 600, keep_lines=True))
         self.stack.setCurrentWidget(self.notice)
+        self.table.cells.show(None, None)
         self.slices.show_shape(())
         self._show_options(None)
         self.facts.clear("")
@@ -463,10 +466,11 @@ class TensorPane(QWidget):
             self.notice.setText("It has no elements.")
             self.stack.setCurrentWidget(self.notice)
             return
-        if view == "Table":
+        if view == "Table":  # of the same size it keeps the element that is edited, and so the focus
             self.table.cells.show(reader, which)
             self.stack.setCurrentWidget(self.table)
             return
+        self.table.cells.show(None, None)
         if view in _PICTURES:
             work: Any = partial(_PICTURE_WORK[view], reader, which, self._wish())
             widget: QWidget = self.picture

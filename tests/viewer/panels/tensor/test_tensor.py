@@ -246,6 +246,19 @@ def test_typing_into_a_cell_is_one_edit(qtbot, panel, chain):
     assert cells(panel) == [["1", "2", "3", "4"]]
 
 
+def test_typing_goes_on_from_the_element_that_was_changed(qtbot, panel, chain):
+    value = put(chain, np.zeros((3, 2), np.float32))
+    select(qtbot, panel, value)
+    table = panel.pane.table
+    type_into(qtbot, panel, 1, 1, "8")
+    qtbot.waitUntil(lambda: value.initializer.numpy()[1, 1] == 8)
+    assert table.hasFocus()
+    qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert (table.currentIndex().row(), table.currentIndex().column()) == (2, 1)
+    select(qtbot, panel, put(chain, np.zeros((3, 2), np.float32), name="other"))
+    assert not table.currentIndex().isValid()
+
+
 def test_a_wrong_text_is_refused_at_the_cell(qtbot, panel, chain):
     value = put(chain, np.array([1, 2], np.uint8))
     select(qtbot, panel, value)
