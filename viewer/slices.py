@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QObject
 from shiboken6 import isValid
@@ -130,6 +130,41 @@ class Slices(QObject, Generic[T]):
     def _keep(self, error: Exception) -> None:
         """For the GUI thread, which tells it."""
         self._error = error
+
+
+class Latest(QObject):
+    """Work in slices of which what was begun last counts: beginning ends what was on its way. What fails is raised."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._slices: Slices[Any] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether something was begun that is neither done nor stopped."""
+        return self._slices is not None
+
+    def begin(self, work: Callable[[Progress], T], done: Callable[[T], object], *, at_once: bool = False) -> None:
+        """Work as `Slices` does and call `done` with what it gave; with `at_once` before this returns."""
+        self.stop()
+
+        def end(result: T) -> None:
+            self._slices = None
+            done(result)
+
+        self._slices = Slices(work, end, self._fail, self)
+        if at_once:
+            self._slices.finish()
+
+    def stop(self) -> None:
+        """Call nobody."""
+        if self._slices is not None:
+            self._slices.cancel()
+            self._slices = None
+
+    def _fail(self, error: Exception) -> None:
+        self._slices = None
+        raise error
 
 
 class _Glance(Progress):

@@ -9,7 +9,7 @@ from shiboken6 import delete
 
 from model.progress import Cancelled
 from viewer.shifts import Shift
-from viewer.slices import Slices
+from viewer.slices import Latest, Slices
 
 
 def count_to(limit, seen):
@@ -128,6 +128,37 @@ def test_work_whose_owner_goes_away_ends_too(qtbot):
     threads[1].join(5)
     assert not threads[1].is_alive()
     assert done == []
+
+
+def test_of_what_is_begun_one_after_the_other_the_last_counts(qtbot):
+    owner, done, seen = QObject(), [], []
+    latest = Latest(owner)
+    latest.begin(count_to(5000, []), pytest.fail)
+    latest.begin(count_to(20, seen), done.append)
+    assert latest.running
+    qtbot.waitUntil(lambda: not latest.running, timeout=10_000)
+    assert done == [20]
+    latest.begin(count_to(20, []), done.append, at_once=True)
+    assert done == [20, 20]
+    assert not latest.running
+    latest.begin(count_to(5000, []), pytest.fail)
+    latest.stop()
+    assert not latest.running
+    qtbot.waitUntil(lambda: not latest.children(), timeout=10_000)
+
+
+def test_what_goes_wrong_in_it_is_raised_and_another_can_begin(qtbot):
+    owner, done = QObject(), []
+    latest = Latest(owner)
+
+    def work(_progress):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        latest.begin(work, pytest.fail, at_once=True)
+    assert not latest.running
+    latest.begin(lambda _progress: 3, done.append, at_once=True)
+    assert done == [3]
 
 
 def test_garbage_is_collected_again_after_the_last_of_them(qtbot, collector, monkeypatch):

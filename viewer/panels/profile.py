@@ -17,7 +17,7 @@ from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.results import Record
 from viewer.runs.overlays import TITLES, multiply_adds
-from viewer.slices import Slices
+from viewer.slices import Latest
 from viewer.text import bytes_text, count_text, display, duration_text, plural, shape_text
 from viewer.theme import theme, themes
 from viewer.widgets.flow import FlowLayout, labelled
@@ -75,7 +75,7 @@ class ProfilePanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self._slices: Slices[_Found] | None = None
+        self._finding = Latest(self)
         self._is_stale = False  # there is another run than the one that is shown
         self.view = QComboBox()
         self.view.setAccessibleName("View of the profile")
@@ -132,7 +132,7 @@ class ProfilePanel(Panel):
     @property
     def is_busy(self) -> bool:
         """Whether another run is about to be shown."""
-        return self._slices is not None
+        return self._finding.running
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catch up."""
@@ -148,26 +148,17 @@ class ProfilePanel(Panel):
 
     def _refresh(self) -> None:
         self._is_stale = False
-        if self._slices is not None:
-            self._slices.cancel()
-            self._slices = None
+        self._finding.stop()
         record = self.workspace.results.current
         if record is None:
             self.summary.setText("Run the model to see where time and memory go.")
             return
-
-        def done(found: _Found) -> None:
-            self._slices = None
-            self._show(record, found)
-
-        def failed(error: Exception) -> None:
-            self._slices = None
-            raise error
-
         with_memory = self.stack.currentWidget() is self.memory
-        self._slices = Slices(lambda p: self._find(record, p, with_memory=with_memory), done, failed, self)
-        if len(record.result.nodes) <= _FEW:
-            self._slices.finish()
+        self._finding.begin(
+            lambda progress: self._find(record, progress, with_memory=with_memory),
+            lambda found: self._show(record, found),
+            at_once=len(record.result.nodes) <= _FEW,
+        )
 
     def _find(self, record: Record, progress: Progress, *, with_memory: bool) -> _Found:
         every = self.workspace.results.nodes(progress).items()

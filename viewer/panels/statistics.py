@@ -44,7 +44,7 @@ from viewer.commands.arguments import sizes
 from viewer.dialogs.files import ask_save
 from viewer.panels import Panel
 from viewer.passes.rehearsing import Rehearsing
-from viewer.slices import Slices
+from viewer.slices import Latest
 from viewer.text import bytes_text, count_text, display, plural
 from viewer.theme import theme
 from viewer.tips import for_role, plain_tip
@@ -222,7 +222,7 @@ class StatisticsPanel(Panel):
         self._is_colouring = False
         self._is_following = False
         self._stale = False  # the model changed while nobody saw the table
-        self._summing: Slices[_Sums] | None = None
+        self._summing = Latest(self)
         self._has_levels = False  # whether a number of them was found or chosen
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
@@ -329,26 +329,17 @@ class StatisticsPanel(Panel):
     def _show(self) -> None:
         """Sum up what was found, over several turns where that are very many nodes."""
         found, kind = self.found, self.group.currentData()
-        if self._summing is not None:
-            self._summing.cancel()
-            self._summing = None
+        self._summing.stop()
         if found is None:
             return
         nodes = self.scope.nodes
         part = None if nodes is None else part_of(nodes)
         level = self.levels.value() if self._has_levels else 0
-
-        def done(sums: _Sums) -> None:
-            self._summing = None
-            self._show_sums(sums)
-
-        def failed(error: Exception) -> None:
-            self._summing = None
-            raise error
-
-        self._summing = Slices(lambda progress: _sums(found, kind, level, progress, part), done, failed, self)
-        if len(found.nodes) <= _FEW:
-            self._summing.finish()
+        self._summing.begin(
+            lambda progress: _sums(found, kind, level, progress, part),
+            self._show_sums,
+            at_once=len(found.nodes) <= _FEW,
+        )
 
     def _show_sums(self, sums: _Sums) -> None:
         if sums.level and not self._has_levels:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject
 
 from model.passes.rehearsal import Rehearsal
-from viewer.slices import Slices
+from viewer.slices import Latest
 from viewer.workspace import Workspace
 
 
@@ -23,34 +23,23 @@ class Rehearsing(QObject):
         super().__init__(parent)
         self._document = workspace.document
         self._done = done
-        self._slices: Slices[Rehearsal] | None = None
+        self._copying = Latest(self)
         workspace.changes.changed.connect(self._on_change)
 
     @property
     def running(self) -> bool:
         """Whether a copy is being made."""
-        return self._slices is not None
+        return self._copying.running
 
     def start(self) -> None:
         """Begin, or begin again."""
-        self.cancel()
         model = self._document.model
-        self._slices = Slices(lambda progress: Rehearsal(model, progress), self._hand_over, self._fail, self)
+        self._copying.begin(lambda progress: Rehearsal(model, progress), self._done)
 
     def cancel(self) -> None:
         """Stop; `done` is not called."""
-        if self._slices is not None:
-            self._slices.cancel()
-            self._slices = None
+        self._copying.stop()
 
     def _on_change(self, _change: object) -> None:
         if self.running:
             self.start()
-
-    def _hand_over(self, rehearsal: Rehearsal) -> None:
-        self._slices = None
-        self._done(rehearsal)
-
-    def _fail(self, error: Exception) -> None:
-        self._slices = None
-        raise error

@@ -20,7 +20,7 @@ from model.progress import SILENT, Progress
 from model.queries import macs
 from model.queries.polynomial import Polynomial
 from viewer.results import Record, Results
-from viewer.slices import Slices
+from viewer.slices import Latest
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -60,11 +60,11 @@ class Overlays(QObject):
         self.title = ""
         self.numbers: Mapping[Node, float] = {}
         self._measured: tuple[Record, dict[ValueKey, Measure]] | None = None
-        self._working: Slices[dict[Node, float]] | None = None
+        self._working = Latest(self)
         self._again: Callable[[], None] = lambda: None
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)
-        workspace.closed.connect(self._end_work)
+        workspace.closed.connect(self._working.stop)
 
     def choose(self, kind: str) -> None:
         """Colour by one of TITLES; empty: by operator category again. Soon, where the graph is large."""
@@ -73,7 +73,7 @@ class Overlays(QObject):
 
     def show(self, numbers: Mapping[Node, float], title: str) -> None:
         """Colour by numbers from elsewhere."""
-        self._end_work()
+        self._working.stop()
         self.kind = "own"
         self._show(numbers, title)
 
@@ -107,29 +107,15 @@ class Overlays(QObject):
         self, work: Callable[[Progress], dict[Node, float]], then: Callable[[dict[Node, float]], object]
     ) -> None:
         """Numbers per node: at once, or bit by bit where the graph is large; from the start when it is edited."""
-        self._end_work()
+        self._working.stop()
         if len(self._workspace.model.graph.nodes) <= _AT_ONCE:
             then(work(SILENT))
             return
-
-        def done(numbers: dict[Node, float]) -> None:
-            self._end_work()
-            then(numbers)
-
-        def failed(error: Exception) -> None:
-            self._end_work()
-            raise error
-
         self._again = lambda: self._work_out(work, then)
-        self._working = Slices(work, done, failed, self)
-
-    def _end_work(self) -> None:
-        if self._working is not None:
-            self._working.cancel()
-            self._working = None
+        self._working.begin(work, then)
 
     def _on_change(self, _change: object) -> None:
-        if self._working is not None:
+        if self._working.running:
             self._again()  # it has gone through half of the model as it was
 
     def _on_results(self, values: object) -> None:
@@ -141,7 +127,7 @@ class Overlays(QObject):
         record = results.current
         if kind == "own":
             return
-        self._end_work()
+        self._working.stop()
         if kind in PLAIN and record is not None:
             plain = PLAIN_NUMBERS[kind]
             self._work_out(lambda progress: plain(results, progress), lambda found: self._show(found, PLAIN[kind]))

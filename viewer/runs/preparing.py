@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from exec.session import Runs
-from viewer.slices import Slices
+from viewer.slices import Latest
 
 if TYPE_CHECKING:
     from viewer.workspace import Workspace
@@ -24,7 +24,7 @@ class Preparing(QObject):
 
     def __init__(self, workspace: Workspace, parent: QObject) -> None:
         super().__init__(parent)
-        self._slices: Slices[object] | None = None
+        self._copying = Latest(self)
         self._again: Callable[[], None] = lambda: None
         self._rest = QTimer(self, singleShot=True, interval=_REST)
         self._rest.timeout.connect(self._start_again)
@@ -33,7 +33,7 @@ class Preparing(QObject):
     @property
     def running(self) -> bool:
         """Whether a call is still to come."""
-        return self._slices is not None or self._rest.isActive()
+        return self._copying.running or self._rest.isActive()
 
     def start(self, session: Runs, then: Callable[[], object]) -> None:
         """Call `then` as soon as the session knows the model as it is: now, if that takes no time."""
@@ -41,24 +41,13 @@ class Preparing(QObject):
         if session.is_prepared or len(session.graph.nodes) < _FEW:
             then()
             return
-
-        def done(_snapshot: object) -> None:
-            self._slices = None
-            then()
-
-        def fail(error: Exception) -> None:
-            self._slices = None
-            raise error
-
         self._again = lambda: self.start(session, then)
-        self._slices = Slices(session.prepare, done, fail, self)
+        self._copying.begin(session.prepare, lambda _snapshot: then())
 
     def stop(self) -> None:
         """Call nobody."""
         self._rest.stop()
-        if self._slices is not None:
-            self._slices.cancel()
-            self._slices = None
+        self._copying.stop()
 
     def _start_again(self) -> None:
         self._again()

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from model.progress import SILENT, Progress
-from viewer.slices import Slices
+from viewer.slices import Latest
 from viewer.theme import theme
 from viewer.tips import plain_tip
 
@@ -137,7 +137,7 @@ class NumberModel(QAbstractTableModel):
         self.rows: Sequence[Row] = []  # as they were given
         self._order: Sequence[int] = ()  # their places in the order they are shown
         self._sorting = Sorting()
-        self._slices: Slices[Sequence[int]] | None = None
+        self._ordering = Latest(self)
         self._coming: Sequence[Row] | None = None  # shown instead as soon as they are sorted
         self._made: dict[int, Row] = {}  # those looked at last, by their places
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
@@ -145,7 +145,7 @@ class NumberModel(QAbstractTableModel):
     @property
     def is_sorting(self) -> bool:
         """Whether what is shown is about to be another order, or other rows."""
-        return self._slices is not None
+        return self._ordering.running
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows, in the order chosen last."""
@@ -170,18 +170,9 @@ class NumberModel(QAbstractTableModel):
     def _arrange(self) -> None:
         rows = self.rows if self._coming is None else self._coming
         sorting = self._sorting
-        if self._slices is not None:
-            self._slices.cancel()
-        self._slices = Slices(lambda progress: sorting.of(rows, progress), self._show, self._fail, self)
-        if len(rows) <= _AT_ONCE:
-            self._slices.finish()
-
-    def _fail(self, error: Exception) -> None:
-        self._slices = None
-        raise error
+        self._ordering.begin(lambda progress: sorting.of(rows, progress), self._show, at_once=len(rows) <= _AT_ONCE)
 
     def _show(self, order: Sequence[int]) -> None:
-        self._slices = None
         if self._coming is not None:
             self.beginResetModel()
             self.rows, self._coming, self._order = self._coming, None, order

@@ -12,6 +12,7 @@ from model.steps import SetInput
 from tests.viewer.runs.driving import edit, idle, node, opened, value
 from viewer import results, slices
 from viewer.runs.overlays import TITLES, read_numbers
+from viewer.shifts import Shift
 
 COUNT = 4000
 
@@ -28,22 +29,44 @@ def workspace(window, qtbot, tmp_path):
     return opened(window, qtbot, path)
 
 
-def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace):
-    turns = []
+def take_turns(qtbot, count):
+    """Let whatever works in slices have so many turns, or nearly."""
+    had = []
+    shift = Shift(lambda: had.append(1))
+    shift.start()
+    qtbot.waitUntil(lambda: len(had) >= count, timeout=30_000)
+    shift.stop()
+
+
+def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace, monkeypatch):
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     workspace.runs.run()
-    while not workspace.results.is_running:
-        assert workspace.runs.is_running
-        qtbot.wait(1)
-        turns.append(1)
-    assert len(turns) > 1
+    take_turns(qtbot, 4)
+    assert workspace.runs.is_running
+    assert not workspace.results.is_running, "much is still to be read"
     idle(qtbot, workspace)
     assert workspace.run_state.startswith(f"Ran {COUNT:,} nodes")
 
 
-def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace):
+def begin_to_read(qtbot, workspace, monkeypatch):
+    """Start a run; of the model, something is read, and more is to be read."""
+    parts = []
+    prepare = workspace.runs.session.prepare
+
+    def watched(progress):
+        parts.append(progress)
+        return prepare(progress)
+
+    monkeypatch.setattr(workspace.runs.session, "prepare", watched)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     workspace.runs.run()
-    qtbot.wait(1)
+    qtbot.waitUntil(lambda: len(parts) == 2, timeout=30_000)  # tried at once, and then begun in slices
     assert not workspace.results.is_running
+
+
+def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, monkeypatch):
+    with monkeypatch.context() as patch:
+        begin_to_read(qtbot, workspace, patch)
     edit(workspace, f"v{COUNT - 1}", "alpha", 3.0)
     qtbot.waitUntil(lambda: workspace.results.current is not None, timeout=30_000)
     idle(qtbot, workspace)
@@ -51,13 +74,12 @@ def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace):
     assert workspace.results.has(value(workspace, "v5"))
 
 
-def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace):
-    workspace.runs.run()
-    qtbot.wait(1)
-    assert not workspace.results.is_running
+def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace, monkeypatch):
+    begin_to_read(qtbot, workspace, monkeypatch)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 60.0)  # all would be read in the next one
     workspace.runs.stop()
+    take_turns(qtbot, 3)
     idle(qtbot, workspace)
-    qtbot.wait(100)
     assert workspace.results.current is None
 
 
@@ -75,8 +97,8 @@ def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_
 ):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     with monkeypatch.context() as patch:
-        patch.setattr(slices, "SLICE_SECONDS", 0)  # a node in each
-        qtbot.wait(50)
+        patch.setattr(slices, "SLICE_SECONDS", 0.0)  # a node in each
+        take_turns(qtbot, 10)
     assert not overlays.numbers
     with workspace.document.edit("Rename") as transaction:
         rename_node(transaction, node(workspace, "v0"), "other")
@@ -85,10 +107,11 @@ def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_
     assert len(overlays.numbers) == COUNT
 
 
-def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path):
+def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path, monkeypatch):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 60.0)  # it would be done in the next one
     overlays.choose("")
-    qtbot.wait(100)
+    take_turns(qtbot, 3)
     assert not overlays.numbers
 
 
@@ -160,5 +183,5 @@ def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(q
         ran.document.undo()
     assert ran.results.is_current
     assert not ran.results.is_searching
-    qtbot.wait(50)
+    take_turns(qtbot, 10)
     assert ran.results.is_current
