@@ -12,6 +12,7 @@ import numpy as np
 from exec.context import RuntimeValue
 from exec.engine import Engine, Execution, Options
 from exec.feeds import Feeds, normalise
+from exec.inspection.nonfinite import NAN, Sought, beginning, kinds_of
 from exec.inspection.statistics import describe
 from exec.plan import MISSING, Path, Plan, Step, ValueKey
 from exec.results import Failure, RunResult
@@ -31,12 +32,13 @@ Wanted = Literal["all", "outputs"] | Iterable[str | Value]
 class Breakpoint:
     """Where to stop: before `node`, after `value` is computed, or, for `value` or any value, when a condition holds.
 
-    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared.
+    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared; and, for any
+    value that a node makes, ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, begins there.
     """
 
     node: Node | None = None
     value: Value | None = None
-    condition: Literal["", "non-finite", "above", "shape"] = ""
+    condition: Literal["", "non-finite", "above", "shape", "beginnings", "nan"] = ""
     limit: float = 0.0
 
 
@@ -204,8 +206,9 @@ class Stepper:
         self._engine = engine
         self._execution = execution
         self._request = request
-        self._stops = _Stops(request.breakpoints)
+        self._stops = _Stops(request.breakpoints, engine.library.constant)
         self._begun = False
+        self._last: Step | None = None  # what it has computed last
         self._inside: Place | None = None  # where it waits in a body of the next step
         self._number = number
         self._node_of = node_of
@@ -230,6 +233,18 @@ class Stepper:
     def constants(self) -> Collection[int]:
         """Slots that hold constants of the model."""
         return self._execution.plan.constants.keys()
+
+    @property
+    def last_key(self) -> tuple[Path, int] | None:
+        """Path and number of the node that it has stopped behind, be it in a body; None before the first."""
+        last = self._last if self._inside is None else self._inside.previous
+        return None if last is None else (last.path, last.node.node)
+
+    @property
+    def last_node(self) -> tuple[Path, Node] | None:
+        """The node that it has stopped behind, and the call of a function it is in; see `last_key`."""
+        key = self.last_key
+        return None if key is None else (key[0], self._node_of(key[1]))
 
     @property
     def next_key(self) -> tuple[Path, int] | None:
@@ -293,6 +308,7 @@ class Stepper:
             self._inside, run.passed = run.place, run.places
             return f"in {step.node.title!r}, {run.halted}"
         run.passed = 0
+        self._last = step
         return self._stops.after(self._execution.plan, step, run.slots)
 
     def _given(self) -> str:
@@ -339,8 +355,10 @@ class _Stops:
     """The breakpoints of a run, in its graph and in bodies; and any node of bodies no deeper than `depth`."""
 
     conditions: Sequence[Condition]
+    constant: Callable[[int], RuntimeValue]
     depth: int = 0
     _watched: dict[int, list[tuple[Condition, set[int]]]] = field(default_factory=dict)  # by id of a plan
+    _kinds: dict[tuple[int, int], int] = field(default_factory=dict)  # what is not finite, by plan and slot
 
     def of(self, plan: Plan) -> list[tuple[Condition, set[int]]]:
         """Each breakpoint with the slots of its value in a plan."""
@@ -357,8 +375,33 @@ class _Stops:
 
     def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue]) -> str:
         """Why to stop after a step, or empty."""
-        found = (condition.after(step, slots, watched) for condition, watched in self.of(plan))
+        found = (
+            condition.after(step, slots, watched)
+            if condition.sought is None
+            else self._begins(plan, step, slots, condition.sought)
+            for condition, watched in self.of(plan)
+        )
         return next(filter(None, found), "")
+
+    def _begins(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue], sought: Sought) -> str:
+        """Whether something that is not finite begins at a step; what is in bodies is asked there."""
+        given = gives = 0
+        for slot in step.outs:
+            kinds = kinds_of(slots[slot]) if slot and slots[slot] is not MISSING else 0
+            self._kinds[id(plan), slot] = kinds
+            gives |= kinds
+        if not gives or step.bodies:
+            return ""
+        for slot in step.reads:
+            if slots[slot] is not MISSING:
+                given |= kinds_of(slots[slot])
+            elif slot in plan.constants:
+                given |= kinds_of(self.constant(plan.constants[slot]))
+            else:  # let go since
+                given |= self._kinds.get((id(plan), slot), 0)
+        begins = beginning(step.node.op_type, given, gives, sought)
+        what = "NaN" if begins & NAN else "an infinity"
+        return f"after {step.node.title!r}: {what} begins" if begins else ""
 
     def between(self, plan: Plan, place: Place, slots: list[RuntimeValue]) -> str:
         """Why to stop between two steps of a body, or empty."""
@@ -378,6 +421,11 @@ class Condition:
     condition: str
     limit: float
     declared: Mapping[int, Type | None]
+
+    @property
+    def sought(self) -> Sought | None:
+        """What is to begin, if it is that."""
+        return "nan" if self.condition == "nan" else "beginnings" if self.condition == "beginnings" else None
 
     def before(self, step: Step, previous: Step | None) -> bool:
         """Whether to stop before a step that follows `previous`: that of the node, or the first of its call."""

@@ -55,7 +55,8 @@ class Record:
     whole: bool = True  # nothing but the inputs decided what was computed
     unfinished: bool = False  # the run goes on: not every value is there
     run: object = None  # equal for what one run gave at several times
-    was_watched: bool = False  # it was to stop at the first value that is not finite
+    was_watched: bool = False  # it was to stop where values stop being finite
+    went_on: bool = False  # from there to the next such place, or the end
     call: CallPath = ()  # of a function, whose values are shown where there were several
     fetching: set[ValueKey] = field(default_factory=set)
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought

@@ -1,21 +1,18 @@
-"""From one element of a value to the elements it was made of, and from a NaN to where it began."""
+"""From one element of a value to the elements it was made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from exec.arrays import Array
-from exec.inspection.compare import value_keys
 from exec.inspection.provenance import reach
 from exec.inspection.reaching import Called, Reach, at_index
 from exec.inspection.statistics import describe
-from exec.plan import MISSING, ValueKey
+from exec.plan import ValueKey
 from exec.results import RunResult
 from model.graph import Value
 
@@ -167,72 +164,3 @@ def plain(element: Any) -> Any:
         kind = element.dtype.kind
         return float(element) if kind == "V" else element.item()
     return element
-
-
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """A value with elements that are not finite: the first index, its value, how many."""
-
-    key: ValueKey
-    index: tuple[int, ...]
-    value: float
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What a search for NaN and infinities found, and what it could not look at.
-
-    `let_go` counts floats up to the last one found, or to the end, that were not kept; `has_bodies` says that nodes
-    with bodies were among what was passed, of which no turn is kept but the last.
-    """
-
-    found: tuple[Bad, ...]
-    let_go: int
-    has_bodies: bool
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing was passed that could not be looked at."""
-        return not self.let_go and not self.has_bodies
-
-
-def non_finite_values(result: RunResult, most: int = 1000) -> Search:
-    """Values that are kept and not finite everywhere: of the main graph in the order of the run, then of bodies.
-
-    Reads every element; those of an array that was found finite before, as one that was kept, no more.
-    """
-    slots = result.layout.slots
-    bodied = {slot for step in result.layout.steps if step.has_bodies for slot in step.outs if slot}
-    inside = [(path, number) for path, values in result.bodies.items() for number in values]
-    inside = [key for key in inside if key not in slots]  # and no captured value
-    found: list[Bad] = []
-    let_go, has_bodies = 0, False
-    for key in chain(value_keys(result), inside):
-        info = result.info(key)
-        has_bodies = has_bodies or (info is not None and slots.get(key) in bodied)
-        if info is None or info.element_type is None or not info.element_type.is_float or 0 in info.shape:
-            continue
-        value = result.find(key)
-        let_go += value is MISSING
-        bad = _bad(key, value) if isinstance(value, np.ndarray) else None
-        if bad is not None:
-            found.append(bad)
-            if len(found) >= most:
-                break
-    return Search(tuple(found), let_go, has_bodies)
-
-
-def _bad(key: ValueKey, value: Array) -> Bad | None:
-    if _finite.get(id(value)) is value:
-        return None
-    finite = np.isfinite(value if value.dtype.kind == "f" else value.astype(np.float32))
-    if finite.all():
-        _finite[id(value)] = value
-        return None
-    at = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), value.shape))
-    return Bad(key, at, float(value[at]), int(value.size - np.count_nonzero(finite)))
-
-
-#: Arrays that are finite, by id.
-_finite: WeakValueDictionary[int, Array] = WeakValueDictionary()

@@ -297,6 +297,14 @@ class RemoteStepper:
         return 0 if self._tables is None else self._tables.head.total
 
     @property
+    def last_node(self) -> tuple[Path, Node] | None:
+        """The node that it has stopped behind, and the call of a function it is in."""
+        if self._crash or self._tables is None or self._tables.head.last_node is None:
+            return None
+        path, number = self._tables.head.last_node
+        return path, self._session.snapshots.nodes.object(number)
+
+    @property
     def next_node(self) -> tuple[Path, Node] | None:
         """The node `step` computes next, and the call of a function it is in."""
         if self.done or self._tables is None or self._tables.head.next_node is None:

@@ -39,6 +39,7 @@ class ResultHead:
     stopped: str
     notes: tuple[str, ...]
     reason: str
+    last_node: tuple[Path, int] | None
     next_node: tuple[Path, int] | None
     position: int
     total: int

@@ -310,6 +310,7 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
         result.stopped,
         result.notes,
         stepper.reason,
+        stepper.last_key,
         stepper.next_key,
         stepper.position,
         stepper.total,

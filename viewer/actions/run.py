@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from model.graph import Node, Value
 from viewer.actions.action import Action, Context, Menu, Submenu, always
 from viewer.dialogs.files import ask_file, ask_save
-from viewer.settings import EDGE_NOTES
+from viewer.settings import EDGE_NOTES, NAN_ALONE
 
 
 def _run(context: Context) -> None:
@@ -103,17 +104,36 @@ def _has_results(context: Context) -> bool:
     return workspace is not None and workspace.has_runs and workspace.results.current is not None
 
 
-def _first_non_finite(context: Context) -> None:
-    from viewer.runs.afterwards import find_non_finite
-
+def _go_to_bad(context: Context) -> Callable[[Value, tuple[int, ...]], None]:
+    """What shows a value that is not finite, and the elements that caused it."""
     workspace, docks = context.opened, context.window.docks
 
     def found(value: Value, index: tuple[int, ...]) -> None:
         workspace.reveal(value.producer or value)
+        info = workspace.results.info_of(value)
+        if info is not None and info.kind != "tensor":
+            docks.open("tensor")  # no element of a sequence or map can be traced
+            return
         workspace.results.choose_element(value, index)
         docks.open("element")
 
-    find_non_finite(workspace, found)
+    return found
+
+
+def _first_non_finite(context: Context) -> None:
+    context.opened.runs.hunt.first(_go_to_bad(context))
+
+
+def _next_non_finite(context: Context) -> None:
+    context.opened.runs.hunt.following(_go_to_bad(context))
+
+
+def _hunts_nan_alone(context: Context) -> bool:
+    return context.window.settings.get(NAN_ALONE)
+
+
+def _toggle_nan_alone(context: Context) -> None:
+    context.window.settings.set(NAN_ALONE, not _hunts_nan_alone(context))
 
 
 def _test(context: Context) -> None:
@@ -378,6 +398,28 @@ ACTIONS = (
         enabled=_has_results,
         tip="Go to the node where NaN or infinity appeared first, and the elements that caused it.",
         words="nan inf infinity debug overflow",
+    ),
+    Action(
+        id="run.next_non_finite",
+        title="Ne&xt Non-finite Value",
+        run=_next_non_finite,
+        menu=Menu.RUN,
+        section=5,
+        shortcut=("Ctrl+Alt+Shift+N",),
+        enabled=_has_results,
+        tip="Go on from there to the next node that makes NaN or infinity of numbers without.",
+        words="nan inf infinity debug overflow hunt",
+    ),
+    Action(
+        id="run.nan_alone",
+        title="Hunt for NaN Alone",
+        run=_toggle_nan_alone,
+        checked=_hunts_nan_alone,
+        enabled=always,
+        menu=Menu.RUN,
+        section=5,
+        tip="Infinities, as of an attention mask, are passed.",
+        words="inf infinity non-finite first next ignore",
     ),
     Action(
         id="run.pin",

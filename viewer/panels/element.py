@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QSplitter, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QLineEdit,
+    QPushButton,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from exec.inspection.tracing import Origin, Trace, trace
 from model.errors import ModelError
@@ -14,9 +23,11 @@ from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.places import name_of
 from viewer.runs.calls import call_of, links_of
+from viewer.settings import NAN_ALONE
 from viewer.text import display, number_text, plural
 from viewer.tips import plain_tip
 from viewer.widgets.elided_label import ElidedLabel
+from viewer.widgets.flow import FlowLayout
 from viewer.widgets.number_table import Cell, Column, NumberTable, Row
 from viewer.widgets.undoing import pass_undo
 from viewer.workspace import Workspace
@@ -26,7 +37,7 @@ Place = tuple[Value, tuple[int, ...]]
 _ORIGINS = (
     Column("Input", 16, number=False),
     Column("Elements", 15, number=False),
-    Column("Count", 6),
+    Column("Count", 11),
     Column("Minimum", 13),
     Column("Maximum", 13),
     Column("NaN, inf", 8),
@@ -68,15 +79,17 @@ class ElementPanel(Panel):
         pass_undo(self.index)
         self.value = ElidedLabel()
         self.hunt = QPushButton("First non-finite value")
+        self.further = QPushButton("Next")
+        self.further.setAccessibleName("Next non-finite value")
+        self.nan_alone = QCheckBox("NaN alone")
+        self.nan_alone.setToolTip("Infinities, as of an attention mask, are passed")
+        self.nan_alone.setChecked(self.workspace.settings.get(NAN_ALONE))
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
+        row = FlowLayout()
         row.setContentsMargins(6, 4, 6, 4)
-        row.setSpacing(6)
-        for widget in (self.back, self.name, self.index, self.value):
+        for widget in (self.back, self.name, self.index, self.value, self.hunt, self.further, self.nan_alone):
             row.addWidget(widget)
-        row.addStretch(1)
-        row.addWidget(self.hunt)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
         split.addWidget(self.elements)
@@ -93,6 +106,9 @@ class ElementPanel(Panel):
         self.back.clicked.connect(self._go_back)
         self.index.returnPressed.connect(self._enter)
         self.hunt.clicked.connect(lambda: workspace.trigger("run.first_non_finite"))
+        self.further.clicked.connect(lambda: workspace.trigger("run.next_non_finite"))
+        self.nan_alone.toggled.connect(partial(workspace.settings.set, NAN_ALONE))
+        workspace.settings.changed.connect(self._on_setting)
         self.table.activated.connect(self._go_upstream)
         self.table.doubleClicked.connect(self._go_upstream)
         self.table.selectionModel().currentChanged.connect(lambda *_: self._show_elements())
@@ -101,6 +117,10 @@ class ElementPanel(Panel):
         workspace.results.changed.connect(self._on_results)
         workspace.selection.changed.connect(self._on_selection)
         workspace.changes.values_changed.connect(self._on_values_changed)
+
+    def _on_setting(self, key: str) -> None:
+        if key == NAN_ALONE.key:
+            self.nan_alone.setChecked(self.workspace.settings.get(NAN_ALONE))
 
     # -- which element ---------------------------------------------------------------------------------------
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from exec.inspection.tracing import Search, non_finite_values
+from exec.inspection.nonfinite import Search, Sought, non_finite_values
 from model.graph import Value
 from viewer.places import name_of
 from viewer.results import Record
+from viewer.settings import NAN_ALONE
 from viewer.text import plural
 
 if TYPE_CHECKING:
@@ -28,13 +29,19 @@ class Alarm(QObject):
         self._workspace = workspace
         self._told: Value | None = None
         workspace.results.run_finished.connect(self._look)
+        workspace.settings.changed.connect(self._on_setting)
+
+    def _on_setting(self, key: str) -> None:
+        if key == NAN_ALONE.key:
+            self._look()
 
     def _look(self) -> None:
         record = self._workspace.results.current
         if record is None:
             return
+        sought = sought_in(self._workspace)
         self._workspace.jobs.start(
-            "", lambda _progress: _first(record), done=lambda search: self._tell(record, search), lane="count",
+            "", lambda _progress: _first(record, sought), done=lambda search: self._tell(record, search), lane="count",
             supersede=_TOPIC,
         )  # fmt: skip
 
@@ -51,30 +58,46 @@ class Alarm(QObject):
             self._told = value
             what = "NaN" if isnan(bad.value) else "An infinity"
             at = ", ".join(map(str, bad.index))
-            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. Every value before it {passed(search)}."
+            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, sought_in(workspace))}."
             show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
             workspace.message("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
 
 
-def passed(search: Search) -> str:
-    """What can be said of the values that a search has passed: that they are finite, and which it did not look at."""
-    unseen = [f"{plural(search.let_go, 'value')} let go for memory"] if search.let_go else []
+def sought_in(workspace: Workspace) -> Sought:
+    """What is looked for: where NaN begins, or infinities too."""
+    return "nan" if workspace.settings.get(NAN_ALONE) else "beginnings"
+
+
+def passed(search: Search, sought: Sought) -> str:
+    """What can be said of the values before the first that was found."""
+    if sought == "nan":
+        so_far = "No NaN begins before it"
+    elif search.passed is not None:
+        so_far = "No NaN and no infinity begins before it"
+    else:
+        so_far = "Every value before it is finite"
+    return f"{so_far}, but {unseen(search)}" if not search.is_whole else so_far
+
+
+def unseen(search: Search) -> str:
+    """What a search that is not whole did not look at."""
+    parts = [f"{plural(search.let_go, 'value')} let go for memory"] if search.let_go else []
     if search.has_bodies:
-        unseen.append("values inside bodies")
-    return f"is finite, but {' and '.join(unseen)} were not looked at" if unseen else "is finite"
+        parts.append("values inside bodies")
+    return f"{' and '.join(parts)} were not looked at"
 
 
-def first_non_finite(record: Record) -> Search:
-    """Look for the first value of a run that is not finite. Off the GUI thread. LookupError when the values are gone.
+def non_finite(record: Record, most: int, sought: Sought) -> Search:
+    """Look for where values of a run stop being finite. Off the GUI thread. LookupError when the values are gone.
 
-    A run that was to stop at it has looked at everything itself.
+    A run that was to stop there, and stands there or has come to its end, has looked at everything itself.
     """
-    search = record.result.apply(non_finite_values, 1)
-    return replace(search, let_go=0, has_bodies=False) if record.was_watched else search
+    search = record.result.apply(non_finite_values, most, sought)
+    return replace(search, let_go=0, has_bodies=False) if record.was_watched and not record.went_on else search
 
 
-def _first(record: Record) -> Search:
+def _first(record: Record, sought: Sought) -> Search:
     try:
-        return first_non_finite(record)
+        return non_finite(record, 1, sought)
     except LookupError:
         return Search((), 0, False)  # the worker that had the values is gone

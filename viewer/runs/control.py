@@ -34,11 +34,13 @@ from viewer.results import Record
 from viewer.runs.alarm import Alarm
 from viewer.runs.courtesy import Courtesy
 from viewer.runs.edge_notes import EdgeNotes
+from viewer.runs.hunting import Hunt
 from viewer.runs.inputs import Recipe, RunInputs
 from viewer.runs.marks import RunMarks
 from viewer.runs.news import RunNews
 from viewer.runs.overlays import Overlays
 from viewer.runs.preparing import Preparing
+from viewer.runs.relay import Relay
 from viewer.runs.so_far import SoFar
 from viewer.runs.testing import Testing
 from viewer.settings import RUN_IN_PROCESS
@@ -63,37 +65,13 @@ Mode = Literal["run", "step"]
 
 @dataclass(frozen=True)
 class _Aim:
-    """What a run is for. `seeking`: it stops at the first value that is not finite, and at its end this is called."""
+    """What a run is for. `seeking`: it stops where `sought` begins, and when it stops or ends this is called."""
 
     mode: Mode = "run"
     until: Node | None = None
     fresh: bool = False
     seeking: Callable[[], object] | None = None
-
-
-class _Relay(Progress):
-    """The progress of a run that goes on over several jobs: that of the job it is in now."""
-
-    def __init__(self, job: Progress) -> None:
-        super().__init__()
-        self.now = job
-
-    def report(self, done: float, total: float, text: str = "") -> None:
-        """Tell the job."""
-        self.now.report(done, total, text)
-
-    def check(self) -> None:
-        """Raise Cancelled when the job was cancelled."""
-        self.now.check()
-
-    def cancel(self) -> None:
-        """Cancel the job."""
-        self.now.cancel()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the job was cancelled."""
-        return self.now.cancelled
+    sought: Literal["beginnings", "nan"] = "beginnings"
 
 
 @dataclass(eq=False)
@@ -107,9 +85,10 @@ class _Run:
     revision: int
     state: int
     aim: _Aim
-    relay: _Relay | None = None
+    relay: Relay | None = None
     stepper: Any = None  # a Stepper or RemoteStepper, once planned
     result: RunResult | None = None
+    went_on: bool = False  # after it had waited
 
     def record(self, result: RunResult, *, unfinished: bool = False) -> Record:
         """What it has given at some time."""
@@ -118,6 +97,7 @@ class _Run:
             result, self.state, self.revision, self.recipe.signature, dict(self.feeds), whole, unfinished, self.serial
         )
         found.was_watched = self.aim.seeking is not None and result.stopped not in _CUT_OFF
+        found.went_on = self.went_on
         return found
 
 
@@ -159,6 +139,7 @@ class RunControl(QObject):
         self.inputs.changed.connect(self._on_inputs)
         self.marks = RunMarks(workspace)
         self.alarm = Alarm(workspace)
+        self.hunt = Hunt(workspace)
         Courtesy(workspace, lambda: self._session if self.is_running else None)
         self.overlays = Overlays(workspace)
         self.edge_notes = EdgeNotes(workspace)
@@ -226,12 +207,30 @@ class RunControl(QObject):
         """Run everything; `fresh`: compute also what an earlier run has computed."""
         self._start(_Aim(fresh=fresh))
 
-    def seek_non_finite(self, then: Callable[[], object]) -> None:
-        """Run to the first value that is not finite, be it inside a body, and wait there; else to the end.
+    def seek_non_finite(self, sought: Literal["beginnings", "nan"], then: Callable[[], object]) -> None:
+        """Run to where NaN (or an infinity) begins, be it inside a body, and wait behind it; else to the end.
 
         `then` is called when the run waits or has ended.
         """
-        self._start(_Aim(fresh=True, seeking=then))
+        self._start(_Aim(fresh=True, seeking=then, sought=sought))
+
+    def seek_on(self) -> None:
+        """Let a run that waits for `seek_non_finite` go on to where it begins next, or to the end."""
+        if self.is_seeking:
+            self._continue(one=False)
+
+    @property
+    def is_seeking(self) -> bool:
+        """Whether a run waits where something that is not finite begins."""
+        return self.is_paused and self._run is not None and self._run.aim.seeking is not None
+
+    @property
+    def last_node(self) -> tuple[CallPath, Node] | None:
+        """The node that a run that waits has computed last, be it in a body, and the call that it is in."""
+        found: tuple[CallPath, Node] | None = None
+        if self.is_paused and self._run is not None:
+            found = self._run.stepper.last_node
+        return found
 
     def run_to(self, node: Node) -> None:
         """Compute what a node needs, and the node."""
@@ -306,7 +305,7 @@ class RunControl(QObject):
         inputs, until = self.inputs, aim.until
         path, last = ((), None) if until is None else self._place_of(until)
         self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
-        stops = self.breakpoints if aim.seeking is None else (Breakpoint(condition="non-finite"),)
+        stops = self.breakpoints if aim.seeking is None else (Breakpoint(condition=aim.sought),)
         request = self.session.request(
             given,
             seed=inputs.seed,
@@ -345,7 +344,7 @@ class RunControl(QObject):
         """Off the GUI thread."""
         session = self._session
         assert session is not None
-        run.relay = _Relay(progress)
+        run.relay = Relay(progress)
         if isinstance(session, WorkerSession):
             stepping = run.aim.mode == "step"
             run.stepper = session.steps(run.request, progress=run.relay, observer=self._observe, stepping=stepping)
@@ -361,6 +360,7 @@ class RunControl(QObject):
     def _continue(self, *, one: bool) -> None:
         run = self._run
         assert run is not None
+        run.went_on = True
 
         def work(progress: Progress) -> None:
             assert run.relay is not None
@@ -402,7 +402,8 @@ class RunControl(QObject):
             threading.Thread(target=gone.close, name="end the worker").start()
         self._workspace.results.clear()  # its values were in the process, and its numbers are those of that session
         self._feeds = None
-        detail = f"{error.title}: {error.detail}. A run that hangs cannot be stopped; the window stays usable."
+        reason = error.detail.rstrip(".")
+        detail = f"{error.title}: {reason}. A run that hangs cannot be stopped; the window stays usable."
         self._workspace.message("warning", "This model is run inside the program", detail, topic="worker")
         self._start(run.aim)
 

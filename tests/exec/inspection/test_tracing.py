@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from exec import Session
-from exec.inspection.tracing import Bad, Search, call_of, non_finite_values, trace
+from exec.inspection.nonfinite import Bad, Search, non_finite_values
+from exec.inspection.tracing import call_of, trace
 from exec.plan import MISSING
 from model import Document
 from model.attributes import make_attribute

@@ -13,7 +13,7 @@ from exec.remote.tables import Listener, ResultHead, ResultTables, Teller
 from exec.results import Failure, NodeResult, State
 from model.types import ElementType
 
-HEAD = ResultHead(1, 0.5, 100, "", ("a note",), "", ((), 3), 2, 5)
+HEAD = ResultHead(1, 0.5, 100, "", ("a note",), "", ((), 2), ((), 3), 2, 5)
 
 summaries = st.builds(
     Summary,

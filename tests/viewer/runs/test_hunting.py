@@ -1,11 +1,14 @@
 """The first value that is not finite, also in earlier turns of bodies, in calls of functions and in what was let go."""
 
+import numpy as np
 import onnx.parser
 import pytest
 
 from exec.inputs import Constant
-from tests.viewer.runs.driving import idle, opened, run
-from viewer.settings import RUN_IN_PROCESS
+from model.steps import SetInitializer
+from model.tensors import ArrayTensor
+from tests.viewer.runs.driving import idle, opened, run, value
+from viewer.settings import NAN_ALONE, RUN_IN_PROCESS
 
 #: In the body of the second turn s is below zero and its logarithm NaN, which nothing outside ever sees.
 LOOP = """<ir_version: 9, opset_import: ["" : 17]>
@@ -57,10 +60,10 @@ def open_text(request, window, qtbot, tmp_path):
     return open_text
 
 
-def hunt(qtbot, workspace):
+def hunt(qtbot, workspace, action="run.first_non_finite"):
     """Name and index of what is found."""
     with qtbot.waitSignal(workspace.results.element_chosen, timeout=60_000):
-        workspace.trigger("run.first_non_finite")
+        workspace.trigger(action)
     found, index = workspace.results.element
     return found.name, index
 
@@ -166,3 +169,91 @@ def test_the_way_of_an_element_leads_into_bodies_and_out_of_them(window, qtbot, 
     qtbot.waitUntil(lambda: panel.trace is not None and panel.trace.value == 6.0)
     assert not panel.trace.origins
     assert panel.value.text() == "= 6, as the node around gave it for the last turn"
+
+
+#: Values far below zero stand for the mask of an attention until `open_masked` makes them -inf. Then a row that is
+#: masked whole makes NaN, and a logarithm of zero an infinity.
+MASK = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2,2] x) => (float[2,2] y, float[2,2] z) <float[2,2] mask = {0.0, 0.0, 0.0, 0.0}> {
+  scores = Add (x, mask)
+  weights = Softmax <axis = 1> (scores)
+  y = Mul (weights, x)
+  zero = Sub (x, x)
+  log = Log (zero)
+  z = Exp (log)
+}"""
+
+
+@pytest.fixture
+def masked(open_text):
+    workspace = open_text(MASK, 1.0)
+    low = np.array([[0, -np.inf], [-np.inf, -np.inf]], np.float32)
+    with workspace.document.edit("Mask") as edit:
+        edit.do(SetInitializer(workspace.model.graph, value(workspace, "mask"), ArrayTensor(low)))
+    return workspace
+
+
+def told(qtbot, workspace, action):
+    """Title of the message that comes instead of a place."""
+    with qtbot.waitSignal(workspace.messaged, timeout=60_000) as signal:
+        workspace.trigger(action)
+    idle(qtbot, workspace)
+    return signal.args[0].title
+
+
+def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtbot, masked):
+    run(qtbot, masked)
+    assert hunt(qtbot, masked) == ("weights", (1, 0))
+    assert causes(window, qtbot, "weights") == [("scores", -np.inf)]
+    assert hunt(qtbot, masked, "run.next_non_finite") == ("log", (0, 0))
+    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN and no infinity begins in the last run"
+    assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))  # from the beginning
+
+
+def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
+    window.docks.open("element").nan_alone.click()
+    assert window.settings.get(NAN_ALONE)
+    run(qtbot, masked)
+    assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))
+    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN begins in the last run"
+    masked.trigger("run.nan_alone")
+    assert not window.docks.open("element").nan_alone.isChecked()
+    assert not window.settings.get(NAN_ALONE)
+
+
+def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
+    workspace = open_text(LOOP, 2.5)
+    run(qtbot, workspace)
+    assert hunt(qtbot, workspace) == ("l", (0,))
+    assert causes(window, qtbot, "l") == [("s1", -0.5)]
+    assert hunt(qtbot, workspace, "run.next_non_finite") == ("l", (0,))
+    assert causes(window, qtbot, "l") == [("s1", -1.5)]
+    assert told(qtbot, workspace, "run.next_non_finite") == "No further NaN and no infinity begins in the last run"
+    assert not workspace.runs.is_paused
+
+
+def test_infinities_that_are_given_are_told_where_nothing_begins(qtbot, open_text):
+    workspace = open_text(
+        """<ir_version: 9, opset_import: ["" : 17]>
+    g (float[2] x) => (float[2] y) { y = Identity (x) }""",
+        float("inf"),
+    )
+    messages = []
+    workspace.messaged.connect(messages.append)
+    run(qtbot, workspace)
+    assert not messages
+    assert told(qtbot, workspace, "run.first_non_finite") == "Infinities are only passed on"
+    assert "The first value that has some is x." in messages[0].detail
+
+
+def test_a_nan_in_a_sequence_that_is_given_is_found(window, qtbot, open_text):
+    workspace = open_text(
+        """<ir_version: 9, opset_import: ["" : 17]>
+    g (seq(float[2]) s, float[2] x) => (seq(float[2]) t, float[2] y) { t = Identity (s) y = Neg (x) }""",
+        1.0,
+    )
+    workspace.runs.inputs.set_given({"s": [np.ones(2, np.float32), np.array([1, np.nan], np.float32)]}, 0)
+    run(qtbot, workspace)
+    assert [message.title for message in window.tabs()[-1].messages.messages] == ["NaN in s"]
+    workspace.trigger("run.first_non_finite")
+    qtbot.waitUntil(lambda: workspace.selection.current is value(workspace, "s"), timeout=20_000)

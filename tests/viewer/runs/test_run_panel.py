@@ -5,6 +5,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QScrollArea
 
+from exec.images import ImageOptions
 from exec.inputs import File
 from tests.viewer.runs.driving import idle, opened, run, value
 
@@ -34,6 +35,38 @@ def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace,
     workspace.results.fetch(value(workspace, "x"))
     idle(qtbot, workspace)
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "x")), 2 * ones)
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "refusal"),
+    [
+        ("_size", "big", "big is no size"),
+        ("_size", "0×8", "0×8 is no size"),
+        ("_size", "2.5", "2.5 is no size"),
+        ("_mean", "0.5; 0.4", "0.5; 0.4 is no mean"),
+        ("_mean", "nan", "nan is no mean"),
+        ("_std", "wide", "wide is no deviation"),
+        ("_std", "1, 0, 1", "A deviation is not zero"),
+    ],
+)
+def test_what_is_no_option_of_a_picture_stays_in_its_field_and_is_told(
+    window, qtbot, workspace, tmp_path, field, typed, refusal
+):
+    source = File(tmp_path / "cat.png", "", ImageOptions(size=(8, 8)))
+    workspace.runs.inputs.set_source("x", source)
+    image = window.docks.open("run").rows[0]._editors["file"].image
+    edit = getattr(image, field)
+    before = edit.text()
+    edit.setText(typed)
+    edit.editingFinished.emit()
+    assert edit.text() == typed
+    assert image.problem.isVisible()
+    assert image.problem.text().startswith(refusal)
+    assert workspace.runs.inputs.source("x") == source
+    edit.setText(before)
+    edit.editingFinished.emit()
+    assert not image.problem.isVisible()
+    assert workspace.runs.inputs.source("x") == source
 
 
 def test_a_file_that_is_no_archive_is_told_when_it_is_run(window, qtbot, workspace, tmp_path):
