@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from viewer.icons import icon
 from viewer.panels.run.controls import Combo, line
 from viewer.runs.inputs import RunInputs, SourceKind, kind_of
 from viewer.text import display, type_text
+from viewer.theme import theme
 from viewer.tips import plain_tip
 from viewer.widgets.number_edit import NumberEdit
 
@@ -332,6 +334,11 @@ class _ImageEditor(QWidget):
             grid.addWidget(box, row, 3)
         grid.addWidget(self._fit, 3, 0, 1, 2)
         grid.addWidget(self._preset, 3, 2, 1, 2)
+        self.problem = QLabel()
+        self.problem.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem.setWordWrap(True)
+        self.problem.hide()
+        grid.addWidget(self.problem, 4, 0, 1, 4)
         for combo in (self._layout_box, self._channels, self._fit):
             combo.activated.connect(self._enter)
         for edit in (self._size, self._mean, self._std):
@@ -346,22 +353,48 @@ class _ImageEditor(QWidget):
         self._chosen(self.options)
 
     def _enter(self, *_: object) -> None:
-        size = numbers_in(self._size.text().replace("×", " ").replace("x", " "))
-        scale = self._scale.number()
+        problem = self._refusal()
+        self.problem.setText(problem)
+        self.problem.setStyleSheet(f"color: {theme().error.name()};")
+        self.problem.setVisible(bool(problem))
+        if problem:
+            return
+        size = self._sizes()
         self.options = ImageOptions(
-            size=(int(size[0]), int(size[-1])) if size and min(size) >= 1 else None,
+            size=(int(size[0]), int(size[-1])) if size else None,
             layout=self._layout_box.currentData(),
             channels=self._channels.currentData(),
             fit=self._fit.currentData(),
-            scale=1 / 255 if scale is None else scale,
+            scale=self._scale_entered(),
             mean=numbers_in(self._mean.text()) or (0.0,),
-            std=tuple(x or 1.0 for x in numbers_in(self._std.text())) or (1.0,),
+            std=numbers_in(self._std.text()) or (1.0,),
         )
         self._chosen(self.options)
+
+    def _sizes(self) -> tuple[float, ...]:
+        return numbers_in(self._size.text().replace("×", " ").replace("x", " "))
+
+    def _scale_entered(self) -> float:
+        """The scale as it was where nobody typed another: what is shown of it is rounded."""
+        scale = self._scale.number()
+        if scale is None:
+            return 1 / 255
+        return self.options.scale if scale == float(f"{self.options.scale:.9g}") else scale
+
+    def _refusal(self) -> str:
+        """What is wrong with what was typed, empty if nothing: until it is mended, the options stay as they were."""
+        size, mean, std = self._sizes(), numbers_in(self._mean.text()), numbers_in(self._std.text())
+        if self._size.text().strip() and not (1 <= len(size) <= 2 and all(x >= 1 and x == int(x) for x in size)):
+            return f"{display(self._size.text(), 40)} is no size: height×width was expected, such as 224×224"
+        for name, edit, numbers in (("mean", self._mean, mean), ("deviation", self._std, std)):
+            if edit.text().strip() and not (numbers and all(map(isfinite, numbers))):
+                return f"{display(edit.text(), 40)} is no {name}: a number for each channel was expected"
+        return "A deviation is not zero: pixels are divided by it" if 0.0 in std else ""
 
     def show_options(self, options: ImageOptions) -> None:
         """Show what is chosen."""
         self.options = options
+        self.problem.hide()
         self._layout_box.choose(options.layout)
         self._channels.choose(options.channels)
         self._fit.choose(options.fit)
