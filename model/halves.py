@@ -26,7 +26,7 @@ from model.steps import (
     Step,
 )
 from model.tensors import ArrayTensor, SparseTensor, Tensor
-from model.types import ElementType
+from model.types import ElementType, TensorType
 
 _NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.INT, AttributeKind.FLOAT})
 
@@ -47,7 +47,9 @@ def _brought(step: Step) -> Any:
     """What a step brings into the model."""
     match step:
         case SetField():
-            return step.value
+            if step.field == "declared":  # values, which may be many
+                return None
+            return _texts_of_type(step.value) if isinstance(step.value, TensorType) else step.value
         case SetAttribute():
             return step.attribute
         case InsertNode():
@@ -63,6 +65,15 @@ def _brought(step: Step) -> Any:
         case SetOutputs() | SetGraphOutputs():
             return _new_names(step.outputs)
     return None
+
+
+def _texts_of_type(kind: TensorType) -> list[str] | None:
+    """The texts in the most frequent kind of type: an edit may declare a hundred thousand."""
+    texts = [kind.denotation] if kind.denotation else []
+    if kind.shape is not None:
+        texts += kind.shape.denotations
+        texts += [size for size in kind.shape.dims if isinstance(size, str)]
+    return texts or None
 
 
 def _new_names(values: Iterable[Value | None]) -> list[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -27,6 +27,9 @@ from model.steps import (
     mentioned,
 )
 
+#: So many nodes and values a change may touch for views to follow it at once.
+_MANY = 2_000
+
 
 @dataclass(slots=True)
 class Touched:
@@ -44,6 +47,16 @@ class Touched:
     values: set[Value] = field(default_factory=set)
     removed: set[Node | Graph | Function] = field(default_factory=set)
     model: bool = False
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is more than can be followed within a turn of the event loop."""
+        return is_large(self.nodes, self.values)
+
+
+def is_large(nodes: Collection[Node], values: Collection[Value]) -> bool:
+    """Whether so many changed that what they need takes longer than a frame."""
+    return len(nodes) + len(values) > _MANY
 
 
 class Changes(QObject):
@@ -63,6 +76,7 @@ class Changes(QObject):
 
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.touched = Touched()  # by the change that is being told, or was last
         self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
 
     def close(self) -> None:
@@ -71,7 +85,7 @@ class Changes(QObject):
             self._endings.pop()()
 
     def _on_change(self, change: Change) -> None:
-        touched = touched_by(change)
+        touched = self.touched = touched_by(change)
         if touched.removed:
             self.removed.emit(touched.removed)
         if touched.structure:

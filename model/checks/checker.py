@@ -34,6 +34,8 @@ _DESCRIPTIONS = frozenset({
 
 #: Nodes, values and names that are checked at once after an edit; with more, their graphs wait for `work`.
 _AT_ONCE = 400
+#: Steps of an edit that are looked at one by one; with more, everything waits for `work`.
+_MOST_STEPS = 5_000
 
 
 class Checker:
@@ -41,7 +43,7 @@ class Checker:
 
     Call `work` from an idle timer until it returns True. An edit re-checks the nodes, values and names it touched and
     what uses them; one that touches very much, a function's signature or the whole model re-checks the graphs this
-    is in. Runs on the thread that owns the model.
+    is in, one of thousands of steps everything. Runs on the thread that owns the model.
     """
 
     def __init__(self, document: Document, listener: Callable[[], None] = lambda: None) -> None:
@@ -145,6 +147,10 @@ class Checker:
     def _changed(self, change: Change) -> None:
         self.revision += 1
         self._checking_properties = None  # it walks over what may stand elsewhere now
+        if len(change.steps) > _MOST_STEPS:
+            self.check_all()
+            self._listener()
+            return
         if any(map(_changes_graphs, change.steps, change.inverses)):
             self._find_graphs()
             if self._filling is not None and self._filling.graph not in self._standing:

@@ -167,7 +167,7 @@ def set_types(edit: Transaction, types: Mapping[Value, Type | None]) -> None:
         graph = value.graph
         if graph is None or type is None:
             continue
-        if not any(value in values for values in (graph.inputs, graph.outputs, graph.declared)):
+        if not (value in graph.inputs or value in graph.outputs or value in graph.declared):
             unlisted.setdefault(graph, []).append(value)
     for graph, values in unlisted.items():
         edit.do(SetField(graph, "declared", (*graph.declared, *values)))

@@ -122,11 +122,11 @@ class Numbers:
         """
         numbers = self._numbers
         match step:
-            case SetField():
+            case SetField() if step.field != "declared":
                 return step.field not in _HOLDING and step.target in numbers
             case SetAttribute(attribute=attribute):
                 return (attribute is None or attribute.kind.element in _PLAIN) and step.node in numbers
-            case SetInput() | SetInputs() | MoveUses():
+            case SetField() | SetInput() | SetInputs() | MoveUses():
                 spoken = chain(touched(step), mentioned(step), mentioned(inverse))
                 return all(target is None or target in numbers for target in spoken)
         return False
@@ -341,8 +341,7 @@ class Numbers:
 
 #: Fields that hold objects, which may be new.
 _HOLDING = frozenset({
-    "functions", "training_info", "initialization", "algorithm", "declared", "quantization_annotations",
-    "attribute_defaults",
+    "functions", "training_info", "initialization", "algorithm", "quantization_annotations", "attribute_defaults",
 })  # fmt: skip
 
 #: Kinds of attributes that are written as they stand.

@@ -11,7 +11,7 @@ from model.graph import Node, Value
 from model.io.save import to_bytes
 from model.steps import InsertNode, SetGraphOutputs, SetInput, SetInputs
 from model.tensors import ArrayTensor
-from model.types import ElementType, Shape, TensorType
+from model.types import ElementType, SequenceType, Shape, TensorType
 from tests.model import builders
 from tests.model.snapshots import snapshot
 
@@ -40,6 +40,15 @@ EDITS = {
     "metadata": lambda e, t: properties.set_metadata(e, first(e), "key", t),
     "symbol": lambda e, t: values.set_type(
         e, builders.value(e.model, "a"), TensorType(ElementType.FLOAT, Shape((t, 4)))
+    ),
+    "denotation of a type": lambda e, t: values.set_type(
+        e, builders.value(e.model, "a"), TensorType(ElementType.FLOAT, None, t)
+    ),
+    "denotation of a size": lambda e, t: values.set_type(
+        e, builders.value(e.model, "a"), TensorType(ElementType.FLOAT, Shape((1,), (t,)))
+    ),
+    "type within a type": lambda e, t: values.set_type(
+        e, builders.value(e.model, "a"), SequenceType(TensorType(ElementType.FLOAT, Shape((t,))))
     ),
     "batch": lambda e, t: interface.set_batch(e, e.model.graph, t),
     "input": lambda e, t: interface.add_input(e, e.model.graph, t),

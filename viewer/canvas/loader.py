@@ -8,14 +8,13 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from model import schemas
-from model.document import Change
 from model.graph import Graph, Node, Value
 from model.progress import SILENT, Progress
 from model.queries.types import TypeOf
@@ -25,10 +24,10 @@ from viewer.canvas.cards import Cards
 from viewer.canvas.drawing import Drawing, Kind, Options
 from viewer.canvas.fonts import Fonts
 from viewer.canvas.layout import Layout, layout, relayout
-from viewer.canvas.patching import Patch, can_patch, patch, patched, retyped
+from viewer.canvas.patching import Patch, patch, patched, retyped
 from viewer.canvas.restructuring import restructured
 from viewer.canvas.scene import Scene, request
-from viewer.changes import Touched
+from viewer.changes import Touched, is_large
 from viewer.jobs import Job
 from viewer.shifts import SLICE_SECONDS, Shift
 from viewer.text import plural
@@ -143,9 +142,11 @@ class Loader(QObject):
             self._job.cancel()
             self._job = None
 
-    def forget(self, nodes: Iterable[Node], values: Iterable[Value] = ()) -> None:
-        """These changed; their cards are made anew."""
-        if self._cards is not None:
+    def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
+        """These changed; their cards are made anew. Of very many all are, which takes no longer than one."""
+        if self._cards is not None and is_large(nodes, values):
+            self._cards = Cards(self._fonts, self._cards.options)
+        elif self._cards is not None:
             self._cards.forget(nodes)
             for node in nodes:
                 if node.op_type == "Constant":
@@ -158,9 +159,9 @@ class Loader(QObject):
                     for output in value.producer.outputs:
                         self._cards.forget(output.consumers if output is not None else ())
 
-    def patch(self, drawing: Drawing, change: Change, touched: Touched) -> Patch | None:
-        """What an edit does to boxes of a drawing while all others stay; None where it has to be drawn anew."""
-        if self._cards is None or self._cards.options != drawing.options or not can_patch(drawing, change, touched):
+    def patch(self, drawing: Drawing, touched: Touched) -> Patch | None:
+        """What an edit that `can_patch` allows does to boxes of a drawing; None where it has to be drawn anew."""
+        if self._cards is None or self._cards.options != drawing.options:
             return None
         return patch(drawing, touched, self._cards, self._type_of)
 

@@ -29,6 +29,7 @@ from model.document import Change
 from model.graph import Graph, Node, Value
 from model.queries.types import TypeOf
 from model.types import Type
+from viewer.canvas.backlog import Backlog
 from viewer.canvas.build import initial_expansion
 from viewer.canvas.drawing import Kind, Options
 from viewer.canvas.hands import Hands
@@ -39,11 +40,11 @@ from viewer.canvas.memory import Anchor, Pending, Place, Spot
 from viewer.canvas.minimap import Minimap
 from viewer.canvas.notes import Note
 from viewer.canvas.painter import TITLES_FROM
-from viewer.canvas.patching import Patch, put_in_place, resize_in_place
+from viewer.canvas.patching import Patch, can_patch, put_in_place, resize_in_place
 from viewer.canvas.scene import REACH, Hit, Scene
 from viewer.canvas.surface import READABLE
 from viewer.canvas.travel import Travel
-from viewer.changes import Touched, touched_by
+from viewer.changes import Touched
 from viewer.places import place_text
 from viewer.selection import Item
 from viewer.settings import DIRECTION, FOLD_SHARED, GROUPS, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES
@@ -77,11 +78,10 @@ class GraphView(MarkedSurface):
         self._loader = Loader(workspace, self.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
         self._loader.state_changed.connect(self.update)
-        self._rebuild = QTimer(self)
-        self._rebuild.setSingleShot(True)
-        self._rebuild.setInterval(0)
+        self._rebuild = QTimer(self, singleShot=True, interval=0)
         self._rebuild.timeout.connect(self._on_rebuild)
         self._touched: Touched | None = None  # by the one edit that is not drawn yet
+        self._backlog = Backlog(self._catch_up, lambda: self.is_busy, self)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.grabGesture(Qt.GestureType.PinchGesture)
@@ -168,8 +168,8 @@ class GraphView(MarkedSurface):
         self._loader.load(self._graph, self.options, self._expanded)
 
     def _load(self, *, first: bool = False) -> None:
-        previous = None
-        scene = self.scene
+        previous, scene = None, self.scene
+        self._backlog.clear()
         if scene is not None and not first and scene.drawing.options == self.options:
             previous = scene.layout
         self._loader.load(self._graph, self.options, self._expanded, previous=previous)
@@ -264,21 +264,28 @@ class GraphView(MarkedSurface):
 
     def _on_change(self, change: Change) -> None:
         scene = self.scene
-        touched = touched_by(change)
+        touched = self.workspace.changes.touched
         if scene is None or self.is_busy:
             self._touched = None
             self._rebuild.start()
+        elif can_patch(scene.drawing, change, touched) and touched.is_large:
+            self._backlog.add((*touched.nodes, *touched.values))
         elif concerns(scene.drawing, touched):
-            patch = self._loader.patch(scene.drawing, change, touched)
-            self._touched = None if patch else touched
+            patch = self._loader.patch(scene.drawing, touched) if can_patch(scene.drawing, change, touched) else None
+            self._touched = None if patch or touched.is_large else touched
             self._follow(scene, patch)
+
+    def _catch_up(self, touched: Touched) -> None:
+        if self.scene is not None:
+            patch = self._loader.patch(self.scene.drawing, touched)
+            is_small = patch is not None and not patch.resized  # else anew: each piece would move the others
+            self._follow(self.scene, patch if is_small else None)
 
     def _on_rebuild(self) -> None:
         """Draw anew what one edit touched; everything, where that does not do."""
         scene, touched, self._touched = self.scene, self._touched, None
         if scene is not None and touched is not None and not self._loader.is_busy:
-            drawing = self._loader.restructured(scene.drawing, touched, self.options)
-            if drawing is not None:
+            if (drawing := self._loader.restructured(scene.drawing, touched, self.options)) is not None:
                 self._pending.anchor = self._pending.anchor or self._find_anchor()
                 self._loader.load_drawing(drawing, scene.layout)
                 return
@@ -305,8 +312,7 @@ class GraphView(MarkedSurface):
 
     def type_of(self, value: Value) -> Type | None:
         """The type shown for a value: what a provider knows, else what the file declares."""
-        found = self._types(value) if self._types is not None else None
-        return found if found is not None else value.type
+        return (self._types(value) if self._types is not None else None) or value.type
 
     def note_of(self, value: Value) -> Note | None:
         """What a run says beside the edges of a value."""

@@ -16,7 +16,7 @@ from hypothesis.stateful import rule
 
 from model.attributes import make_attribute
 from model.document import Document
-from model.edits import attributes, nodes
+from model.edits import attributes, nodes, values
 from model.errors import ModelError
 from model.graph import Node, Value
 from model.io.read import load
@@ -294,6 +294,12 @@ def type_all(document):
             edit.do(SetField(value, "type", TensorType(ElementType.FLOAT, Shape((LARGE,)))))
 
 
+def declare_all(document):
+    with document.edit("Declare all") as edit:
+        made = [value for node in document.model.graph.nodes for value in node.outputs]
+        values.set_types(edit, dict.fromkeys(made, TensorType(ElementType.INT64, Shape((LARGE, "n")))))
+
+
 def mark_all(document):
     with document.edit("Mark all") as edit:
         for number, node in enumerate(document.model.graph.nodes):
@@ -312,6 +318,7 @@ def rename_one(document):
 
 @pytest.mark.parametrize("edits", [
     [rename_all, rename_one, type_all, delete_many, mark_all], [delete_many, rename_all, rename_one], [type_all],
+    [declare_all, delete_many, rename_one], [delete_many, declare_all],
     [mark_all, rename_one, delete_many, type_all],
 ])  # fmt: skip
 def test_edits_of_very_many_steps_are_announced_and_written_when_there_is_time(tmp_path, dead, edits):

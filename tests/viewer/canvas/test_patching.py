@@ -7,6 +7,7 @@ import pytest
 
 from model.attributes import make_attribute
 from model.devices import NodeDeviceConfiguration
+from model.edits.nodes import delete_and_bridge
 from model.steps import SetAttribute, SetField, SetInitializer
 from model.tensors import ArrayTensor
 from model.types import ElementType, Shape, TensorType
@@ -188,3 +189,52 @@ def test_devices_are_drawn_when_they_change(show, qtbot, small):
         edit.do(SetField(relu, "device_configurations", (NodeDeviceConfiguration("two", (), 1),)))
     wait(qtbot, view)
     assert view.colouring.indices[view.scene.drawing.boxes_of(relu)[0]] > 0
+
+
+def caught_up(qtbot, view, name, text):
+    """Every box says this, and nothing is on its way."""
+    nodes = list(view.workspace.graph.nodes)
+    qtbot.waitUntil(
+        lambda: not view.is_busy and all(texts(view, node).get(name) == text for node in nodes), timeout=30_000
+    )
+
+
+def test_an_edit_of_very_many_nodes_is_drawn_bit_by_bit_and_moves_nothing(show, qtbot):
+    view = show(long_chain(2500).model())
+    document, nodes = view.workspace.document, list(view.workspace.graph.nodes)
+    with document.edit("Note all") as edit:
+        for node in nodes:
+            edit.do(SetAttribute(node, "note", make_attribute("note", 1)))
+    caught_up(qtbot, view, "note", "1")
+    before = view.scene
+    with document.edit("Note all anew") as edit:
+        for node in nodes:
+            edit.do(SetAttribute(node, "note", make_attribute("note", 2)))
+    set_attribute(view, nodes[0], "note", 3)
+    assert texts(view, nodes[0])["note"] == "3"  # what is done meanwhile shows at once
+    document.undo()
+    caught_up(qtbot, view, "note", "2")
+    document.undo()
+    caught_up(qtbot, view, "note", "1")
+    assert view.scene is before
+    document.undo()
+    caught_up(qtbot, view, "note", None)
+
+
+def test_very_many_nodes_changed_and_then_others_gone_are_drawn_as_they_are(show, qtbot):
+    view = show(long_chain(2500).model())
+    document, nodes = view.workspace.document, list(view.workspace.graph.nodes)
+    with document.edit("Note all") as edit:
+        for node in nodes:
+            edit.do(SetAttribute(node, "note", make_attribute("note", 1)))
+    with document.edit("Delete") as edit:
+        delete_and_bridge(edit, nodes[5:7])
+    caught_up(qtbot, view, "note", "1")
+    assert len(view.scene.drawing.boxes_of(nodes[4])) == 1
+    assert view.scene.drawing.boxes_of(nodes[5]) == []
+    with document.edit("Delete many") as edit:
+        delete_and_bridge(edit, nodes[7:2200])
+    caught_up(qtbot, view, "note", "1")
+    assert len(view.scene.drawing.graph.nodes) == len(nodes) - 2195
+    document.undo()
+    caught_up(qtbot, view, "note", "1")
