@@ -1,0 +1,15 @@
+"""What tests of checks compare."""
+
+from collections import Counter
+
+from model.checks import check_model
+
+
+def listing(problems):
+    """Problems to compare: what is said of which object, in any order."""
+    return Counter((p.rule, p.severity, p.message, p.detail, id(p.place)) for p in problems)
+
+
+def assert_agrees(checker, document):
+    """The checker knows what checking anew finds."""
+    assert listing(checker.run()) == listing(check_model(document.model))

@@ -1,0 +1,313 @@
+"""The checker knows after any edits what checking everything anew finds, at the cost of what they touch."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant
+
+from model.attributes import make_attribute
+from model.checks import Checker, check_model
+from model.checks.models import check_properties
+from model.checks.standing import check_graph
+from model.edits import nodes, values
+from model.graph import Graph, Model, Node, Value
+from model.lookup import Lookup
+from model.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetGraphOutputs,
+    SetInput,
+)
+from model.types import ElementType, TensorType
+from tests.model import builders
+from tests.model.checking import assert_agrees
+from tests.model.edits.test_any_edits import AnyEdits
+from tests.model.snapshots import assert_known, snapshot
+
+
+def test_the_checker_keeps_up_with_edits():
+    document = builders.document()
+    checker = Checker(document)
+    assert [p.severity for p in checker.run() if p.severity == "error"] == []
+    fourth = builders.node(document, "fourth")
+    with document.edit("Break") as edit:
+        edit.do(SetAttribute(fourth, "axis", make_attribute("axis", 1.0)))
+    assert [p.rule for p in checker.problems if p.severity == "error"] == ["attribute-kind"]
+    document.undo()
+    assert [p.rule for p in checker.problems if p.severity == "error"] == []
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [builders.node(document, "second")])
+    assert checker.finished  # what an edit touches is checked at once
+    assert [p.rule for p in checker.problems if p.severity == "error"] == ["undefined-value"]
+    document.undo()
+    assert [p for p in checker.run() if p.severity == "error"] == []
+
+
+@pytest.mark.parametrize("text", [builders.CHAIN, builders.BRANCHES])
+def test_incremental_checks_agree_with_checking_anew(text):
+    document = builders.document(text)
+    checker = Checker(document)
+    checker.run()
+    first = next(iter(document.model.graph.nodes))
+    steps = [
+        lambda edit: values.rename_value(edit, first.outputs[0], "renamed"),
+        lambda edit: nodes.duplicate(edit, [first]),
+        lambda edit: edit.do(SetField(edit.model, "opset_imports", {"": 21})),
+        lambda edit: edit.do(InsertNode(edit.model.graph, Node("Relu", (None,), (Value("lost"),)))),
+        lambda edit: nodes.delete(edit, [first]),
+    ]
+    for step in steps:
+        with document.edit("Step") as edit:
+            step(edit)
+        expected = {(p.rule, p.message) for p in check_model(document.model)}
+        assert {(p.rule, p.message) for p in checker.run()} == expected
+    while document.undo():
+        expected = {(p.rule, p.message) for p in check_model(document.model)}
+        assert {(p.rule, p.message) for p in checker.run()} == expected
+
+
+OUTER_AND_BODIES = """
+    <ir_version: 10, opset_import: ["" : 21, "l" : 1]>
+    g (float[2] x, bool c) => (float[2] y) <float[2] w = {1.0, 2.0}>
+    {
+        [kept] a = Relu (x)
+        [outer] b = Neg (a)
+        [choice] y = If (c) <
+            then_branch: graph = yes () => (p) { [inner] p = Add (b, w) },
+            else_branch: graph = no () => (q) { [other] q = l.f (a) }
+        >
+    }
+    <domain: "l", opset_import: ["" : 21]> f (v) => (o) { [within] o = Abs (v) }
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d, edit: edit.do(SetInput(builders.node(d, "inner"), 1, builders.value(d, "b"))),
+        lambda d, edit: (
+            edit.do(SetInput(builders.node(d, "inner"), 0, builders.value(d, "w"))),
+            edit.do(SetField(d.model.functions[0].body.nodes[0], "op_type", "Abbs")),
+        ),
+        lambda d, edit: (
+            edit.do(RemoveNode(builders.node(d, "outer"))),
+            edit.do(SetField(d.model.functions[0].body.nodes[0], "op_type", "Abbs")),
+        ),
+        lambda d, edit: (
+            edit.do(SetField(d.model, "opset_imports", {"": 21})),
+            edit.do(SetField(d.model.functions[0].body.nodes[0], "op_type", "Neg")),
+        ),
+        lambda d, edit: (
+            edit.do(SetField(d.model.functions[0], "opset_imports", {})),
+            edit.do(SetField(builders.node(d, "kept"), "op_type", "Neg")),
+        ),
+        lambda d, edit: edit.do(SetField(builders.node(d, "inner").outputs[0], "name", "a")),
+        lambda d, edit: edit.do(SetField(builders.value(d, "a"), "name", "q")),
+    ],
+    ids=["unused outside", "dead outside", "removed", "imports", "imports of a function", "hidden", "hiding"],
+)
+def test_what_an_edit_makes_wrong_elsewhere_is_found(change):
+    document = builders.document(OUTER_AND_BODIES)
+    checker = Checker(document)
+    assert checker.run() == []
+    with document.edit("Change") as edit:
+        change(document, edit)
+    expected = {(p.rule, p.message) for p in check_model(document.model)}
+    assert expected
+    assert {(p.rule, p.message) for p in checker.run()} == expected
+    document.undo()
+    assert checker.run() == []
+
+
+def test_the_checker_breathes_on_a_large_graph():
+    graph = Graph("g")
+    value = Value("x", None, graph)
+    for number in range(5000):
+        node = Node("Relu", (value,), (Value(f"v{number}"),), name=f"n{number}")
+        InsertNode(graph, node).apply()
+        value = node.outputs[0]
+    SetGraphOutputs(graph, (value,)).apply()
+    breaths = sum(problem is None for problem in check_graph(graph, Model(graph, opset=21)))
+    assert breaths >= 4 * 5000 // 64  # names of values and of nodes, the rules of each node, dead nodes
+
+
+def test_an_edit_before_the_first_check_walks_over_nothing():
+    document = builders.document()
+    checker = Checker(document)
+    with document.edit("Rename") as edit:
+        edit.do(SetField(builders.node(document, "first"), "name", "renamed"))
+    assert Lookup.made(document.model.graph) is None
+    checker.run()
+    assert Lookup.made(document.model.graph) is not None
+
+
+def test_bodies_that_come_and_go_are_checked_and_forgotten():
+    document = builders.document(builders.BRANCHES)
+    checker = Checker(document)
+    checker.run()
+    holder = next(n for n in document.model.graph.nodes if n.bodies)
+    body = holder.bodies[0]
+    with document.edit("Break") as edit:
+        edit.do(InsertNode(body, Node("Relu", (), (Value("lonely"),), name="lonely")))
+    assert any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(holder))
+    assert not any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
+    document.undo()
+    assert any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
+
+
+def test_a_node_without_wires_is_forgotten_with_its_problems():
+    document = builders.document()
+    checker = Checker(document)
+    checker.run()
+    with document.edit("Insert") as edit:
+        edit.do(InsertNode(document.model.graph, Node("NoSuch", (), (), name="lonely")))
+    assert "operator" in [p.rule for p in checker.run()]
+    document.undo()
+    assert_agrees(checker, document)
+
+
+def test_an_order_that_an_edit_mends_and_asks_about_is_no_problem_any_more():
+    document = builders.document()
+    graph, node = document.model.graph, builders.node(document, "first")
+    after = node.next
+    checker = Checker(document)
+    with document.edit("Last") as edit:
+        edit.do(RemoveNode(node))
+        edit.do(InsertNode(graph, node))
+    assert "order" in [p.rule for p in checker.run()]
+    with document.edit("First") as edit:
+        edit.do(RemoveNode(node))
+        edit.do(InsertNode(graph, node, after))
+        assert Lookup.of(graph).is_sorted  # as connecting asks
+    assert_agrees(checker, document)
+
+
+def test_an_edit_of_very_many_values_is_checked_in_bodies_too():
+    document = builders.document(OUTER_AND_BODIES)
+    graph, body = document.model.graph, builders.graph(document, "yes")
+    floats = TensorType(ElementType.FLOAT)
+    with document.edit("Many") as edit:
+        many = [Value(f"x{number}", floats) for number in range(500)]
+        edit.do(SetGraphInputs(graph, (*graph.inputs, *many)))
+        for value in many:
+            edit.do(InsertNode(body, Node("Add", (value, value), (Value(f"{value.name} sum"),))))
+    checker = Checker(document)
+    checker.run()
+    with document.edit("Strings") as edit:
+        for value in many:
+            edit.do(SetField(value, "type", TensorType(ElementType.STRING)))
+    assert_agrees(checker, document)
+    assert sum(p.rule == "type" for p in checker.problems) >= 500
+
+
+def with_many_nodes(text=builders.BRANCHES):
+    document = builders.document(text)
+    graph = document.model.graph
+    with document.edit("Many") as edit:
+        for number in range(2000):
+            edit.do(InsertNode(graph, Node("Relu", (graph.inputs[0],), (Value(f"v{number}"),), name=f"n{number}")))
+    return document
+
+
+def test_names_that_come_while_a_body_is_first_checked_are_known():
+    document = with_many_nodes()
+    graph, checker = document.model.graph, Checker(document)
+    checker.work(0.001)
+    for name in ("one", "two", "three"):  # each edit makes the checker begin elsewhere in the tree
+        with document.edit("Insert") as edit:
+            edit.do(InsertNode(graph, Node("Relu", (graph.inputs[0],), (Value(name),), name=name), graph.nodes[0]))
+        checker.work(0.001)
+    checker.run()
+    assert_known(document.model)
+
+
+def test_a_body_that_goes_while_it_is_checked_is_forgotten():
+    document = builders.document(builders.BRANCHES)
+    graph, checker = document.model.graph, Checker(document)
+    checker.run()
+    (holder,) = (node for node in graph.nodes if node.bodies)
+    with document.edit("Break") as edit:
+        for number in range(5000):
+            edit.do(InsertNode(holder.bodies[0], Node("NoSuch", (), (Value(f"w{number}"),))))
+    assert not checker.work(0.003)
+    with document.edit("Remove") as edit:
+        edit.do(RemoveNode(holder))
+    assert_agrees(checker, document)
+
+
+def test_the_checker_breathes_when_a_domain_seems_unused():
+    document = with_many_nodes()
+    SetField(document.model, "opset_imports", {"": 21, "local": 1, "ai.onnx.ml": 3}).apply()
+    assert sum(problem is None for problem in check_properties(document.model)) >= 2000 // 64
+
+
+def test_an_edit_of_thousands_of_steps_is_checked_when_there_is_time():
+    document = builders.document()
+    checker = Checker(document)
+    before = checker.run()
+    node = document.model.graph.nodes.first
+    with document.edit("Much") as edit:
+        for count in range(6000):
+            edit.do(SetField(node, "doc_string", f"{count}"))
+        edit.do(SetField(node, "op_type", "Nope"))
+    assert not checker.finished
+    assert "operator" in [p.rule for p in checker.run()]
+    document.undo()
+    assert not checker.finished
+    assert checker.run() == before
+    assert_agrees(checker, document)
+
+
+class CheckedEdits(AnyEdits):
+    """Whatever a person does, the checker knows what checking everything anew finds."""
+
+    def opened(self):
+        self.checker = Checker(self.document)
+        self.checker.run()
+
+    @invariant()
+    def knows_every_problem(self):
+        assert_agrees(self.checker, self.document)
+
+
+WRONG = [
+    """
+        <ir_version: 3, opset_import: ["" : 9]>
+        g (float[2] x) => (float[2] y, float[2] nowhere) <float[2] w = {1.0, 2.0}, float[2] idle = {1.0, 2.0}>
+        { [n] y = Add (x, w) [n] z = Relu (x) [late] t = Neg (u) [m] u = Neg (t) [n] y = Relu (ghost) }
+    """,
+    """
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[2] x, bool c) => (float[2] y)
+        {
+            [late] t = Neg (u) [m] u = Neg (x)
+            [choice] y = If (c) <
+                then_branch: graph = yes () => (p) { [first] p = Add (q, w) [second] q = Neg (t) },
+                else_branch: graph = no () => (t) { }
+            >
+        }
+    """,
+]
+
+
+class CheckedRepairs(CheckedEdits):
+    """The same, beginning with models that break rules."""
+
+    @initialize(text=st.sampled_from(WRONG))
+    def open(self, text):
+        self.document = builders.document(text)
+        self.states = {0: snapshot(self.document.model)}
+        self.fragment = None
+        self.opened()
+
+
+TestCheckedRepairs = CheckedRepairs.TestCase
+TestCheckedRepairs.settings = settings(stateful_step_count=25, max_examples=40)
+
+TestCheckedEdits = CheckedEdits.TestCase
+TestCheckedEdits.settings = settings(stateful_step_count=25)
