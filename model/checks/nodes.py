@@ -9,7 +9,7 @@ from model.attributes import AttributeKind
 from model.checks.attributes import check_against, check_attributes, check_given
 from model.checks.devices import check_devices_of
 from model.checks.entries import check_keys
-from model.checks.problem import Fix, Problem, error
+from model.checks.problem import Fix, Problem, error, warning
 from model.checks.types import check_type
 from model.document import Transaction
 from model.graph import Function, Model, Node, Value
@@ -47,6 +47,23 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
         yield from _unknown_operator(node, version)
     else:
         yield from _check_signature(node, schema, version)
+    if imports is not model.opset_imports:
+        yield from _check_version_outside(node, schema, model)
+
+
+def _check_version_outside(node: Node, schema: Schema | None, model: Model) -> Iterator[Problem]:
+    """In a function, which imports its own: whether the model's import has the same operator."""
+    version = model.opset_imports.get(node.domain)
+    outside = schemas.find(node.op_type, version, node.domain) if version is not None else schema
+    if outside is not schema:
+        here, there = (found.since_version if found is not None else "none" for found in (schema, outside))
+        yield warning(
+            "opset-disagreement",
+            f"{node.title} is not the operator that the model imports",
+            node,
+            f"The function's import of {node.domain or 'ai.onnx'} has version {here} of {node.op_type}, the model's "
+            f"{there}; they should have the same one.",
+        )
 
 
 def _missing_import(node: Node) -> Problem:

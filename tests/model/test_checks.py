@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -117,6 +118,19 @@ def test_a_gelu_needs_its_opset(document):
     (problem,) = errors(document.model)
     assert problem.rule == "operator-version"
     assert "from version 20 on" in problem.detail
+
+
+@pytest.mark.parametrize(("version", "wanted"), [(14, []), (20, []), (13, ["opset-disagreement"])])
+def test_operators_of_functions_should_be_those_that_the_model_imports(version, wanted):
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+        g (float[2] x) => (float[2] y) {{ y = own.Twice (x) }}
+        <domain: "own", opset_import: ["" : {version}]>
+        Twice (a) => (b) {{ b = Add (a, a) }}
+    """
+    assert [p.rule for p in check_model(builders.model(text)) if p.severity != "info"] == wanted
+    with pytest.raises(onnx.checker.ValidationError) if wanted else nullcontext():
+        onnx.checker.check_model(onnx.parser.parse_model(text))
 
 
 def test_types_that_disagree_are_found():
