@@ -6,7 +6,7 @@ The one place outside model.io that sees messages, because onnx's inference spea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
@@ -38,6 +38,7 @@ _FORMULA_ROUNDS = 4  # formulas get past what rules cannot, and rules past funct
 _DEEPEST = 32  # functions within functions
 _BUDGET = 200_000  # nodes looked at one by one, calls of functions counted each time
 
+_STARTS, _ENDS = 1, 2  # inputs of Slice
 _LOOP_TRIALS = 3  # guesses at what a loop leaves as it is; nested loops try within tries
 
 #: What the body of a Loop gets first: the number of the turn, and whether to go on.
@@ -79,6 +80,7 @@ class Inference:
         # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
         self._main = list(_walk(model.graph))
+        self._from_somewhere = list(_slices_from_somewhere(self._alive))
 
     def run(self) -> None:
         """Find out all that onnx's inference and our rules do."""
@@ -161,8 +163,15 @@ class Inference:
                 value.ClearField("type")
 
     def _infer_whole(self) -> None:
-        """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep."""
+        """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep.
+
+        It takes a start that is computed for 0 when it follows what shapes hold, so such a Slice is hidden from it.
+        """
+        for node in self._from_somewhere:
+            node.op_type = "Hidden"
         inferred = infer_model(self._model)
+        for node in self._from_somewhere:
+            node.op_type = "Slice"
         if inferred is not None:
             _adopt_types(self._main, list(_walk(inferred.graph)))
 
@@ -457,6 +466,19 @@ def _common(a: Type | None, b: Type | None) -> Type | None:
 
 
 # -- messages -------------------------------------------------------------------------------------------------
+
+
+def _slices_from_somewhere(graphs: Collection[Any]) -> Iterator[Any]:
+    """The Slice nodes whose end is a constant and whose start is not."""
+    constants = {tensor.name for graph in graphs for tensor in getattr(graph, "initializer", ())}
+    constants.update(
+        name for graph in graphs for node in graph.node if node.op_type == "Constant" for name in node.output
+    )
+    for graph in graphs:
+        for node in graph.node:
+            bounds = node.input[_STARTS : _ENDS + 1] if node.op_type == "Slice" else ()
+            if len(bounds) == 2 and bounds[0] not in constants and bounds[1] in constants:
+                yield node
 
 
 def _walk(root: Any) -> Iterator[Any]:

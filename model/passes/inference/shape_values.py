@@ -12,6 +12,7 @@ from typing import Any
 
 from model.io.protobuf import TensorProto
 from model.passes.inference.call import broadcast
+from model.passes.simplify.sizes import sliced
 from model.types import Dimension, ElementType, Shape, TensorType, Type
 
 _LARGEST = 64  # more entries are no shape
@@ -176,16 +177,16 @@ def _slice(values: ShapeValues, node: Any, _types: Mapping[str, Type]) -> Values
     data = values.of(node, 0)
     if data is None:
         return None
-    bounds: list[int | None] = []
+    bounds: list[int] = []
     for index, name in ((1, "starts"), (2, "ends"), (4, "steps")):
         given = values.of(node, index) or next((tuple(a.ints) for a in node.attribute if a.name == name), None)
-        if given is None:
-            bounds.append(None)
-        elif len(given) == 1 and isinstance(given[0], int):
-            bounds.append(given[0])
-        else:
+        if given is None and name == "steps" and len(node.input) <= index:
+            given = (1,)
+        if given is None or len(given) != 1 or not isinstance(given[0], int):
             return None
-    return data[bounds[0] : bounds[1] : bounds[2] or 1]
+        bounds.append(given[0])
+    start, end, step = bounds
+    return tuple(data[place] for place in sliced(len(data), start, end, step)) if step else None
 
 
 def _concat(values: ShapeValues, node: Any, types: Mapping[str, Type]) -> Values | None:

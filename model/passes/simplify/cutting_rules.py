@@ -56,7 +56,7 @@ def _sliced(facts: Facts, node: Node, opset: int) -> Dims | None:
 def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
     """What a slice leaves of a dimension."""
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step:
-        return len(range(*slice(start, end, step).indices(size)))
+        return len(sizes.sliced(size, start, end, step))
     length = _length(size, start, end, forwards=step > 0) if isinstance(step, int) and step else None
     if length is None or not isinstance(step, int):
         return sizes.undecided("slice", size, start, end, step)
@@ -66,8 +66,6 @@ def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
 
 def _length(size: AnySize, start: AnySize, end: AnySize, *, forwards: bool) -> AnySize | None:
     """How far it is from start to end, negative where nothing is left; None where nobody knows from which side."""
-    if not forwards and _is_endless(-start):
-        return 0
     if _is_endless(start):
         start = size if forwards else -1
     elif _is_endless(-start):
@@ -85,7 +83,9 @@ def _length(size: AnySize, start: AnySize, end: AnySize, *, forwards: bool) -> A
     if forwards:
         last = stop if from_end else sizes.extreme(stop, size, largest=False)
         return sizes.extreme(last - begin, last, largest=False) if is_negative else last - begin
-    first = begin if is_negative else sizes.extreme(begin, size - 1, largest=False)
+    if is_negative and start != -1:
+        begin = sizes.extreme(begin, 0, largest=True)
+    first = begin if start == -1 else sizes.extreme(begin, size - 1, largest=False)
     return sizes.extreme(first - stop, first + 1, largest=False) if from_end else first - stop
 
 

@@ -154,6 +154,16 @@ def scaled(size: AnySize, factor: float) -> AnySize | None:
     return floor_of_product(factor, size) if isinstance(size, int) else symbol(floor_text(factor, str(size)))
 
 
+def sliced(size: int, start: int, end: int, step: int) -> range:
+    """Where what a Slice takes of a dimension is; unlike Python it takes a start before the first place for the first.
+
+    ValueError for a step of 0.
+    """
+    if step < 0 and start < -size:
+        start = 0 if size else -1
+    return range(*slice(start, end, step).indices(size))
+
+
 def undecided(operation: str, *operands: AnySize | str) -> Size:
     """A size of its own for what depends on the symbols in a way that is not worked out: equal where it is equal."""
     return symbol(f"{operation}?({', '.join(map(str, operands))})")
