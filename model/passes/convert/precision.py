@@ -123,10 +123,11 @@ class _Conversion:
         self._tell_of_left(left)
         return self._report
 
-    def _left(self) -> Counter[str]:
-        """The operators that cannot turn, though nobody asked for that: how many nodes there are of each."""
+    def _left(self) -> Counter[tuple[str, bool]]:
+        """What cannot turn, though nobody asked for that: how many nodes of each operator, and of each function."""
+        known = {function.key for function in self._edit.model.functions}
         return Counter(
-            node.op_type
+            (node.op_type, node.operator in known)
             for root in self._edit.model.root_graphs()
             for graph in root.walk()
             for node in graph.nodes
@@ -134,15 +135,22 @@ class _Conversion:
             if any(v is not None and self._now.get(v) == self._wish.source for v in node.outputs)
         )
 
-    def _tell_of_left(self, left: Counter[str]) -> None:
-        if not left:
-            return
+    def _tell_of_left(self, left: Counter[tuple[str, bool]]) -> None:
         graph, wish = self._edit.model.graph, self._wish
-        names = [name for name, _ in left.most_common(_MOST_NAMED)]
-        more = " and others" if len(left) > len(names) else ""
-        told = "1 node stays" if left.total() == 1 else f"{left.total():,} nodes stay"
-        there = f"in operator set {graph.opset_imports.get('')}, {', '.join(names)}{more}"
-        self._report.warn(f"{told} {wish.source.text}: {there} take no {wish.target.text}", graph)
+        for are_calls in (False, True):
+            some = Counter({name: count for (name, is_call), count in left.items() if is_call == are_calls})
+            if not some:
+                continue
+            names = [name for name, _ in some.most_common(_MOST_NAMED)]
+            told = "1 node stays" if some.total() == 1 else f"{some.total():,} nodes stay"
+            them = f"{', '.join(names)}{' and others' if len(some) > len(names) else ''}"
+            many = len(some) > 1
+            if are_calls:
+                why = f"{them} {'are' if many else 'is'} called by other nodes too, or by a node that stays"
+            else:
+                takes = "take" if many else "takes"
+                why = f"in operator set {graph.opset_imports.get('')}, {them} {takes} no {wish.target.text}"
+            self._report.warn(f"{told} {wish.source.text}: {why}", graph)
 
     # -- deciding ------------------------------------------------------------------------------------------------
 

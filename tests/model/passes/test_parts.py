@@ -219,6 +219,13 @@ def test_nodes_in_bodies_are_computed_from_what_feeds_the_body():
     assert [value.name for value in inputs_of(document.model.graph, of(document, "Abs"))] == ["x"]
 
 
+def test_a_call_that_cannot_turn_is_told_to_be_one():
+    document = Document(builders.model(CALLS))
+    (first, _), (other,) = of(document, "Twice"), of(document, "Other")
+    why = "1 node stays float: Twice is called by other nodes too, or by a node that stays"
+    assert [remark.text for remark in to_half(document, [first, other]).warnings] == [why]
+
+
 # -- functions, names, texts, types ------------------------------------------------------------------------------------
 
 
