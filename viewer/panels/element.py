@@ -98,7 +98,7 @@ class ElementPanel(Panel):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(row)
-        layout.addWidget(split)
+        layout.addWidget(split, 1)
         self.entry = self.index
 
     def _connect(self) -> None:
