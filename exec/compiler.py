@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exec.context import Context, RuntimeValue
+from exec.context import Context, RuntimeValue, checkpoint
 from exec.errors import KernelError, MissingKernelError
 from exec.kernels.registry import KernelFunction
 from exec.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
@@ -19,15 +19,18 @@ from exec.snapshot import ABSENT, FunctionKey, FunctionSnapshot, GraphSnapshot, 
 from model.passes.simplify.context import STOCHASTIC
 from model.schemas import registry as schemas
 
-#: Steps that calls of functions may grow to; each call is expanded, and calls nest.
+#: Steps that calls of functions may grow to, in bodies too; each call is expanded, and calls nest.
 MAX_EXPANDED = 1_000_000
 MAX_CALL_DEPTH = 100
+
+#: Steps between two looks at the limits of the run that is planned.
+_LOOK = 1024
 
 
 def compile_model(
     snapshot: ModelSnapshot, library: Library, *, seed: int = 0, fed: frozenset[int] = frozenset()
 ) -> Plan:
-    """The plan of a model's graph; `fed` are initializers that this run replaces."""
+    """The plan of a model's graph; `fed` are initializers that this run replaces. Heeds the limits of this thread."""
     library.use(snapshot)
     compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
     return compiler.root(snapshot.graph, snapshot.opset_imports, fed)
@@ -61,6 +64,23 @@ class Scope:
         self.context = context  # what else decides what a node with bodies computes
 
 
+class _Extent:
+    """How far a plan and those of its bodies have grown: all steps, and those that lie in calls of functions."""
+
+    __slots__ = ("called", "steps")
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.called = 0
+
+    def grow(self, *, called: bool) -> None:
+        """By one step. Raises Cancelled, or LimitError past the time limit of the run."""
+        self.steps += 1
+        self.called += called
+        if not self.steps % _LOOK:
+            checkpoint()
+
+
 class Compiler:
     """Makes one plan: `root` of a whole graph, `node` of a single one into the plan at hand."""
 
@@ -81,6 +101,7 @@ class Compiler:
         self.ir_version = ir_version
         self.plan = Plan([], 1, (), (), {}, {NONE_SLOT: 0}, {}, {}, names)
         self._depth: list[FunctionKey] = []
+        self._extent = _Extent()
         self._assumed: set[str] = set()
         self._repeats = False  # what is compiled may run several times in a run, with other random numbers each time
         self._failed = False  # some node fails for what is around it: a cycle, a recursion
@@ -292,6 +313,7 @@ class Compiler:
         context: Context | None,
     ) -> None:
         plan = self.plan
+        self._extent.grow(called=bool(self._depth))
         outs = tuple([self._define(scope, v) for v in node.outputs])
         step = Step(len(plan.steps), node, scope.path, operation, ins, outs, captured, call, context, bodies)
         plan.steps.append(step)
@@ -331,7 +353,7 @@ class Compiler:
         for name, graph in operation.bodies.items():
             captured = {v: self._read(scope, v) for v in self.library.free_values(graph)}
             compiler = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
-            compiler._depth = self._depth
+            compiler._depth, compiler._extent = self._depth, self._extent
             inner = Scope(scope.path, scope.environment, scope.imports, scope.context)
             plan, captures = compiler.body(graph, inner, captured, self.plan)
             bodies.append(
@@ -382,7 +404,7 @@ class Compiler:
             return f"the function {name} calls itself: {' → '.join(k[1] for k in [*self._depth, function.key])}"
         if len(self._depth) >= MAX_CALL_DEPTH:
             return f"calls of functions nest deeper than {MAX_CALL_DEPTH}"
-        if self._depth and len(self.plan.steps) > MAX_EXPANDED:
+        if self._extent.called > MAX_EXPANDED:
             return f"calls of functions expand to more than {MAX_EXPANDED:,} nodes"
         if len(node.inputs) > len(function.body.inputs):
             return f"{len(node.inputs)} inputs; the function {name} takes {len(function.body.inputs)}"

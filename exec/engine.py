@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 from exec.compiler import compile_model
-from exec.context import Limits, RuntimeValue
+from exec.context import Limits, RuntimeValue, set_limits
+from exec.errors import LimitError
 from exec.frames import Inside
 from exec.inspection.statistics import nbytes
 from exec.memory import keep_freed_memory, return_freed_memory
@@ -26,7 +27,7 @@ from exec.snapshot import ABSENT, ModelSnapshot
 from exec.store import Entry, Outline, Store
 from exec.values import copy_value, same_value
 from model.errors import ModelError
-from model.progress import SILENT, Progress
+from model.progress import SILENT, Cancelled, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +123,27 @@ class Engine:
         progress: Progress = SILENT,
         observer: Observer | None = None,
     ) -> Execution:
-        """Plan a run; constants are computed here, nothing else yet. ModelError when an input it needs is not given."""
+        """Plan a run; constants are computed here, nothing else yet. ModelError when an input it needs is not given.
+
+        A run that is cancelled, or reaches its time limit, while it is planned is one of no nodes that has stopped.
+        """
         begun = time.perf_counter()
+        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+        limits = Limits(options.memory_limit, deadline, progress)
         self._store.run += 1
         if options.fresh:
             self._store.clear()
             self._last = None
         fed = frozenset(value for value, _ in snapshot.graph.initializers if value in feeds)
-        plan = self.plan(snapshot, options.seed, fed)
+        set_limits(limits)
+        try:
+            plan = self.plan(snapshot, options.seed, fed)
+        except (Cancelled, LimitError) as stop:
+            return self._unplanned(
+                snapshot, options, "time limit" if isinstance(stop, LimitError) else "cancelled", begun
+            )
+        finally:
+            set_limits(None)
         slots = plan.template.copy()
         given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
         of_steps = self._number(plan, given)
@@ -142,8 +156,6 @@ class Engine:
             self._settle()
             needed, kept = self._needed(plan, of_steps, targets, slots)
         _refuse_missing(plan, needed, slots, snapshot)
-        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
-        limits = Limits(options.memory_limit, deadline, progress)
         run = Run(plan, self.library, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         execution = Execution(self.library, self._store, plan, run, of_steps, kept, options, begun)
         if needed is plan.everything:
@@ -154,6 +166,14 @@ class Engine:
             execution.reopen_constants()
         self._last = execution
         return execution
+
+    def _unplanned(self, snapshot: ModelSnapshot, options: Options, stopped: str, begun: float) -> Execution:
+        """A run that was stopped before it was known what there is to do."""
+        bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
+        plan = compile_model(bare, self.library, seed=options.seed)
+        run = Run(plan, self.library, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
+        run.stopped = stopped
+        return Execution(self.library, self._store, plan, run, [], {}, options, begun)
 
     def _settle(self) -> None:
         """Take over what the last run computed; left until somebody wants it."""

@@ -11,11 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from exec import Session
+from exec import Session, compiler
 from exec.expectations import unforeseen
 from exec.kernels import load as load_kernels
 from exec.kernels.registry import all_kernels
-from model import ModelError, load
+from model import Model, ModelError, load
+from model.progress import Progress
 from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.exec.texts import parse
 
@@ -246,6 +247,50 @@ def test_deep_bodies_end_in_a_result() -> None:
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     result = Session(load(proto.SerializeToString())).run({"x": np.ones(1, np.float32), "c": np.array(True)}, **LIMITS)
     np.testing.assert_array_equal(result.values["y0"], [-1])
+
+
+def growing(levels: int, *, in_bodies: bool) -> Model:
+    """A model whose function calls another twice, which calls another twice, and so on; in a branch, if told so."""
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("d", 1)]
+    functions = [helper.make_function("d", "F0", ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])], imports)]
+    for level in range(1, levels + 1):
+        calls = [helper.make_node(f"F{level - 1}", [a], [b], domain="d") for a, b in ("xa", "ay")]
+        if in_bodies:
+            body = helper.make_graph(calls, "b", [], [helper.make_empty_tensor_value_info("y")])
+            calls = [
+                helper.make_node("Constant", [], ["c"], value_int=1),
+                helper.make_node("Cast", ["c"], ["t"], to=9),
+                helper.make_node("If", ["t"], ["y"], then_branch=body, else_branch=body),
+            ]
+        functions.append(helper.make_function("d", f"F{level}", ["x"], ["y"], calls, imports))
+    graph = helper.make_graph(
+        [helper.make_node(f"F{levels}", ["x"], ["y"], domain="d")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    )
+    proto = helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
+    return load(proto.SerializeToString())
+
+
+@pytest.mark.parametrize("in_bodies", [False, True])
+def test_calls_that_grow_without_measure_end_in_a_named_error(in_bodies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "MAX_EXPANDED", 2000)
+    result = Session(growing(40, in_bodies=in_bodies)).run({"x": np.ones(1, np.float32)})
+    assert not result.ok
+    assert "calls of functions expand to more than 2,000 nodes" in str(result.failures[0])
+
+
+@pytest.mark.parametrize(("levels", "in_bodies"), [(12, False), (6, True)])
+def test_planning_heeds_the_time_limit_and_cancellation(levels: int, in_bodies: bool) -> None:
+    session, feeds = Session(growing(levels, in_bodies=in_bodies)), {"x": np.ones(1, np.float32)}
+    late = session.run(feeds, time_limit=0.0)
+    assert late.stopped == "time limit"
+    assert not late.outputs
+    progress = Progress()
+    progress.cancel()
+    assert session.run(feeds, progress=progress).stopped == "cancelled"
+    assert session.run(feeds).outputs["y"].tolist() == [1.0]
 
 
 def _empty(level: int) -> onnx.GraphProto:
