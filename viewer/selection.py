@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar, cast
 
 from PySide6.QtCore import QObject, Signal
 
@@ -10,6 +11,8 @@ from model.graph import Function, Graph, Model, Node, Value
 
 #: What can be selected. An initializer is the Value that holds it; a group on the canvas is its nodes.
 Item = Node | Value | Graph | Function | Model
+
+_Kind = TypeVar("_Kind", Node, Value)
 
 
 class Selection(QObject):
@@ -25,6 +28,8 @@ class Selection(QObject):
         super().__init__(parent)
         self._items: dict[Item, None] = {}
         self._tuple: tuple[Item, ...] = ()  # the same, made once per change: it is asked for often
+        self._nodes: tuple[Node, ...] | None = None  # made when first asked for: there may be very many
+        self._values: tuple[Value, ...] | None = None
         self._hover: Item | None = None
 
     @property
@@ -40,12 +45,16 @@ class Selection(QObject):
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The selected nodes."""
-        return tuple(item for item in self._items if isinstance(item, Node))
+        if self._nodes is None:
+            self._nodes = _those(self._tuple, Node)
+        return self._nodes
 
     @property
     def values(self) -> tuple[Value, ...]:
         """The selected values."""
-        return tuple(item for item in self._items if isinstance(item, Value))
+        if self._values is None:
+            self._values = _those(self._tuple, Value)
+        return self._values
 
     def __contains__(self, item: object) -> bool:
         return item in self._items
@@ -80,9 +89,10 @@ class Selection(QObject):
         self._replace({item: None for item in self._items if keep(item)})
 
     def _replace(self, items: dict[Item, None]) -> None:
-        if tuple(items) != self._tuple:
-            self._items = items
-            self._tuple = tuple(items)
+        chosen = tuple(items)
+        if chosen != self._tuple:
+            self._items, self._tuple = items, chosen
+            self._nodes = self._values = None
             self.changed.emit()
 
     @property
@@ -95,3 +105,13 @@ class Selection(QObject):
         if item is not self._hover:
             self._hover = item
             self.hover_changed.emit()
+
+
+def _those(items: tuple[Item, ...], kind: type[_Kind]) -> tuple[_Kind, ...]:
+    """The items of a kind; looks at each only where kinds are mixed."""
+    kinds = set(map(type, items))
+    if kinds == {kind}:
+        return cast("tuple[_Kind, ...]", items)
+    if kind not in kinds:
+        return ()
+    return tuple(item for item in items if isinstance(item, kind))

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from model.graph import Node, Value
     from viewer.main_window import MainWindow
     from viewer.selection import Item
     from viewer.workspace import Workspace
@@ -73,6 +74,18 @@ class Context:
         """What is selected in the document in front."""
         workspace = self.workspace
         return () if workspace is None else workspace.selection.items
+
+    @property
+    def selected_nodes(self) -> tuple[Node, ...]:
+        """The nodes among them."""
+        workspace = self.workspace
+        return () if workspace is None else workspace.selection.nodes
+
+    @property
+    def selected_values(self) -> tuple[Value, ...]:
+        """The values among them."""
+        workspace = self.workspace
+        return () if workspace is None else workspace.selection.values
 
 
 class Glance(Context):

@@ -44,8 +44,8 @@ def _make_output(context: Context) -> None:
             workspace.types.make_output(edit, value.graph, value)
 
 
-def _is_output(item: object) -> bool:
-    return isinstance(item, Value) and any(isinstance(user, Graph) for user, _ in item.uses)
+def _is_output(value: Value) -> bool:
+    return any(isinstance(user, Graph) for user, _ in value.uses)
 
 
 def _remove_outputs(context: Context) -> None:
@@ -85,7 +85,7 @@ def _constants(context: Context) -> list[Value]:
 
 
 def _has_initializer(context: Context) -> bool:
-    return any(isinstance(item, Value) and item.initializer is not None for item in context.selected)
+    return any(value.initializer is not None for value in context.selected_values)
 
 
 def _to_constant(context: Context) -> None:
@@ -95,12 +95,12 @@ def _to_constant(context: Context) -> None:
     context.opened.reveal_all(made)
 
 
-def _is_constant_node(item: object) -> bool:
-    return isinstance(item, Node) and item.op_type == "Constant" and not item.domain
+def _is_constant_node(node: Node) -> bool:
+    return node.op_type == "Constant" and not node.domain
 
 
 def _has_constant_node(context: Context) -> bool:
-    return any(map(_is_constant_node, context.selected))
+    return any(map(_is_constant_node, context.selected_nodes))
 
 
 def _to_initializer(context: Context) -> None:
@@ -123,7 +123,7 @@ def _to_input(context: Context) -> None:
 
 
 def _has_input(context: Context) -> bool:
-    return any(isinstance(item, Value) and item.is_input for item in context.selected)
+    return any(value.is_input for value in context.selected_values)
 
 
 def _only_constant(context: Context) -> None:
@@ -254,7 +254,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.ENDS,
-        enabled=lambda context: any(map(_is_output, context.selected)),
+        enabled=lambda context: any(map(_is_output, context.selected_values)),
         contexts=_VALUE,
         words="remove output",
     ),

@@ -113,7 +113,7 @@ def _calls_function(context: Context) -> bool:
     if workspace is None or not workspace.model.functions:
         return False
     keys = {function.key for function in workspace.model.functions}
-    return any(isinstance(i, Node) and i.operator in keys for i in context.selected)
+    return any(node.operator in keys for node in context.selected_nodes)
 
 
 def _inline(context: Context) -> None:

@@ -13,12 +13,12 @@ from viewer.actions.action import Context
 
 def has_node(context: Context) -> bool:
     """Enabled while a node is selected."""
-    return any(isinstance(item, Node) for item in context.selected)
+    return bool(context.selected_nodes)
 
 
 def has_value(context: Context) -> bool:
     """Enabled while a value is selected."""
-    return any(isinstance(item, Value) for item in context.selected)
+    return bool(context.selected_values)
 
 
 def has_several(context: Context) -> bool:
@@ -29,12 +29,12 @@ def has_several(context: Context) -> bool:
 
 def selected_nodes(context: Context) -> list[Node]:
     """The selected nodes, in the order they were selected."""
-    return [item for item in context.selected if isinstance(item, Node)]
+    return list(context.selected_nodes)
 
 
 def selected_values(context: Context) -> list[Value]:
     """The selected values, in the order they were selected."""
-    return [item for item in context.selected if isinstance(item, Value)]
+    return list(context.selected_values)
 
 
 def nodes_by_graph(nodes: Iterable[Node]) -> list[list[Node]]:

@@ -282,10 +282,10 @@ class GraphView(MarkedSurface):
             self._follow(self.scene, patch if is_small else None)
 
     def _on_rebuild(self) -> None:
-        """Draw anew what one edit touched; everything, where that does not do."""
         scene, touched, self._touched = self.scene, self._touched, None
         if scene is not None and touched is not None and not self._loader.is_busy:
-            if (drawing := self._loader.restructured(scene.drawing, touched, self.options)) is not None:
+            drawing = self._loader.restructured(scene.drawing, touched, self.options)
+            if drawing is not None:
                 self._pending.anchor = self._pending.anchor or self._find_anchor()
                 self._loader.load_drawing(drawing, scene.layout)
                 return

@@ -114,9 +114,8 @@ def selection_text(items: tuple[Item, ...], type_of: Callable[[Value], Type | No
         return ""
     if len(items) == 1:
         return _describe(items[0], type_of)
-    nodes = sum(isinstance(item, Node) for item in items)
-    if nodes == len(items):
-        return f"{plural(nodes, 'node')} selected"
+    if set(map(type, items)) == {Node}:
+        return f"{plural(len(items), 'node')} selected"
     return f"{plural(len(items), 'object')} selected"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 
 from model.document import Transaction
 from model.graph import Function, Graph, Model, Node, Value
@@ -21,30 +22,32 @@ _NOUNS: dict[type, str] = {Node: "node", Value: "value", Graph: "graph", Functio
 
 def many_rows(workspace: Workspace, items: Sequence[Item], rows_of: Callable[[Item], Sequence[Row]]) -> list[Row]:
     """What the objects are, and the rows all of them have."""
-    kinds = Counter(type(item) for item in items)
+    kinds = Counter(map(type, items))
     summary = Row("selected", "Selected", ", ".join(plural(n, _NOUNS[kind]) for kind, n in kinds.items()))
     found = [summary]
     if len(kinds) > 1:
         return found
     first = items[0]
     if isinstance(first, Node):
-        found += _operators(workspace, [item for item in items if isinstance(item, Node)])
+        found += _operators(workspace, workspace.selection.nodes)
     if len(items) > MOST:
         summary.note = f"up to {MOST:,} can be edited at once here"
         return found
     return [*found, *_joined(workspace, [list(rows_of(item)) for item in items])]
 
 
-def _operators(workspace: Workspace, nodes: list[Node]) -> list[Row]:
+def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[Row]:
     """How many of which operator; following one selects only those."""
-    counts = Counter(node.op_type for node in nodes)
+    counts = Counter(map(attrgetter("op_type"), nodes))
+
+    def select(op_type: str) -> None:
+        workspace.selection.set([node for node in nodes if node.op_type == op_type])
 
     def rows() -> list[Row]:
         found = []
         for op_type, count in counts.most_common():
             row = Row(f"operator {op_type}", display(op_type, 80), str(count))
-            mine = [node for node in nodes if node.op_type == op_type]
-            row.actions = (RowAction("Select only these", partial(workspace.selection.set, mine), "filter", "go"),)
+            row.actions = (RowAction("Select only these", partial(select, op_type), "filter", "go"),)
             found.append(row)
         return found
 

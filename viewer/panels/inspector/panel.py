@@ -18,7 +18,7 @@ from viewer.icons import icon
 from viewer.panels import Panel
 from viewer.panels.inspector.graphs import graph_rows
 from viewer.panels.inspector.lists import ListWindow
-from viewer.panels.inspector.many import many_rows
+from viewer.panels.inspector.many import MOST, many_rows
 from viewer.panels.inspector.models import function_rows, model_rows
 from viewer.panels.inspector.nodes import node_rows
 from viewer.panels.inspector.problems import problem_rows, problems_of
@@ -116,6 +116,8 @@ class InspectorPanel(Panel):
     def items(self) -> tuple[Item, ...]:
         """What is shown: the selection, else the graph; for the body of a function that, which has its texts."""
         chosen = self.workspace.selection.items or (self.workspace.graph,)
+        if len(chosen) > MOST:
+            return chosen  # nobody has so many functions
         return tuple(
             item.owner if isinstance(item, Graph) and isinstance(item.owner, Function) else item for item in chosen
         )
@@ -130,9 +132,13 @@ class InspectorPanel(Panel):
         if not self.isVisible():
             self._stale = True
             return
-        if self.items != self._items:
+        items = self.items
+        if items != self._items:
             self.tree.finish()
-        self.refresh()
+        if max(len(items), len(self._items)) > MOST:
+            self.refresh_soon()  # they show as selected first
+        else:
+            self.refresh()
 
     def refresh_soon(self) -> None:
         """Show what is true now at the next turn; cheap to call often, by jobs even after the panel is gone."""
@@ -167,7 +173,7 @@ class InspectorPanel(Panel):
                 self._back = [*self._back[-_MOST_BACK:], self._items]
             self._items = items
             self.numbers.forget()
-        self._back = [seen for seen in self._back if all(is_in_model(item) for item in seen)]
+        self._back = [seen for seen in self._back if all(map(is_in_model, seen[:MOST]))]
         self.head.show_item(items, can_go_back=bool(self._back))
         self.tree.set_rows(self._rows(items))
 
@@ -197,7 +203,7 @@ class InspectorPanel(Panel):
         if self._back:
             seen = self._back.pop()
             self._going_back = True
-            self.workspace.reveal_all(seen)
+            self.workspace.reveal_all(item for item in seen if is_in_model(item))
             self._going_back = False
             self.refresh()
 
@@ -371,8 +377,9 @@ def _button(parent: QWidget, title: str) -> QToolButton:
 def _called(items: Sequence[Item]) -> tuple[str, str, str]:
     """Kind, title and category of operators for the head."""
     if len(items) > 1:
-        ops = {item.op_type for item in items if isinstance(item, Node)}
-        return f"{len(items):,} selected", ops.pop() if len(ops) == 1 else "", ""
+        nodes = (item for item in items if isinstance(item, Node))
+        op_type = next((node.op_type for node in nodes), "")
+        return f"{len(items):,} selected", op_type if all(node.op_type == op_type for node in nodes) else "", ""
     match items[0]:
         case Node() as node:
             return node.op_type, node.name or "(unnamed)", node_category(node)

@@ -1,7 +1,10 @@
 """Several objects at once in the inspector."""
 
+from model.document import Document
 from model.edits import attributes, nodes
-from tests.viewer.panels.inspector.hands import press, relu, row, write
+from tests.viewer.canvas.graphs import long_chain
+from tests.viewer.panels.inspector.hands import press, relu, row, shown, write
+from viewer.workspace import Workspace
 
 
 def test_several_nodes_are_edited_as_one(qtbot, net):
@@ -39,3 +42,26 @@ def test_a_wrong_text_for_several_changes_none(qtbot, net):
 def test_nodes_and_values_together_are_counted(panel, workspace):
     workspace.selection.set([relu(workspace), *workspace.model.graph.inputs])
     assert row(panel, "selected").text == "1 node, 2 values"
+
+
+def test_of_very_many_nodes_only_what_is_shown_is_looked_at(qtbot):
+    workspace = Workspace(Document(long_chain(1500).model()))
+    everyone = list(workspace.graph.nodes)
+    with workspace.document.edit("Others") as edit:
+        for node in everyone[:3]:
+            nodes.change_operator(edit, node, "Neg")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set(everyone)
+    qtbot.waitUntil(lambda: row(panel, "selected").text == "1,500 nodes")
+    assert row(panel, "operators", "operator Relu").text == "1497"
+    assert not panel.tree.rows.find("attributes").isValid()
+    press(qtbot, panel, "operators", "operator Neg", title="Select only these")
+    assert workspace.selection.items == tuple(everyone[:3])
+    qtbot.waitUntil(lambda: row(panel, "selected").text == "3 nodes")
+    with workspace.document.edit("Delete") as edit:
+        nodes.delete(edit, everyone[1200:1300])
+    panel.go_back()
+    assert workspace.selection.items == (*everyone[:1200], *everyone[1300:])
+    workspace.selection.clear()
+    qtbot.waitUntil(lambda: not panel.tree.rows.find("selected").isValid())
+    workspace.close()
