@@ -93,12 +93,7 @@ class SaveOptionsDialog(QDialog):
         self._make_choices()
         self.copy = QCheckBox("Save a copy: go on working on the file that is open")
         self.copy.setChecked(copy)
-        self.explanation = QLabel()
-        self.explanation.setWordWrap(True)
-        self.explanation.setTextFormat(Qt.TextFormat.PlainText)
-        self.explanation.setMinimumHeight(3 * self.fontMetrics().height())
-        self.explanation.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.explanation.setForegroundRole(self.palette().ColorRole.PlaceholderText)
+        self._make_explanation()
         self.error = ErrorLabel()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel)
         without_icons(self.buttons.buttons())
@@ -110,6 +105,14 @@ class SaveOptionsDialog(QDialog):
         self.scope.currentIndexChanged.connect(self._explain)
         self.threshold.valueChanged.connect(self._explain)
         self._explain()
+
+    def _make_explanation(self) -> None:
+        self.explanation = QLabel()
+        self.explanation.setWordWrap(True)
+        self.explanation.setTextFormat(Qt.TextFormat.PlainText)
+        self.explanation.setMinimumHeight(3 * self.fontMetrics().height())
+        self.explanation.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.explanation.setForegroundRole(self.palette().ColorRole.PlaceholderText)
 
     def _make_choices(self) -> None:
         self.form = QComboBox()

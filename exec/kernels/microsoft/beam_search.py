@@ -159,7 +159,12 @@ def _follow(
         if all(best.done for best in ended):
             return
         state.go_on(tokens.reshape(-1), picked)
-    crossed = _crossed(state)
+    _leave(state, sequences, totals, ended)
+
+
+def _leave(state: Decoder, sequences: Array, totals: Array, ended: list[_Hypotheses]) -> None:
+    """Take the beams as they are, of what is not done though they are as long as they may be."""
+    crossed, beams = _crossed(state), totals.shape[1]
     for entry, best in enumerate(ended):
         if not best.done:
             for beam in range(beams):

@@ -134,20 +134,21 @@ def window(
         case _:
             msg = f"auto_pad is {auto_pad!r}, expected NOTSET, SAME_UPPER, SAME_LOWER or VALID"
             raise KernelError(msg)
-    output = []
-    for size, extent, stride, before, after in zip(sizes, extents, strides, begin, end, strict=True):
-        room = size + before + after - extent
-        if room < 0 and not (ceil_mode and room + stride > 0):
-            msg = (
-                f"a window of {extent} (kernel with dilation) does not fit an axis of {size} padded by "
-                f"{before} and {after}"
-            )
-            raise KernelError(msg)
-        count = (-(-room // stride) if ceil_mode else room // stride) + 1
-        if ceil_mode and (count - 1) * stride >= size + before:
-            count -= 1
-        output.append(count)
+    axes = zip(sizes, extents, strides, begin, end, strict=True)
+    output = [_places(*axis, is_up=bool(ceil_mode)) for axis in axes]
     return Window(tuple(sizes), kernel, strides, dilations, begin, end, tuple(output))
+
+
+def _places(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool) -> int:
+    """How many places a window has along an axis; with `is_up` also where it sticks out."""
+    room = size + before + after - extent
+    if room < 0 and not (is_up and room + stride > 0):
+        msg = (
+            f"a window of {extent} (kernel with dilation) does not fit an axis of {size} padded by {before} and {after}"
+        )
+        raise KernelError(msg)
+    count = (-(-room // stride) if is_up else room // stride) + 1
+    return count - 1 if is_up and (count - 1) * stride >= size + before else count
 
 
 def padded(x: Array, w: Window, value: float = 0) -> Array:

@@ -30,11 +30,7 @@ def bands(w: Array, bias: Array | None, window: Window) -> Runner:
     band = _band(rows)
     height = window.reach[0]
     need = (band - 1) * stride + (kh - 1) * spread + 1
-    matrices: Array = np.zeros((channels, band, need, kw), w.dtype)
-    for row in range(band):
-        for i in range(kh):
-            matrices[:, row, row * stride + i * spread] = w[:, 0, i]
-    matrices = matrices.reshape(channels, 1, band, need * kw)
+    matrices = _matrices(w, window, band, need)
     count, rest = divmod(rows, band)
     rest_need = ((rest - 1) * stride + (kh - 1) * spread + 1) * kw
     block = max(1, min(channels, L2_BLOCK // (height * kw * width * w.itemsize)))
@@ -63,6 +59,17 @@ def bands(w: Array, bias: Array | None, window: Window) -> Runner:
         parallel_for(one, x.shape[0] * blocks, out.size * _COST)
 
     return run
+
+
+def _matrices(w: Array, window: Window, band: int, need: int) -> Array:
+    """The banded matrix of each channel, (channels, 1, rows, needed rows × kw)."""
+    channels, _, kh, kw = w.shape
+    stride, spread = window.strides[0], window.dilations[0]
+    matrices: Array = np.zeros((channels, band, need, kw), w.dtype)
+    for row in range(band):
+        for i in range(kh):
+            matrices[:, row, row * stride + i * spread] = w[:, 0, i]
+    return matrices.reshape(channels, 1, band, need * kw)
 
 
 def _band(rows: int) -> int:

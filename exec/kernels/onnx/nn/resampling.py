@@ -191,23 +191,25 @@ def _plan(
         ]
         ratios, exact = values, False
     elif policy == "stretch":
-        targets, ratios, exact = (
-            [int(v) for v in values],
-            [v / n if n else 1.0 for n, v in zip(lengths, values, strict=True)],
-            True,
-        )
+        targets, exact = [int(v) for v in values], True
+        ratios = [v / n if n else 1.0 for n, v in zip(lengths, values, strict=True)]
     else:
-        if policy not in ("not_larger", "not_smaller") or 0 in lengths:
-            msg = f"keep_aspect_ratio_policy is {policy!r} for lengths {lengths}"
-            raise KernelError(msg)
-        choose = min if policy == "not_larger" else max
-        ratio = choose(v / n for n, v in zip(lengths, values, strict=True))
+        ratio = _common_ratio(lengths, values, policy)
         targets = [floor(ratio * n + 0.5) for n in lengths]
         ratios, exact = [ratio] * len(lengths), False
     return [
         Axis(n, length, target, ratio, exact, s, e)
         for n, length, target, ratio, (s, e) in zip(numbers, lengths, targets, ratios, bounds, strict=True)
     ]
+
+
+def _common_ratio(lengths: list[int], values: list[float], policy: str) -> float:
+    """By what all axes are resized where their proportions stay."""
+    if policy not in ("not_larger", "not_smaller") or 0 in lengths:
+        msg = f"keep_aspect_ratio_policy is {policy!r} for lengths {lengths}"
+        raise KernelError(msg)
+    choose = min if policy == "not_larger" else max
+    return choose(v / n for n, v in zip(lengths, values, strict=True))
 
 
 def _axis_numbers(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
