@@ -309,18 +309,24 @@ class _ImageEditor(QWidget):
             [("Channels: declared", None), *((c, c) for c in ("RGB", "BGR", "L", "RGBA"))],
         )
         self._fit = Combo(f"Fit of {name}", [("Stretch", "stretch"), ("Crop", "crop"), ("Pad", "pad")])
-        self._size = QLineEdit()
-        self._size.setPlaceholderText("224×224")
-        self._size.setAccessibleName(f"Height and width of {name}")
+        self._size = _line(f"Height and width of {name}", "224×224")
         self._scale = NumberEdit(f"Scale of {name}", "scale", lambda _: self._enter())
-        self._mean = QLineEdit()
-        self._mean.setPlaceholderText("0.485, 0.456, 0.406")
-        self._mean.setAccessibleName(f"Mean of {name}")
-        self._std = QLineEdit()
-        self._std.setPlaceholderText("0.229, 0.224, 0.225")
-        self._std.setAccessibleName(f"Deviation of {name}")
+        self._mean = _line(f"Mean of {name}", "0.485, 0.456, 0.406")
+        self._std = _line(f"Deviation of {name}", "0.229, 0.224, 0.225")
         self._preset = QPushButton("ImageNet")
         self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224")
+        self.problem = QLabel()
+        self.problem.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem.setWordWrap(True)
+        self.problem.hide()
+        self._arrange()
+        for combo in (self._layout_box, self._channels, self._fit):
+            combo.activated.connect(self._enter)
+        for edit in (self._size, self._mean, self._std):
+            edit.editingFinished.connect(self._enter)
+        self._preset.clicked.connect(self._use_preset)
+
+    def _arrange(self) -> None:
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(4)
@@ -334,16 +340,7 @@ class _ImageEditor(QWidget):
             grid.addWidget(box, row, 3)
         grid.addWidget(self._fit, 3, 0, 1, 2)
         grid.addWidget(self._preset, 3, 2, 1, 2)
-        self.problem = QLabel()
-        self.problem.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.setWordWrap(True)
-        self.problem.hide()
         grid.addWidget(self.problem, 4, 0, 1, 4)
-        for combo in (self._layout_box, self._channels, self._fit):
-            combo.activated.connect(self._enter)
-        for edit in (self._size, self._mean, self._std):
-            edit.editingFinished.connect(self._enter)
-        self._preset.clicked.connect(self._use_preset)
 
     def _use_preset(self) -> None:
         self.options = replace(
@@ -384,7 +381,7 @@ class _ImageEditor(QWidget):
     def _refusal(self) -> str:
         """What is wrong with what was typed, empty if nothing: until it is mended, the options stay as they were."""
         size, mean, std = self._sizes(), numbers_in(self._mean.text()), numbers_in(self._std.text())
-        if self._size.text().strip() and not (1 <= len(size) <= 2 and all(x >= 1 and x == int(x) for x in size)):
+        if self._size.text().strip() and not (1 <= len(size) <= 2 and all(x >= 1 and x.is_integer() for x in size)):
             return f"{display(self._size.text(), 40)} is no size: height×width was expected, such as 224×224"
         for name, edit, numbers in (("mean", self._mean, mean), ("deviation", self._std, std)):
             if edit.text().strip() and not (numbers and all(map(isfinite, numbers))):
@@ -402,6 +399,13 @@ class _ImageEditor(QWidget):
         self._scale.show_number(options.scale)
         self._mean.setText(", ".join(f"{x:g}" for x in options.mean) if options.mean != (0.0,) else "")
         self._std.setText(", ".join(f"{x:g}" for x in options.std) if options.std != (1.0,) else "")
+
+
+def _line(name: str, hint: str) -> QLineEdit:
+    line = QLineEdit()
+    line.setPlaceholderText(hint)
+    line.setAccessibleName(name)
+    return line
 
 
 def constant_from(text: str) -> Any:
