@@ -476,7 +476,7 @@ def _slices_from_somewhere(graphs: Collection[Any]) -> Iterator[Any]:
     )
     for graph in graphs:
         for node in graph.node:
-            bounds = node.input[_STARTS : _ENDS + 1] if node.op_type == "Slice" else ()
+            bounds: Sequence[str] = node.input[_STARTS : _ENDS + 1] if node.op_type == "Slice" else ()
             if len(bounds) == 2 and bounds[0] not in constants and bounds[1] in constants:
                 yield node
 
