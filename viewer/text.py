@@ -16,7 +16,7 @@ from model.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from model.types import Dimension, Type
 
@@ -148,6 +148,12 @@ def number_text(number: float, digits: int = 6) -> str:
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """A count with its noun: ``1 node``, ``1,204 nodes``."""
     return f"{number_text(count)} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def lost_text(names: Sequence[str]) -> str:
+    """What parts of a model will lack when they are merged again."""
+    listed = display(", ".join(names), 300, elide="end")
+    return f"Merged again, the parts will lack what is too large for them to remember, or cannot be read: {listed}"
 
 
 def duration_text(seconds: float) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from model.clone import Cloner
 from model.document import Transaction
 from model.errors import ModelError
-from model.graph import Graph, Model, TrainingInfo, Value
+from model.graph import Function, Graph, Model, TrainingInfo, Value
 from model.io.place import Layout
 from model.io.read import load
 from model.io.save import to_bytes
@@ -25,11 +25,8 @@ _LARGEST = 1 << 24  # bytes; metadata are no place for more
 
 def packed(model: Model) -> str:
     """What no part of a model takes along, as text; empty where there is nothing of the kind, or too much."""
-    called = set(functions_used(model, list(model.graph.nodes)))
-    functions = tuple(f for f in model.functions if f not in called)
+    functions, idle = uncalled(model), unused(model)
     graphs = [g for t in model.training_info for g in _graphs(t)]
-    used = {v for graph in model.graph.walk() for node in graph.nodes for v in node.inputs}.union(model.graph.outputs)
-    idle = [v for v in dict.fromkeys((*model.graph.inputs, *model.graph.initializers)) if v not in used]
     constants = (v.initializer for v in (*idle, *(v for g in graphs for v in g.initializers)))
     weights = sum(constant.nbytes for constant in constants if constant is not None)
     if not (functions or idle or model.training_info) or weights > _LARGEST:
@@ -43,6 +40,18 @@ def packed(model: Model) -> str:
     except (ModelError, OSError):
         return ""  # weights that cannot be read
     return base64.b64encode(zlib.compress(data)).decode() if len(data) <= _LARGEST else ""
+
+
+def uncalled(model: Model) -> tuple[Function, ...]:
+    """The functions that the main graph needs none of."""
+    called = set(functions_used(model, list(model.graph.nodes)))
+    return tuple(f for f in model.functions if f not in called)
+
+
+def unused(model: Model) -> list[Value]:
+    """The inputs and constants of the main graph that it uses nowhere."""
+    used = {v for graph in model.graph.walk() for node in graph.nodes for v in node.inputs}.union(model.graph.outputs)
+    return [v for v in dict.fromkeys((*model.graph.inputs, *model.graph.initializers)) if v not in used]
 
 
 def bring_back(edit: Transaction, text: str, order: Iterable[str]) -> None:

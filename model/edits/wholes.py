@@ -14,7 +14,7 @@ from typing import Any
 
 from model.document import Transaction
 from model.edits.properties import set_metadata
-from model.edits.remnants import bring_back, label_of, packed
+from model.edits.remnants import bring_back, label_of, packed, uncalled, unused
 from model.edits.values import set_types
 from model.graph import Graph, Model, Node, Value
 from model.queries.scope import dependencies
@@ -105,6 +105,20 @@ def remembering(
     made = {*whole.made, *outputs}.difference(whole.outputs)
     part = whole.part(nodes, [place[n] for n in nodes], made, {*whole.undeclared, *undeclared})
     return metadata | {KEY: part.text()}
+
+
+def forgotten(model: Model, parts: Sequence[Model]) -> list[str]:
+    """What of a model is in none of its parts, nor remembered by them as it is too large or cannot be read.
+
+    Names, first "training graphs"; of parts of bodies and functions, which remember nothing, none.
+    """
+    wholes = [whole_of(part) for part in parts]
+    if any(whole is None or whole.apart for whole in wholes):
+        return []
+    here = {v.name for part in parts for v in (*part.graph.inputs, *part.graph.initializers)}
+    names = ["training graphs"] if model.training_info else []
+    names += [f"function {function.name}" for function in uncalled(model)]
+    return names + [value.name for value in unused(model) if value.name not in here]
 
 
 @dataclass(frozen=True, slots=True)

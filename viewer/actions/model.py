@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from viewer.actions.targets import (
     has_value,
 )
 from viewer.dialogs.lifetime import show_aside, show_for
-from viewer.text import display, plural
+from viewer.text import display, lost_text, plural
 
 if TYPE_CHECKING:
     from model.passes.convert import Report
@@ -68,8 +69,10 @@ def _extract(way: Way, context: Context) -> None:
 
     window, origin = context.window, context.opened
 
-    def done(part: Model, suffix: str) -> None:
-        window.files.add_new(part, f"{origin.title.removesuffix('.onnx')}-{suffix}")
+    def done(part: Model, suffix: str, lost: Sequence[str]) -> None:
+        tab = window.files.add_new(part, f"{origin.title.removesuffix('.onnx')}-{suffix}")
+        if lost:
+            tab.workspace.message("warning", "Something was left behind", lost_text(lost))
 
     show_aside(origin, ExtractDialog(origin, way, done, window))
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from model.edits.cutting import Cut, cut_between, cut_out, cut_selection
+from model.edits.wholes import forgotten
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from model.queries.types import TypeOf
 from viewer.commands.render import find_graph
 from viewer.commands.terminal import EXIT_OK, print_json, read_model
 from viewer.commands.writing import add_output_arguments, write_model
-from viewer.text import plural
+from viewer.text import lost_text, plural
 
 Named = TypeVar("Named", Node, Value)
 
@@ -41,11 +42,19 @@ def run(options: argparse.Namespace) -> int:
     cut = _cut(graph, options)
     part = cut_out(model, cut, types_of(model, (*cut.inputs, *cut.outputs)))
     write_model(part, options)
+    lost = forgotten(model, [part])
     if options.json:
-        print_json(part_facts(options.output, part))
+        print_json({**part_facts(options.output, part), "lost": lost})
     else:
         print(f"{plural(len(part.graph.nodes), 'node')} of {len(graph.nodes)}")
+        print_lost(lost)
     return EXIT_OK
+
+
+def print_lost(names: Sequence[str]) -> None:
+    """Say what is in no part of a model, where that is so."""
+    if names:
+        print(f"warning: {lost_text(names)}")
 
 
 def _cut(graph: Graph, options: argparse.Namespace) -> Cut:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from model.edits.cutting import Cut, cut_between, cut_in_two, cut_out, cut_selection
+from model.edits.wholes import forgotten
 from model.errors import ModelError
 from model.graph import Graph, Model, Node, Value
 from model.queries import topology
@@ -43,11 +44,15 @@ _PlaceRole = Qt.ItemDataRole.UserRole
 class ExtractDialog(QDialog):
     """Follows the selection; inputs of the part are green on the graph, outputs red and dashed.
 
-    `done` gets the new models with a suffix for each one's title.
+    `done` gets the new models with a suffix for each one's title, and with the last one what is in none of them.
     """
 
     def __init__(
-        self, workspace: Workspace, way: Way, done: Callable[[Model, str], object], parent: QWidget | None = None
+        self,
+        workspace: Workspace,
+        way: Way,
+        done: Callable[[Model, str, Sequence[str]], object],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Extract as new model")
@@ -170,9 +175,10 @@ class ExtractDialog(QDialog):
         except ModelError as error:
             self.error.show_error(error)
             return
+        lost = forgotten(self._workspace.model, models)
         self.accept()
         for model, suffix in zip(models, _suffixes(len(models)), strict=True):
-            self._done(model, suffix)
+            self._done(model, suffix, lost if model is models[-1] else ())
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """The marks go with the window's own close button too."""

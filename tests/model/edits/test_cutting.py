@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from exec.session import Session
 from model.document import Document
-from model.edits import cutting, initializers, nodes, subgraphs, wholes
+from model.edits import cutting, initializers, nodes, remnants, subgraphs, wholes
 from model.errors import ModelError
 from model.io.place import Layout
 from model.io.read import load
@@ -288,6 +288,20 @@ def test_training_is_in_no_part_and_comes_back(cut):
     assert training.model is whole
     used = {v for node in training.algorithm.nodes for v in node.inputs}
     assert used.intersection(whole.graph.values())
+
+
+@pytest.mark.parametrize("cut", [parts, halves])
+def test_what_is_too_large_to_be_remembered_is_named(cut, monkeypatch):
+    model = builders.model(IDLE)
+    remembered = cut(model, "b")
+    assert wholes.forgotten(model, remembered) == []
+    monkeypatch.setattr(remnants, "_LARGEST", 10)
+    first, second = (saved(part) for part in cut(model, "b"))
+    assert wholes.forgotten(model, [first, second]) == ["function Idle", "function Inner"]
+    assert [f.name for f in merged(first, second).functions] == ["Used"]
+    trained = builders.document(trained=True).model
+    name = next(n.outputs[0].name for n in trained.graph.nodes if n.outputs[0] not in trained.graph.outputs)
+    assert wholes.forgotten(trained, cut(trained, name))[0] == "training graphs"
 
 
 def test_real_models_with_training_and_idle_functions_come_back(shared_models):

@@ -9,7 +9,7 @@ import onnx.parser
 import pytest
 
 from exec.inspection.agreement import Agreement
-from model.edits import nodes
+from model.edits import nodes, remnants
 from model.io.read import load
 from model.io.save import save
 from model.types import Shape
@@ -101,6 +101,7 @@ def test_extract_cuts_between_values(chain, tmp_path, capsys):
         "nodes": 2,
         "inputs": ["a"],
         "outputs": ["c"],
+        "lost": [],
     }
     assert [n.op_type for n in load(out).graph.nodes] == ["Relu", "Add"]
 
@@ -286,6 +287,23 @@ def test_split_and_merge_again(chain, tmp_path, capsys):
     assert "2 nodes came in; outputs: y" in capsys.readouterr().out
     assert main(["diff", str(chain), str(whole)]) == 0
     assert capsys.readouterr().out == "no difference\n"
+
+
+def test_what_parts_cannot_remember_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(remnants, "_LARGEST", 10)
+    model = builders.model("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+        g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
+        <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")
+    path, out = tmp_path / "model.onnx", tmp_path / "part.onnx"
+    save(model, path)
+    assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
+    assert "warning: Merged again, the parts will lack" in (told := capsys.readouterr().out)
+    assert told.endswith(": function Idle\n")
+    assert main(["extract", str(path), "-o", str(out), "--outputs", "a", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lost"] == ["function Idle"]
+    monkeypatch.undo()
+    assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
+    assert "warning" not in capsys.readouterr().out
 
 
 def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.edits import remnants
 from tests.model import builders
 from viewer.dialogs.extract import ExtractDialog
 
@@ -42,6 +43,21 @@ def test_a_split_shows_both_parts_and_the_cut(desk):
     dialog.ok.click()
     assert [tab.workspace.title for tab in desk.window.tabs()[1:]] == ["test-1", "test-2"]
     assert desk.window.tabs()[2].workspace.graph.inputs[0].type is not None
+
+
+def test_what_the_parts_cannot_remember_is_told_beside_the_last(desk, monkeypatch):
+    monkeypatch.setattr(remnants, "_LARGEST", 10)
+    desk.open("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+        g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
+        <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")
+    desk.select(desk.value("a"))
+    desk.run("model.split")
+    desk.child(ExtractDialog).ok.click()
+    *_, first, second = desk.window.tabs()
+    assert first.messages.messages == []
+    (message,) = second.messages.messages
+    assert message.severity == "warning"
+    assert message.detail.endswith("function Idle")
 
 
 def test_what_cannot_be_cut_is_said_until_it_can(desk):
