@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
@@ -13,6 +15,8 @@ from viewer.qt_models.outline import ObjectRole, OutlineModel
 from viewer.qt_models.outline_rows import Stretch
 from viewer.workspace import Workspace
 
+_MEASURED = 100  # rows that tell how wide operators are
+_MARGINS = 8  # px beside the text of an operator
 #: Keys that mean on a row what they mean on the graph.
 _KEYS = {
     "F2": "edit.rename",
@@ -38,7 +42,7 @@ class OutlinePanel(Panel):
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.tree.header().setStretchLastSection(False)
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.tree.header().setResizeContentsPrecision(100)
+        self.tree.header().setResizeContentsPrecision(_MEASURED)
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self._dividing = QTimer(self, singleShot=True, interval=0)  # "*" opens thousands of rows
         self._dividing.timeout.connect(self._divide)
@@ -92,6 +96,12 @@ class OutlinePanel(Panel):
             self.tree.clearSelection()
         self._following = False
         self._follow()
+        if any(map(self._needs_width, islice(nodes, _MEASURED))):
+            self._dividing.start()
+
+    def _needs_width(self, node: Node) -> bool:
+        """Whether its operator may not have the room it needs."""
+        return self.tree.fontMetrics().horizontalAdvance(node.op_type) > self.tree.columnWidth(1) - _MARGINS
 
     def _on_values(self, values: set[Value]) -> None:
         self.model.rename(v.producer for v in values if v.producer is not None and not v.producer.name)
@@ -101,6 +111,8 @@ class OutlinePanel(Panel):
         if graphs != list(self.workspace.model.root_graphs()):
             self.model.rebuild()
             self.tree.expand(self.model.index(0, 0))
+        else:
+            self.model.retitle()
 
     def _follow(self) -> None:
         """Show in the tree what is selected elsewhere."""

@@ -278,6 +278,11 @@ class OutlineModel(TreeModel):
             if row is not None:
                 self._tell(row)
 
+    def retitle(self) -> None:
+        """Graphs and functions may have other names; bodies are called after their attributes."""
+        for row in self._children(self._root):
+            self._tell(row)
+
     def _tell(self, row: Row) -> None:
         """Have a row drawn anew where a view shows something else: it measures its columns for that."""
         if row.told in (None, row.identity()):

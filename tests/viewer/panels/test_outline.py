@@ -11,7 +11,7 @@ from model.document import Document
 from model.edits import nodes, values
 from model.graph import Graph, Model, Node, Value
 from model.queries.scopes import Scope
-from model.steps import InsertNode, RemoveNode, SetAttribute
+from model.steps import InsertNode, RemoveNode, SetAttribute, SetField
 from tests.viewer.canvas.graphs import residual
 from viewer import grouping
 from viewer.canvas.drawing import Options
@@ -119,6 +119,26 @@ def test_nodes_without_names_are_called_after_what_they_give(blocks, heard):
         values.rename_value(edit, node.outputs[0], "first")
     assert index in told
     assert index.data() == "first"
+
+
+def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
+    document, model, tree = blocks.workspace.document, blocks.model, blocks.tree
+    blocks.resize(400, 300)
+    blocks.show()
+    tree.expandAll()
+    qtbot.wait(1)
+    root, narrow = model.index(0, 0), tree.columnWidth(1)
+    assert root.data() == document.model.graph.name
+    told = heard(model.dataChanged)
+    with document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", "renamed"))
+    assert root in told
+    assert root.data() == "renamed"
+    node = next(iter(document.model.graph.nodes))
+    with document.edit("Change") as edit:
+        edit.do(SetField(node, "op_type", "ThresholdedRelu"))
+    qtbot.wait(1)
+    assert tree.columnWidth(1) >= tree.sizeHintForColumn(1) > narrow
 
 
 def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):
