@@ -16,7 +16,7 @@ import numpy as np
 from exec.arrays import Array, SparseArray
 from exec.context import RuntimeValue
 from exec.inspection.compare import value_keys
-from exec.plan import MISSING, StepLayout, ValueKey
+from exec.plan import MISSING, Path, StepLayout, ValueKey
 from exec.results import RunResult
 
 #: The kinds of what is not finite, as bits.
@@ -137,6 +137,7 @@ class _Sieve:
         self._kinds: dict[int, int] = {}  # by slot
         self._inside: dict[Any, int] = {}  # by path, of bodies: what their nodes are given is not known there
         self._makers: dict[int, StepLayout] | None = None  # by slot
+        self._operators: dict[tuple[Path, int], str] | None = None  # by path and number of the node
 
     def takes(self, key: ValueKey, kinds: int) -> bool:
         """Whether a value with these kinds is looked for."""
@@ -156,9 +157,8 @@ class _Sieve:
         given = 0
         for read in maker.reads:
             given |= self._kinds.get(read, 0)
-        if beginning("", given, kinds, self._wanted) == 0:
-            return False
-        return bool(beginning(self._operator(maker), given, kinds, self._wanted))
+        begins = beginning("", given, kinds, self._wanted)  # as at few nodes, and operators must be looked up
+        return bool(begins and beginning(self._operator(maker), given, kinds, self._wanted))
 
     def _anywhere(self) -> int:
         kinds = 0
@@ -167,9 +167,9 @@ class _Sieve:
         return kinds
 
     def _operator(self, step: StepLayout) -> str:
-        nodes = self._result.nodes
-        found = (n.operator for n in nodes if n.node == step.node and n.path == step.path)
-        return next(found, "")
+        if self._operators is None:
+            self._operators = {(node.path, node.node): node.operator for node in self._result.nodes}
+        return self._operators.get((step.path, step.node), "")
 
 
 def _is_float(element_type: Any) -> bool:

@@ -407,7 +407,7 @@ ACTIONS = (
         section=5,
         shortcut=("Ctrl+Alt+Shift+N",),
         enabled=_has_results,
-        tip="Go on from there to the next node that makes NaN or infinity of numbers without.",
+        tip="Go on to the next node that makes NaN or infinity out of values without any.",
         words="nan inf infinity debug overflow hunt",
     ),
     Action(
@@ -418,7 +418,7 @@ ACTIONS = (
         enabled=always,
         menu=Menu.RUN,
         section=5,
-        tip="Infinities, as of an attention mask, are passed.",
+        tip="Pass over infinities, such as those of an attention mask.",
         words="inf infinity non-finite first next ignore",
     ),
     Action(

@@ -82,7 +82,7 @@ class ElementPanel(Panel):
         self.further = QPushButton("Next")
         self.further.setAccessibleName("Next non-finite value")
         self.nan_alone = QCheckBox("NaN alone")
-        self.nan_alone.setToolTip("Infinities, as of an attention mask, are passed")
+        self.nan_alone.setToolTip("Pass over infinities, such as those of an attention mask")
         self.nan_alone.setChecked(self.workspace.settings.get(NAN_ALONE))
 
     def _lay_out(self) -> None:

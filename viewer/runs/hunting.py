@@ -147,7 +147,7 @@ class Hunt(QObject):
 
     def _tell_end(self) -> None:
         self._shown = None
-        what = "NaN" if sought_in(self._workspace) == "nan" else "NaN and no infinity"
+        what = "NaN" if sought_in(self._workspace) == "nan" else "NaN or infinity"
         detail = "Go to the next again to begin with the first."
         self._workspace.message("info", f"No further {what} begins in the last run", detail, topic=_TOPIC)
 
@@ -161,13 +161,12 @@ class Hunt(QObject):
         passed = search.passed and workspace.results.value_by_number(search.passed.key[1])
         if not search.is_whole:
             title = "No NaN was found" if is_nan else "No NaN and no infinity was found"
-            fine = "has no NaN" if is_nan else "is finite" if passed is None else "made none of finite numbers"
+            fine = "has no NaN" if is_nan else "is finite" if passed is None else "brings in none"
             detail = f"What was looked at in {run} {fine}, but {unseen(search)}."
         elif passed is not None:
             title = "No value is NaN" if is_nan else "Infinities are only passed on"
-            detail = (
-                f"In {run} no node made them of finite numbers. The first value that has some is {name_of(passed)}."
-            )
+            detail = f"The first value of {run} that has an infinity is {name_of(passed)}."
+            detail += "" if is_nan else " No node makes one out of finite numbers."
         else:
             title, detail = "Every value is finite", f"No NaN and no infinity in {run}."
         workspace.message("info", title, detail, topic=_TOPIC)

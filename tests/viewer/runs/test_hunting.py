@@ -206,7 +206,7 @@ def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtb
     assert hunt(qtbot, masked) == ("weights", (1, 0))
     assert causes(window, qtbot, "weights") == [("scores", -np.inf)]
     assert hunt(qtbot, masked, "run.next_non_finite") == ("log", (0, 0))
-    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN and no infinity begins in the last run"
+    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN or infinity begins in the last run"
     assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))  # from the beginning
 
 
@@ -228,7 +228,7 @@ def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("s1", -0.5)]
     assert hunt(qtbot, workspace, "run.next_non_finite") == ("l", (0,))
     assert causes(window, qtbot, "l") == [("s1", -1.5)]
-    assert told(qtbot, workspace, "run.next_non_finite") == "No further NaN and no infinity begins in the last run"
+    assert told(qtbot, workspace, "run.next_non_finite") == "No further NaN or infinity begins in the last run"
     assert not workspace.runs.is_paused
 
 
@@ -243,7 +243,7 @@ def test_infinities_that_are_given_are_told_where_nothing_begins(qtbot, open_tex
     run(qtbot, workspace)
     assert not messages
     assert told(qtbot, workspace, "run.first_non_finite") == "Infinities are only passed on"
-    assert "The first value that has some is x." in messages[0].detail
+    assert "that has an infinity is x." in messages[0].detail
 
 
 def test_a_nan_in_a_sequence_that_is_given_is_found(window, qtbot, open_text):
