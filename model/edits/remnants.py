@@ -14,9 +14,6 @@ from model.clone import Cloner
 from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, TrainingInfo, Value
-from model.io.place import Layout
-from model.io.read import load
-from model.io.save import to_bytes
 from model.queries.calls import functions_used
 from model.steps import SetField, SetGraphInputs, SetInitializer, Step
 
@@ -25,6 +22,9 @@ _LARGEST = 1 << 24  # bytes; metadata are no place for more
 
 def packed(model: Model) -> str:
     """What no part of a model takes along, as text; empty where there is nothing of the kind, or too much."""
+    from model.io.place import Layout  # here, as the first window needs none of it
+    from model.io.save import to_bytes
+
     functions, idle = uncalled(model), unused(model)
     graphs = [g for t in model.training_info for g in _graphs(t)]
     constants = (v.initializer for v in (*idle, *(v for g in graphs for v in g.initializers)))
@@ -94,6 +94,8 @@ def label_of(key: tuple[str, str, str]) -> str:
 
 
 def _unpacked(text: str) -> Model | None:
+    from model.io.read import load
+
     if not text:
         return None
     try:
