@@ -62,6 +62,16 @@ class ExtractDialog(QDialog):
         self._done = done
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
+        self._arrange(way)
+        self.way.currentIndexChanged.connect(self.preview)
+        workspace.selection.changed.connect(self._delay.start)
+        workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the dialog
+        workspace.types.changed.connect(self._delay.start)
+        self.finished.connect(self._unmark)
+        self._show_graph()
+        self.preview()
+
+    def _arrange(self, way: Way) -> None:
         self.way = QComboBox()
         self.way.setAccessibleName("What to extract")
         for one, title in WAYS.items():
@@ -84,13 +94,6 @@ class ExtractDialog(QDialog):
         layout.addWidget(self.list, 1)
         layout.addWidget(self.error)
         layout.addWidget(self.buttons)
-        self.way.currentIndexChanged.connect(self.preview)
-        workspace.selection.changed.connect(self._delay.start)
-        workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the dialog
-        workspace.types.changed.connect(self._delay.start)
-        self.finished.connect(self._unmark)
-        self._show_graph()
-        self.preview()
 
     def _on_change(self, _change: object) -> None:
         self._delay.start()
