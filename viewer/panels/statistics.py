@@ -123,6 +123,17 @@ def _amount(found: Total | NodeStatistics, name: str) -> Amount:
     return amount
 
 
+def _with_what_is_inside(numbers: Mapping[Node, float]) -> dict[Node, float]:
+    """Numbers above 0; what holds nodes in bodies gets theirs in addition: a loop costs what is done in it."""
+    summed: dict[Node, float] = {}
+    for node, number in numbers.items():
+        holder: object = node
+        while isinstance(holder, Node) and number > 0:
+            summed[holder] = summed.get(holder, 0.0) + number
+            holder = holder.graph.owner if holder.graph is not None else None
+    return summed
+
+
 class Row:
     """One line of the table: a group or a node."""
 
@@ -374,9 +385,8 @@ class StatisticsPanel(Panel):
             return
         column = max(self.table.horizontalHeader().sortIndicatorSection() - 1, 0)
         title, name, _ = COLUMNS[column or 3]
-        numbers = {n.node: magnitude(_amount(n, name)) for n in self.found.nodes}
         self._is_colouring = True
-        self._shown = {node: number for node, number in numbers.items() if number > 0}
+        self._shown = _with_what_is_inside({n.node: magnitude(_amount(n, name)) for n in self.found.nodes})
         self._overlays().show(self._shown, title)
 
     def _overlays(self) -> Overlays:

@@ -97,6 +97,26 @@ def test_node_by_node_goes_to_nodes_and_colours_the_graph(panel, heard):
     assert overlays[-1] is None
 
 
+def test_what_holds_a_body_is_coloured_by_all_that_is_in_it(qtbot, heard):
+    workspace = Workspace(builders.document(builders.BRANCHES), title="branches")
+    panel = StatisticsPanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    workspace.types.start()
+    qtbot.waitUntil(lambda: workspace.types.inferred is not None and panel.found is not None, timeout=20_000)
+    overlays = heard(workspace.overlaid)
+    panel.table.sortByColumn(7, panel.table.horizontalHeader().sortIndicatorOrder())
+    panel.colour.setChecked(True)
+    holder = next(n for n in workspace.model.graph.nodes if n.bodies)
+    inside = {n for body in holder.bodies for n in body.nodes}
+    numbers = overlays[-1]
+    own = next(n.activation_bytes for n in panel.found.nodes if n.node is holder)
+    within = sum(numbers[node] for node in inside)
+    assert within > 0
+    assert numbers[holder] == within + (own.constant if own is not None else 0)
+    workspace.close()
+
+
 def test_saving(panel, tmp_path):
     panel.save(tmp_path / "costs.csv")
     with (tmp_path / "costs.csv").open(encoding="utf-8") as file:
