@@ -18,6 +18,9 @@ from PySide6.QtCore import QAbstractEventDispatcher, QObject
 _SHARE = 0.02
 #: So many new objects come with a model or the results of a run: a search through them takes a millisecond or two.
 _HEAP = 10_000
+#: So much may all of them hold.
+_HELD = 4 * _HEAP
+_HOLDERS = frozenset({dict, list, set, tuple})
 _LONG = 0.03  # seconds of a search
 
 
@@ -40,8 +43,8 @@ class Collector(QObject):
         if counts[0] <= thresholds[0] or _pauses.count:
             return
         is_young = counts[1] <= thresholds[1]
-        new = counts[0] if is_young else len(gc.get_objects(generation=1)) + counts[0]
-        if new > _HEAP and _spared.count and not _spared.is_awaited:
+        is_spared = _spared.count > 0 and not _spared.is_awaited
+        if is_spared and any(map(_is_much, range(1 if is_young else 2))):
             gc.freeze()  # it came with a model or a run, and stays as long
         elif is_young:
             gc.collect(0)
@@ -60,6 +63,15 @@ class Collector(QObject):
         QAbstractEventDispatcher.instance().awake.disconnect(self.look)
         _pauses.automatic = True
         gc.enable()
+
+
+def _is_much(generation: int) -> bool:
+    """Whether a search through what came lately takes long; no count tells, from which old objects that went are off.
+
+    A few objects are much too, if they hold as many others as lists of all nodes do.
+    """
+    new = gc.get_objects(generation=generation)
+    return len(new) > _HEAP or sum(len(one) for one in new if type(one) in _HOLDERS) > _HELD
 
 
 class _Pauses:

@@ -139,6 +139,21 @@ def test_what_has_come_in_many_small_parts_is_spared_instead_of_searched(collect
 
 
 @pytest.mark.usefixtures("spared")
+def test_a_few_objects_that_hold_very_many_are_spared_instead_of_searched(collector, monkeypatch):
+    """A list of 100,000 nodes is one object, and a search looks at each of them."""
+    garbage.spare()
+    monkeypatch.setattr(gc, "get_count", lambda: (2000, 0, 0))
+    searched = []
+    monkeypatch.setattr(gc, "collect", lambda generation=2: searched.append(generation))
+    collector.look()
+    assert searched == [0]
+    kept = [[None] * 100_000]
+    collector.look()
+    assert searched == [0]
+    assert not any(one is kept[0] for one in gc.get_objects(generation=0))
+
+
+@pytest.mark.usefixtures("spared")
 def test_little_is_searched_although_a_model_is_spared(collector, monkeypatch):
     garbage.spare()
     ring, gone = Model(), []
