@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exec.arrays import SparseArray
 from exec.context import RuntimeValue
 from model.schemas.registry import find
 from model.types import ElementType, SequenceType, TensorType, Type
@@ -31,6 +32,9 @@ def signature_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[Run
         if value is None and parameter.option != "optional":
             return f"{place} is left out; expected a value"
         if given is None:
+            kind = _kind_of(value)
+            if kind and parameter.types and not any(kind[0] in name for name in parameter.types):
+                return f"{place} is {kind[1]}; expected {_listed(parameter.types)}"
             continue
         if not parameter.allows(given):
             return f"{place} is {given}; expected {_listed(parameter.types)}"
@@ -63,6 +67,17 @@ def _type_of(value: RuntimeValue) -> Type | None:
     if isinstance(value, list) and value:
         element = _type_of(value[0])
         return None if element is None else SequenceType(element)
+    return None
+
+
+def _kind_of(value: RuntimeValue) -> tuple[str, str] | None:
+    """How types are written that a value with no type of its own may have, and what to call it."""
+    if isinstance(value, list):
+        return "seq(", "a sequence"
+    if isinstance(value, dict):
+        return "map(", "a map"
+    if isinstance(value, SparseArray):
+        return "sparse_tensor(", "a sparse tensor"
     return None
 
 

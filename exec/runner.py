@@ -6,6 +6,7 @@ The loop names no operator and does as little as it can for each: call, store, n
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from exec.kernels.registry import KernelFunction
 from exec.operations import Library
 from exec.plan import MISSING, NONE_SLOT, BodyPlan, Code, Plan, Step, refusal
 from exec.results import Failure, StepError, failure_of
+from exec.values import distinct_bytes, refuse_large
 from model.errors import ModelError, errors_to
 from model.progress import SILENT, Cancelled
 
@@ -91,6 +93,7 @@ class Run:
         self.library = library
         self.slots = slots
         self.limits = limits
+        self._most = sys.maxsize if limits.max_bytes is None else limits.max_bytes  # bytes of a value
         self.ceiling = ceiling
         self.observer = observer
         self.code: list[Code] = []
@@ -157,7 +160,7 @@ class Run:
     def _fast(self) -> None:
         slots, stamps, sizes = self.slots, self.stamps, self.sizes
         clock, array = time.perf_counter, np.ndarray
-        held, tick, ceiling = self.held, self._tick, self.ceiling
+        held, tick, ceiling, most = self.held, self._tick, self.ceiling, self._most
         stamp, size_of = stamps.append, sizes.append
         with errors_to(self._failed):  # whatever a kernel raises is a result
             try:
@@ -168,6 +171,8 @@ class Run:
                         size = result.nbytes
                     else:
                         size = self._spread(step, result)
+                    if size > most:
+                        refuse_large(step, slots, most)
                     size_of(size)
                     held += size
                     if free:
@@ -194,6 +199,8 @@ class Run:
         with errors_to(self._failed):
             result = code.call(code.get(slots)) if code.single else code.call(*code.get(slots))
             size = self._spread(step, result)
+            if size > self._most:
+                refuse_large(step, slots, self._most)
             self.sizes.append(size)
             self.held += size
             self.peak = max(self.peak, self.held)
@@ -429,7 +436,7 @@ class Run:
         frame.slots = slots
         clocks = frame.clocks()
         begun = len(clocks)
-        clock, array, stamp = time.perf_counter, np.ndarray, clocks.append
+        clock, array, stamp, most = time.perf_counter, np.ndarray, clocks.append, self._most
         step: Step | None = None
         stamp(clock())
         try:
@@ -437,8 +444,11 @@ class Run:
                 result = call(get(slots)) if single else call(*get(slots))
                 if out and type(result) is array:
                     slots[out] = result
+                    size = result.nbytes
                 else:
-                    spread(step, slots, result)
+                    size = spread(step, slots, result)
+                if size > most:
+                    refuse_large(step, slots, most)
                 stamp(clock())
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
@@ -550,20 +560,3 @@ def _prepared(hook: Callable[..., KernelFunction | None], values: list[Any], ste
             return hook(values, **step.operation.attributes)
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError):
         return None  # the plain kernel meets the same trouble and says so for the node
-
-
-def distinct_bytes(values: Iterable[RuntimeValue]) -> int:
-    """Bytes that values hold, each buffer once: views cost nothing."""
-    owners: dict[int, int] = {}
-    other = 0
-    for value in values:
-        if isinstance(value, np.ndarray):
-            owner: Any = value
-            while isinstance(owner.base, np.ndarray):
-                owner = owner.base
-            owners[id(owner)] = owner.nbytes
-        elif isinstance(value, list):
-            other += distinct_bytes(value)
-        elif value is not MISSING:
-            other += nbytes(value)
-    return sum(owners.values()) + other

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from exec.context import RuntimeValue
 from exec.frames import Inside
 from exec.inspection.statistics import Summary
-from exec.runner import distinct_bytes
+from exec.values import distinct_bytes
 
 #: Runs whose summaries are kept of values that did not fit the budget.
 _REMEMBERED = 64

@@ -1,13 +1,17 @@
-"""Values of every kind: whether two are the same, and copies that nobody else holds."""
+"""Values of every kind: whether two are the same, copies that nobody else holds, and what they take in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from exec.arrays import SparseArray
 from exec.context import RuntimeValue
+from exec.errors import LimitError
+from exec.inspection.statistics import describe, nbytes
+from exec.plan import MISSING, Step
 
 
 def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
@@ -51,3 +55,44 @@ def copy_value(value: RuntimeValue) -> RuntimeValue:
     if isinstance(value, SparseArray):
         return SparseArray(value.values.copy(), value.indices.copy(), value.shape)
     return value
+
+
+def refuse_large(step: Step, slots: list[RuntimeValue], most: int) -> None:
+    """Let go of what a step gave and raise LimitError where a value takes more than `most` bytes.
+
+    Kernels refuse what is larger than what they read before they compute it; this holds what is as large as an input
+    that was over the limit when it came, and sequences, which grow. What shares the memory of an input is no more.
+    """
+    given = [slots[s] for s in step.ins if s]
+    arrays = [value for value in given if isinstance(value, np.ndarray)]
+    for slot in filter(None, step.outs):
+        value = slots[slot]
+        if any(value is known for known in given):
+            continue
+        if isinstance(value, np.ndarray):
+            size = 0 if any(np.may_share_memory(value, known) for known in arrays) else value.nbytes
+        else:
+            size = distinct_bytes([value])
+        if size > most:
+            text = describe(value)
+            for out in filter(None, step.outs):
+                slots[out] = MISSING
+            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes"
+            raise LimitError(msg)
+
+
+def distinct_bytes(values: Iterable[RuntimeValue]) -> int:
+    """Bytes that values hold, each buffer once: views cost nothing."""
+    owners: dict[int, int] = {}
+    other = 0
+    for value in values:
+        if isinstance(value, np.ndarray):
+            owner: Any = value
+            while isinstance(owner.base, np.ndarray):
+                owner = owner.base
+            owners[id(owner)] = owner.nbytes
+        elif isinstance(value, list):
+            other += distinct_bytes(value)
+        elif value is not MISSING:
+            other += nbytes(value)
+    return sum(owners.values()) + other

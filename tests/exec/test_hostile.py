@@ -142,6 +142,8 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         ("LayerNormalization", [X, X], {"stash_type": 7}, "stash_type is 7 (int64); expected the number of a type"),
         ("RMSNormalization", [X, np.ones((3, 2, 3), np.float32)], {}, "shape [3, 2, 3] cannot be broadcast to [2, 3]"),
         ("LSTM", [np.ones((4, 1, 3), np.float32), np.ones((1, 8, 3), np.float32), np.float32(1)], {}, "R (), expected"),
+        ("Exp", [[]], {}, "input 0 (input) is a sequence; expected"),
+        ("Add", [X, {"a": 1.0}], {}, "input 1 (B) is a map; expected"),
         ("StringConcat", [np.array(["a", "b"], object), np.empty(0, object)], {}, "[2] and [0] cannot be broadcast"),
         ("ConvTranspose", [np.ones((1, 1, 2, 2), np.float32)] * 2, {"output_shape": [7]}, "expected 2 sizes"),
         (
@@ -228,6 +230,86 @@ def test_a_loop_that_grows_its_value_ends_at_the_limit() -> None:
     assert result.failures[0].kind == "LimitError"
     assert result.failures[0].inner is not None
     assert result.failures[0].inner.operator == "Concat"
+
+
+BIG = np.ones((100, 100), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("Exp", [BIG], {}),
+        ("Add", [BIG, BIG], {}),
+        ("Where", [BIG > 0, BIG, BIG], {}),
+        ("Relu", [BIG], {}),
+        ("CumSum", [BIG, np.array(0)], {}),
+        ("Softmax", [BIG], {}),
+        ("SequenceConstruct", [BIG, BIG + 1], {}),
+    ],
+)
+def test_results_over_the_limit_are_refused_whatever_makes_them(
+    op_type: str, inputs: list[Any], attributes: dict[str, Any]
+) -> None:
+    """Also those that are no larger than an input, which was over the limit when it came."""
+    names = [f"i{k}" for k in range(len(inputs))]
+    graph = helper.make_graph(
+        [helper.make_node(op_type, names, ["y"], **attributes)],
+        "g",
+        [helper.make_empty_tensor_value_info(n) for n in names],
+        [helper.make_empty_tensor_value_info("y")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    session, feeds = Session(load(proto.SerializeToString())), dict(zip(names, inputs, strict=True))
+    result = session.run(feeds, memory_limit=39_999)
+    assert result.failures[0].kind == "LimitError"
+    assert "over the limit of 39,999 bytes" in result.failures[0].reason
+    assert not result.outputs
+    assert session.run(feeds, memory_limit=1 << 20).ok
+
+
+@pytest.mark.parametrize(
+    "text", ["y = Identity(x)", "y = Transpose(x)", "s = Constant <value_ints = [-1]> () y = Reshape(x, s)"]
+)
+def test_views_of_an_input_over_the_limit_take_nothing(text: str) -> None:
+    result = Session(parse(f"g (float[100, 100] x) => (float[N] y) {{ {text} }}")).run({"x": BIG}, memory_limit=39_999)
+    assert result.ok
+
+
+def test_results_over_the_limit_are_refused_in_bodies() -> None:
+    text = """g (float[100, 100] x) => (float[N] y) {
+      t = Constant <value = bool {1}> ()
+      y = If (t) <then_branch = a () => (float[N] p) { p = Exp(x) }, else_branch = b () => (float[N] q) { q = Neg(x) }>
+    }"""
+    inner = Session(parse(text)).run({"x": BIG}, memory_limit=39_999).failures[0].inner
+    assert inner is not None
+    assert inner.kind == "LimitError"
+
+
+@pytest.mark.parametrize(
+    ("x", "first", "grow"),
+    [
+        (np.array(["text"], object), "Identity", [("StringConcat", ["a", "a"], "r")]),
+        (BIG[0], "SequenceConstruct", [("Exp", ["x"], "n"), ("SequenceInsert", ["a", "n"], "r")]),
+    ],
+)
+def test_loops_that_grow_texts_and_sequences_end_at_the_limit(
+    x: np.ndarray[Any, Any], first: str, grow: list[tuple[str, list[str], str]]
+) -> None:
+    untyped = helper.make_empty_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["k"]), *[helper.make_node(o, i, [r]) for o, i, r in grow]],
+        "b",
+        [untyped("i"), untyped("c"), untyped("a")],
+        [untyped("k"), untyped("r")],
+    )
+    nodes = [helper.make_node(first, ["x"], ["s"]), helper.make_node("Loop", ["", "t", "s"], ["y"], body=body)]
+    graph = helper.make_graph(nodes, "g", [untyped("x"), untyped("t")], [untyped("y")])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    feeds = {"x": x, "t": np.array(True)}
+    inner = Session(load(proto.SerializeToString())).run(feeds, memory_limit=1 << 16).failures[0].inner
+    assert inner is not None
+    assert inner.operator == grow[-1][0]
+    assert "over the limit of 65,536 bytes" in inner.reason
 
 
 def test_deep_bodies_end_in_a_result() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from exec.arrays import Array, empty, full
+from exec.arrays import Array, check_size, empty, full
 from exec.context import checkpoint
 from exec.errors import KernelError
 from exec.kernels.registry import kernel
@@ -18,9 +18,14 @@ from exec.kernels.shared.regex import compile_pattern
 @kernel("StringConcat", since=20)
 def string_concat_20(x: Array, y: Array) -> Array:
     """Texts joined element by element, with broadcasting."""
-    _texts(x), _texts(y)
+    result = empty(broadcast_shape(x, y), object)
+    check_size((int(np.add(_lengths(x), _lengths(y)).sum()),), np.uint8)
     # An object array even for scalars, where the ufunc gives a str.
-    return np.add(x, y, out=empty(broadcast_shape(x, y), object))
+    return np.add(x, y, out=result)
+
+
+def _lengths(x: Array) -> Array:
+    return np.array([len(text) for text in _texts(x)], np.int64).reshape(x.shape)
 
 
 @kernel("StringSplit", since=20)
