@@ -74,6 +74,7 @@ class ActionBinding(QObject):
 
     def _do(self, one: Action, run: Callable[[Context], object]) -> None:
         if not one.enabled(self.context):
+            self.refresh_soon()  # Qt has turned a switch over all the same
             return
         try:
             run(self.context)

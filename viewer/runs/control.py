@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -30,7 +30,6 @@ from model.queries.topology import upstream
 from viewer import garbage
 from viewer.changes import is_in_model
 from viewer.jobs import Job
-from viewer.results import Record
 from viewer.runs.alarm import Alarm
 from viewer.runs.courtesy import Courtesy
 from viewer.runs.edge_notes import EdgeNotes
@@ -38,9 +37,9 @@ from viewer.runs.hunting import Hunt
 from viewer.runs.inputs import Recipe, RunInputs
 from viewer.runs.marks import RunMarks
 from viewer.runs.news import RunNews
+from viewer.runs.one_run import CUT_OFF, Aim, OneRun, Relay
 from viewer.runs.overlays import Overlays
 from viewer.runs.preparing import Preparing
-from viewer.runs.relay import Relay
 from viewer.runs.so_far import SoFar
 from viewer.runs.testing import Testing
 from viewer.settings import RUN_IN_PROCESS
@@ -56,49 +55,6 @@ _NEWS = 80
 _MOST_NEWS = 2000  # nodes that are told of then: what that takes is far below a frame
 #: What the run of a graph with more nodes gave is too much to be looked through for garbage.
 _MANY = 10_000
-
-#: Why a run ended that cannot go on.
-_CUT_OFF = ("cancelled", "time limit", "crash")
-
-Mode = Literal["run", "step"]
-
-
-@dataclass(frozen=True)
-class _Aim:
-    """What a run is for. `seeking`: it stops where `sought` begins, and when it stops or ends this is called."""
-
-    mode: Mode = "run"
-    until: Node | None = None
-    fresh: bool = False
-    seeking: Callable[[], object] | None = None
-    sought: Literal["beginnings", "nan"] = "beginnings"
-
-
-@dataclass(eq=False)
-class _Run:
-    """One run from its start to its last step."""
-
-    serial: int
-    request: Request
-    recipe: Recipe
-    feeds: Mapping[str, Any]
-    revision: int
-    state: int
-    aim: _Aim
-    relay: Relay | None = None
-    stepper: Any = None  # a Stepper or RemoteStepper, once planned
-    result: RunResult | None = None
-    went_on: bool = False  # after it had waited
-
-    def record(self, result: RunResult, *, unfinished: bool = False) -> Record:
-        """What it has given at some time."""
-        whole = self.aim.until is None and not unfinished and result_is_whole(result)
-        found = Record(
-            result, self.state, self.revision, self.recipe.signature, dict(self.feeds), whole, unfinished, self.serial
-        )
-        found.was_watched = self.aim.seeking is not None and result.stopped not in _CUT_OFF
-        found.went_on = self.went_on
-        return found
 
 
 class RunControl(QObject):
@@ -119,7 +75,7 @@ class RunControl(QObject):
         self._session: Session | WorkerSession | None = None
         self._serial = 0
         self._job: Job[Any] | None = None
-        self._run: _Run | None = None  # going on, or waiting at a breakpoint
+        self._run: OneRun | None = None  # going on, or waiting at a breakpoint
         self._feeds: tuple[object, dict[str, Any]] | None = None
         self._tell = RunNews(workspace)
         self._preparing = Preparing(workspace, self)
@@ -205,14 +161,14 @@ class RunControl(QObject):
 
     def run(self, *, fresh: bool = False) -> None:
         """Run everything; `fresh`: compute also what an earlier run has computed."""
-        self._start(_Aim(fresh=fresh))
+        self._start(Aim(fresh=fresh))
 
     def seek_non_finite(self, sought: Literal["beginnings", "nan"], then: Callable[[], object]) -> None:
         """Run to where NaN (or an infinity) begins, be it inside a body, and wait behind it; else to the end.
 
         `then` is called when the run waits or has ended.
         """
-        self._start(_Aim(fresh=True, seeking=then, sought=sought))
+        self._start(Aim(fresh=True, seeking=then, sought=sought))
 
     def seek_on(self) -> None:
         """Let a run that waits for `seek_non_finite` go on to where it begins next, or to the end."""
@@ -235,14 +191,16 @@ class RunControl(QObject):
     def run_to(self, node: Node) -> None:
         """Compute what a node needs, and the node."""
         self._place_of(node)
-        self._start(_Aim(until=node))
+        self._start(Aim(until=node))
 
     def step(self) -> None:
         """Compute the next node of a run that waits, or start one that waits before its first node."""
         if self.is_paused:
+            if self._run is not None:  # who goes step by step hunts no more
+                self._run.aim = replace(self._run.aim, seeking=None)
             self._continue(one=True)
         elif not self.is_running:
-            self._start(_Aim("step", fresh=True))  # what is kept could not be stopped at
+            self._start(Aim("step", fresh=True))  # what is kept could not be stopped at
 
     def go_on(self) -> None:
         """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
@@ -255,6 +213,9 @@ class RunControl(QObject):
         """End the run; what it computed so far stays."""
         if self._preparing.running:
             self._preparing.stop()
+            if self._job is not None:
+                self._job.cancel()
+            self._give_up()
             self.state_changed.emit()
         elif self._job is not None:
             self._job.cancel()
@@ -263,7 +224,9 @@ class RunControl(QObject):
             self._workspace.set_run_state("Stopped")
             self.state_changed.emit()
 
-    def _start(self, aim: _Aim) -> None:
+    def _start(self, aim: Aim) -> None:
+        if self.is_paused:
+            self._run = None
         self._serial += 1
         serial = self._serial
         recipe = self.inputs.recipe()
@@ -287,7 +250,7 @@ class RunControl(QObject):
             )
             self.state_changed.emit()
 
-    def _perform(self, aim: _Aim, recipe: Recipe, feeds: dict[str, Any]) -> None:
+    def _perform(self, aim: Aim, recipe: Recipe, feeds: dict[str, Any]) -> None:
         document = self._workspace.document
         given = {**feeds, **self.inputs.given}
         try:
@@ -295,13 +258,13 @@ class RunControl(QObject):
         except ModelError as error:
             self._refused(error, self._serial)
             return
-        run = _Run(self._serial, request, recipe, given, document.revision, document.current.id, aim)
+        run = OneRun(self._serial, request, recipe, given, document.revision, document.current.id, aim)
         self._run = run
         self._workspace.results.begin()
         self._workspace.set_run_state("Running…")
         self._launch(run, lambda progress: self._plan_and_go(run, progress))
 
-    def _request(self, given: dict[str, Any], aim: _Aim) -> Request:
+    def _request(self, given: dict[str, Any], aim: Aim) -> Request:
         inputs, until = self.inputs, aim.until
         path, last = ((), None) if until is None else self._place_of(until)
         self.breakpoints = tuple(b for b in self.breakpoints if _alive(b))
@@ -326,7 +289,7 @@ class RunControl(QObject):
         keys = tuple(((), n) for v in values if v.producer is not None and (n := number(v)))
         return replace(request, options=replace(request.options, until=None, values=keys, outputs=False))
 
-    def _launch(self, run: _Run, work: Callable[[Progress], None]) -> None:
+    def _launch(self, run: OneRun, work: Callable[[Progress], None]) -> None:
         self._news_timer.start()
         self._workspace.results.is_running = True
         show = partial(self._see, run)
@@ -340,7 +303,7 @@ class RunControl(QObject):
         )
         self.state_changed.emit()
 
-    def _plan_and_go(self, run: _Run, progress: Progress) -> None:
+    def _plan_and_go(self, run: OneRun, progress: Progress) -> None:
         """Off the GUI thread."""
         session = self._session
         assert session is not None
@@ -390,7 +353,7 @@ class RunControl(QObject):
         self._news_timer.stop()
         self._so_far.stop()
 
-    def _failed(self, error: BaseException, run: _Run) -> None:
+    def _failed(self, error: BaseException, run: OneRun) -> None:
         """The job of a run raised. Where there can be no worker process, run here from now on."""
         if not isinstance(error, WorkerUnavailable) or run.serial != self._serial:
             self._refused(error, run.serial)
@@ -409,18 +372,27 @@ class RunControl(QObject):
 
     def _settled(self, serial: int) -> None:
         """The inputs were made, or that was stopped."""
-        if serial == self._serial and self._run is None:
+        if serial == self._serial and (self._run is None or self._run.serial != serial):
             self._job = None
+            if not self._preparing.running:
+                self._give_up()
             self.state_changed.emit()
 
-    def _ended(self, run: _Run) -> None:
+    def _give_up(self) -> None:
+        """What was to replace a run was stopped before it began: the run is over all the same."""
+        if self._run is not None:
+            self._over()
+            self._workspace.results.take(None)
+            self._workspace.set_run_state("Stopped")
+
+    def _ended(self, run: OneRun) -> None:
         if run.serial != self._serial or run is not self._run:
             return  # a newer run is on its way
         self._tell_news()
         with self._news_lock:
             self._news.clear()  # the end says more
         result = run.result
-        may_go_on = result is not None and result.stopped not in _CUT_OFF
+        may_go_on = result is not None and result.stopped not in CUT_OFF
         waiting = may_go_on and run.stepper is not None and not run.stepper.done
         self._over()
         self._run = run if waiting else None
@@ -429,9 +401,11 @@ class RunControl(QObject):
             garbage.spare_new()
         if result is not None:
             self._tell_end(run, result)
+        else:
+            self._workspace.set_run_state("Stopped")
         self.state_changed.emit()
 
-    def _tell_end(self, run: _Run, result: RunResult) -> None:
+    def _tell_end(self, run: OneRun, result: RunResult) -> None:
         if not self.is_paused:
             self._tell.ended(result, live=self.live)
         else:
@@ -445,14 +419,14 @@ class RunControl(QObject):
 
     # -- while it goes on ------------------------------------------------------------------------------------
 
-    def _count(self, run: _Run) -> object:
+    def _count(self, run: OneRun) -> object:
         """What is another when a run has computed more: a body, as of a Loop, may at any time."""
         session, stepper = self._session, run.stepper
         at = session.at if isinstance(session, WorkerSession) else None if stepper is None else stepper.next_key
         node = None if at is None else self._node(at[1])
         return object() if node is not None and node.bodies else self._finished_nodes
 
-    def _look(self, run: _Run) -> RunResult | None:
+    def _look(self, run: OneRun) -> RunResult | None:
         """What a run has computed up to now. Off the GUI thread."""
         session, stepper = self._session, run.stepper
         if isinstance(session, WorkerSession):
@@ -462,7 +436,7 @@ class RunControl(QObject):
             result = None if stepper is None else replace(stepper.result(), fetch=None)
         return result.work_out() if result is not None and result.nodes else None
 
-    def _see(self, run: _Run, result: RunResult, fresh: set[Value]) -> None:
+    def _see(self, run: OneRun, result: RunResult, fresh: set[Value]) -> None:
         if run is self._run and self.is_running:
             self._workspace.results.see(run.record(result, unfinished=True), fresh)
 
@@ -522,7 +496,7 @@ class RunControl(QObject):
 
     def _run_live(self) -> None:
         if self.live:
-            self._start(_Aim())
+            self._start(Aim())
 
     # -- breakpoints -----------------------------------------------------------------------------------------
 
@@ -583,11 +557,6 @@ def _start(session: WorkerSession) -> None:
     """Off the GUI thread. Whether there is a worker shows when something is run."""
     with contextlib.suppress(WorkerUnavailable):
         session.start()
-
-
-def result_is_whole(result: RunResult) -> bool:
-    """Whether a run came to its end, so that it can stand for the state it was computed for."""
-    return not result.stopped
 
 
 def _alive(breakpoint_: Breakpoint) -> bool:

@@ -196,3 +196,30 @@ def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path
     workspace.runs.toggle_breakpoint(value(workspace, "bad"))
     run(qtbot, workspace)
     assert workspace.runs.is_paused
+
+
+HIDDEN = """
+<ir_version: 9, opset_import: ["" : 17]>
+loops (float[2] x) => (float[2] y) <int64 three = {3}, bool yes = {1}>
+{
+    [loop] y = Loop (three, yes, x) <body: graph = turns (int64 i, bool c, float[2] v) => (bool d, float[2] w)
+        { [log] l = Log (v)  bad = IsNaN (l)  w = Where (bad, v, l)  d = Identity (c) }>
+}
+"""
+
+
+def test_steps_from_where_a_hunt_stands_point_at_each_node(qtbot, window, tmp_path):
+    path = tmp_path / "hidden.onnx"
+    onnx.save(onnx.parser.parse_model(HIDDEN), path)
+    workspace = opened(window, qtbot, path)
+    log, is_nan, where, identity = node(workspace, "loop").bodies[0].nodes
+    workspace.runs.inputs.set_source("x", Constant(-1.0))
+    run(qtbot, workspace)
+    with qtbot.waitSignal(workspace.results.element_chosen, timeout=60_000):
+        workspace.trigger("run.first_non_finite")
+    assert workspace.selection.current is log
+    assert workspace.runs.paused_at is is_nan
+    for waits_at in (where, identity):
+        run(qtbot, workspace, "run.step")
+        assert workspace.runs.paused_at is waits_at
+        assert workspace.selection.current is waits_at
