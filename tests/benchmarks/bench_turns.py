@@ -60,6 +60,10 @@ def measure(application: Application, window: MainWindow) -> None:
 
     do("edit", lambda: type_into(workspace, node, 1))
     do("undo", document.undo)
+    do("select all", partial(workspace.trigger, "edit.select_all"))
+    do("select nothing", partial(workspace.trigger, "edit.clear_selection"))
+    do("write types", partial(workspace.trigger, "model.write_types"))
+    do("undo", document.undo)
     do("run", runs.run)
     do("run anew", lambda: runs.run(fresh=True))
     runs.set_live(True)
