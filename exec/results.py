@@ -54,15 +54,21 @@ class Failure:
     @property
     def account(self) -> str:
         """What was computed of what and why that failed, for where the node is named already."""
-        given = f" with {', '.join(self.inputs)}" if self.inputs else ""
-        reason = self.reason if self.inner is None else f"in its body, {self.inner}"
-        return f"{self.operator} (opset {self.opset}){given}: {reason}"
+        version = f" ({self._version})" if self._version else ""
+        return f"{self.operator}{version}{self._reason}"
 
     def __str__(self) -> str:
-        given = f" with {', '.join(self.inputs)}" if self.inputs else ""
         name = f"{self.title!r} " if self.title and self.title != self.operator else ""
-        head = f"{name}({self.operator}, opset {self.opset}){given}"
-        return f"{head}: {self.reason if self.inner is None else f'in its body, {self.inner}'}"
+        return f"{name}({', '.join(filter(None, (self.operator, self._version)))}){self._reason}"
+
+    @property
+    def _version(self) -> str:
+        return f"opset {self.opset}" if self.opset else ""  # what is around the node may fail: a cycle, a recursion
+
+    @property
+    def _reason(self) -> str:
+        given = f" with {', '.join(self.inputs)}" if self.inputs else ""
+        return f"{given}: {self.reason if self.inner is None else f'in its body, {self.inner}'}"
 
 
 @dataclass(slots=True)

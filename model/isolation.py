@@ -106,9 +106,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _result(folder: Path, code: int, stderr: bytes, what: str) -> bytes:
-    failure = folder / "error"
-    if failure.exists():
-        said = json.loads(failure.read_text("utf-8"))
+    said = None
+    with suppress(FileNotFoundError, ValueError):  # a child that ended while it wrote left a part of that
+        said = json.loads((folder / "error").read_text("utf-8"))
+    if said is not None:
         raise ModelError(said["title"], said["detail"], said["place"])
     if code == 0 and (folder / "out").exists():
         return (folder / "out").read_bytes()

@@ -32,6 +32,8 @@ def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
             f"Input {value.name} is used", "Disconnect it first, or give it an initializer as its constant.", value
         )
     _set_inputs(edit, graph, tuple(v for v in graph.inputs if v is not value))
+    if value.initializer is not None and value.type == value.initializer.type:
+        edit.do(SetField(value, "type", None))  # an input must declare it, of a constant it says nothing
 
 
 def add_output(edit: Transaction, graph: Graph, value: Value) -> None:

@@ -263,8 +263,7 @@ class _Writer:
             if value is not None and _says_something(value) and value not in listed:
                 kept.append(value)
         listed.update(kept)
-        initializers = (value for value in graph.initializers if value not in listed)
-        kept += [value for value in initializers if _is_described(value) or not _is_of_its_constant(value)]
+        kept += [value for value in graph.initializers if value not in listed and _says_something(value)]
         self._values(graph, kept, "value_info", out, original)
 
     def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
@@ -468,12 +467,6 @@ def _says_something(value: Value) -> bool:
     if value._decoder is None and value._type is None and value._details is NO_DETAILS:
         return False  # as most, of which there are many
     return value.type is not None or _is_described(value)
-
-
-def _is_of_its_constant(value: Value) -> bool:
-    """Whether the declared type of an initializer says no more than its tensor does."""
-    constant = value.initializer
-    return value.type is None or (constant is not None and value.type == constant.type)
 
 
 def _is_described(value: Value) -> bool:

@@ -49,7 +49,7 @@ def _listed(graph: Graph, saved: bool):
 
 def _typed(graph: Graph):
     known = {v for n in graph.nodes for v in n.outputs if v is not None}
-    known.update(v for v in graph.declared if v.uses or v.is_defined)
+    known.update(graph.initializers, (v for v in graph.declared if v.uses or v.is_defined))
     return sorted((*_value(v)[:1], repr(v.type)) for v in known.difference(graph.inputs, graph.outputs) if v.type)
 
 

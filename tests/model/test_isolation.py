@@ -22,7 +22,7 @@ def _cases(monkeypatch, tmp_path):
     import model
 
     (tmp_path / "isolation_cases.py").write_text(
-        "import os, signal, time\n"
+        "import os, signal, sys, time\n"
         "from model.errors import ModelError\n"
         "def echo(data): return data[::-1]\n"
         "def crash(data): os.kill(os.getpid(), signal.SIGSEGV)\n"
@@ -30,7 +30,8 @@ def _cases(monkeypatch, tmp_path):
         "def sleep(data): time.sleep(100)\n"
         "def grow(data): return bytes(1 << 40)\n"
         "def refuse(data): raise ModelError('Not so', 'because', 'here')\n"
-        "def stumble(data): raise KeyError('oops')\n",
+        "def stumble(data): raise KeyError('oops')\n"
+        "def break_off(data):\n    open(sys.argv[2] + '/error', 'w').close()\n    raise KeyError('oops')\n",
         "utf-8",
     )
     root = str(isolation.Path(model.__file__).parents[1])
@@ -70,6 +71,11 @@ def test_an_error_inside_comes_out_as_it_was():
 def test_any_other_error_names_itself():
     with pytest.raises(ModelError, match="The test failed on this model: KeyError: 'oops'"):
         run("stumble")
+
+
+def test_a_child_that_ends_while_it_says_why_has_failed():
+    with pytest.raises(ModelError, match="The test failed on this model: KeyError"):
+        run("break_off")
 
 
 def test_a_frozen_program_starts_itself_as_the_child(monkeypatch, tmp_path):

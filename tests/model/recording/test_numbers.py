@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.document import Document
-from model.edits import functions, nodes
+from model.edits import functions, interface, nodes
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.io.read import load
@@ -122,6 +122,27 @@ def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
     recover(again, leftover)
     assert snapshot(again.model, saved=True) == snapshot(document.model, saved=True)
     assert_linked(again.model)
+
+
+def test_an_input_comes_back_with_its_type_that_was_a_mere_constant_when_it_was_saved(tmp_path, dead):
+    document = builders.document(
+        '<ir_version: 10, opset_import: ["" : 21]> net (float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }'
+    )
+    graph, weight = document.model.graph, builders.value(document, "w")
+    with document.edit("Give it a default") as edit:
+        edit.do(SetInitializer(graph, weight, ArrayTensor(np.float32([1, 2]))))
+    kept = Journal(document, tmp_path)
+    with document.edit("Constant only") as edit:
+        interface.input_to_initializer_only(edit, graph, weight)
+    path = tmp_path / "model.onnx"
+    save(document.model, path)
+    document.mark_saved(path)
+    document.undo()
+    kept.abandon()
+    (leftover,) = leftovers(tmp_path)
+    again = Document(load(path), path)
+    recover(again, leftover)
+    assert snapshot(again.model, saved=True) == snapshot(document.model, saved=True)
 
 
 def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dead):
