@@ -332,7 +332,7 @@ def test_edits_of_very_many_steps_are_announced_and_written_when_there_is_time(t
         document.redo()
     titles = tuple(edit.__name__.capitalize().replace("_", " ") for edit in edits)
     (leftover,) = leftovers(tmp_path)
-    assert {*leftover.titles, *leftover.missing} >= {titles[-1]}
+    assert {*leftover.titles, *leftover.missing} & {titles[-1], "Redo"}  # it may be written already, and taken back
     kept.abandon()
     (leftover,) = leftovers(tmp_path)
     assert leftover.titles == titles
