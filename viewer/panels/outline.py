@@ -46,6 +46,7 @@ class OutlinePanel(Panel):
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self._dividing = QTimer(self, singleShot=True, interval=0)  # "*" opens thousands of rows
         self._dividing.timeout.connect(self._divide)
+        self._room = 0  # px that operators were seen to need
         self.tree.expanded.connect(lambda _index: self._dividing.start())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -69,6 +70,7 @@ class OutlinePanel(Panel):
     def _divide(self) -> None:
         """Give operators the width they need, but leave most of it to names."""
         wanted = max(self.tree.sizeHintForColumn(1), self.tree.header().sectionSizeHint(1))
+        self._room = max(self._room, wanted)
         self.tree.header().resizeSection(1, min(wanted, self.width() * 2 // 5))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -96,12 +98,11 @@ class OutlinePanel(Panel):
             self.tree.clearSelection()
         self._following = False
         self._follow()
-        if any(map(self._needs_width, islice(nodes, _MEASURED))):
+        advance = self.tree.fontMetrics().horizontalAdvance
+        needed = _MARGINS + max((advance(node.op_type) for node in islice(nodes, _MEASURED)), default=0)
+        if needed > self._room:  # measuring all rows takes longer than most edits
+            self._room = needed
             self._dividing.start()
-
-    def _needs_width(self, node: Node) -> bool:
-        """Whether its operator may not have the room it needs."""
-        return self.tree.fontMetrics().horizontalAdvance(node.op_type) > self.tree.columnWidth(1) - _MARGINS
 
     def _on_values(self, values: set[Value]) -> None:
         self.model.rename(v.producer for v in values if v.producer is not None and not v.producer.name)

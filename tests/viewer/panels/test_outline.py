@@ -151,6 +151,21 @@ def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):
     assert len(measured) == 1
 
 
+def test_edits_of_a_node_whose_operator_has_no_room_do_not_measure_columns_again(blocks, qtbot, monkeypatch):
+    document, measured = blocks.workspace.document, []
+    blocks.resize(120, 300)
+    node = next(iter(document.model.graph.nodes))
+    monkeypatch.setattr(blocks.tree, "sizeHintForColumn", lambda column: measured.append(column) or 50)
+    with document.edit("Change") as edit:
+        edit.do(SetField(node, "op_type", "ThresholdedRelu" * 5))
+    qtbot.waitUntil(lambda: len(measured) == 1)
+    for name in ("one", "two"):
+        with document.edit("Rename") as edit:
+            edit.do(SetField(node, "name", name))
+        qtbot.wait(1)
+    assert len(measured) == 1
+
+
 def test_a_copy_stands_in_the_group_of_its_original(blocks):
     document = blocks.workspace.document
     node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
