@@ -101,6 +101,19 @@ def test_nodes_far_from_one_with_a_number_are_refused():
         numbers.meet_again([[1, 0, "graph", 0, ""], [2, 1, "some", 0, ""], [99, 2, "neighbour", 1 << 40, ""]])
 
 
+def assert_an_undo_after_saving_comes_back(document, kept, path):
+    """Save, take the last edit back, and die; the journals are beside the file."""
+    save(document.model, path)
+    document.mark_saved(path)
+    document.undo()
+    kept.abandon()
+    (leftover,) = leftovers(path.parent)
+    again = Document(load(path), path)
+    recover(again, leftover)
+    assert snapshot(again.model, saved=True) == snapshot(document.model, saved=True)
+    assert_linked(again.model)
+
+
 def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
     """Nothing makes or uses it when the model is saved, so that the file does not declare it any more."""
     text = """<ir_version: 10, opset_import: ["" : 21]>
@@ -113,15 +126,7 @@ def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
     with document.edit("Remove") as edit:
         for name in ("c", "b"):
             edit.do(RemoveNode(builders.value(document.model, name).producer))
-    save(document.model, path)
-    document.mark_saved(path)
-    document.undo()
-    kept.abandon()
-    (leftover,) = leftovers(tmp_path)
-    again = Document(load(path), path)
-    recover(again, leftover)
-    assert snapshot(again.model, saved=True) == snapshot(document.model, saved=True)
-    assert_linked(again.model)
+    assert_an_undo_after_saving_comes_back(document, kept, path)
 
 
 def test_an_input_comes_back_with_its_type_that_was_a_mere_constant_when_it_was_saved(tmp_path, dead):
@@ -134,15 +139,7 @@ def test_an_input_comes_back_with_its_type_that_was_a_mere_constant_when_it_was_
     kept = Journal(document, tmp_path)
     with document.edit("Constant only") as edit:
         interface.input_to_initializer_only(edit, graph, weight)
-    path = tmp_path / "model.onnx"
-    save(document.model, path)
-    document.mark_saved(path)
-    document.undo()
-    kept.abandon()
-    (leftover,) = leftovers(tmp_path)
-    again = Document(load(path), path)
-    recover(again, leftover)
-    assert snapshot(again.model, saved=True) == snapshot(document.model, saved=True)
+    assert_an_undo_after_saving_comes_back(document, kept, tmp_path / "model.onnx")
 
 
 def test_constants_of_a_long_list_are_found_again_while_it_changes(tmp_path, dead):
