@@ -55,6 +55,9 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
         yield warning(
             "ir-version", f"IR version {model.ir_version} is newer than known here", model, f"{NEWEST_IR_VERSION} is."
         )
+    if not model.domain:
+        detail = "The specification wants one: a name of whoever is responsible in reverse, such as org.example."
+        yield info("model-domain", "The model has no domain", model, detail)
     yield from _check_imports(model)
     yield from _check_functions(model)
     yield from check_configurations(model)

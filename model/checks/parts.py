@@ -21,7 +21,7 @@ def _can_have(message: str, problem: Problem, model: Model) -> bool:
             return True
         case "FunctionProto", "opset-import":  # of its own for its nodes, but none for itself
             return isinstance(problem.place, Node)
-        case _, "opset-import":
+        case _, "opset-import" | "model-domain":
             return False
         case "GraphProto", _:
             return True

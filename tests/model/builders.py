@@ -53,8 +53,12 @@ step () => (float[4] w_new)
 
 
 def model(text: str = CHAIN, *, trained: bool = False) -> Model:
-    """A model from ONNX text, by way of its bytes; with training that uses what it computes and sets its weight."""
+    """A model from ONNX text, by way of its bytes; with training that uses what it computes and sets its weight.
+
+    One without a domain gets one, so that rules have nothing to say of what a test does not mean.
+    """
     proto = onnx.parser.parse_model(text)
+    proto.domain = proto.domain or "org.example"
     if trained:
         step = proto.training_info.add()
         step.algorithm.CopyFrom(onnx.parser.parse_graph(STEP))

@@ -80,8 +80,9 @@ def _tensor(tensor):
     if isinstance(tensor, SparseTensor):
         return _tensor(tensor.values), _tensor(tensor.indices), tensor.shape
     values = None if tensor.problem else tensor.numpy()
-    data = values if values is None or values.dtype != object else values.tolist()
-    return tensor.element_type, tuple(tensor.shape), data if isinstance(data, (list, type(None))) else data.tobytes()
+    texts = values is not None and values.dtype == object  # a lone one becomes a str, not a list
+    data = values if values is None else values.tolist() if texts else values.tobytes()
+    return tensor.element_type, tuple(tensor.shape), data
 
 
 def assert_linked(model: Model) -> None:

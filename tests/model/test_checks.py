@@ -384,6 +384,17 @@ def test_names_that_are_no_identifiers_are_told_in_one_note():
     assert_agrees(checker, document)
 
 
+def test_a_model_without_a_domain_is_remarked():
+    """The specification asks for one, which few exporters write: nothing to warn of."""
+    document = builders.document()
+    checker = Checker(document)
+    assert checker.run() == []
+    with document.edit("Clear") as edit:
+        properties.set_text(edit, document.model, "domain", "")
+    assert [(p.rule, p.severity, p.place) for p in checker.run()] == [("model-domain", "info", document.model)]
+    assert_agrees(checker, document)
+
+
 def test_bodies_of_old_files_list_their_constants_as_inputs():
     text = """
         <ir_version: %d, opset_import: ["" : 8]>

@@ -21,6 +21,11 @@ from model.steps import InsertNode, SetGraphOutputs
 #: The attribute that says which operator a node had.
 BEFORE = "operator (before)"
 
+_OF_MODEL = (
+    "ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string", "metadata",
+    "configurations",
+)  # fmt: skip
+
 Sides = tuple[Any, Any]
 
 
@@ -58,8 +63,10 @@ class _Work:
         self.result = Union(Model(self._graph(comparison.old.graph, comparison.new.graph)))
 
     def run(self) -> Union:
-        """All graphs, outer ones before the bodies in them."""
+        """What the new model says of itself, and all graphs, outer ones before the bodies in them."""
         old, new, made = self._old, self._new, self.result.model
+        for slot in _OF_MODEL:
+            setattr(made, slot, getattr(new, slot))
         made.opset_imports = {**old.opset_imports, **new.opset_imports}
         self.result.note(made, old, new)
         pairs = self._pairs(old.functions, new.functions)

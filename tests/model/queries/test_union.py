@@ -62,7 +62,7 @@ def test_equal_models_make_the_same_model_again(text):
     assert_whole(comparison, union)
     assert not union.added
     assert not union.removed
-    assert not compare(comparison.new, union.model)
+    assert not compare(comparison.new, union.model)  # the fields of the model too: its versions and domain were lost
 
 
 def test_a_node_in_between_leaves_the_wire_it_cut():

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from model.checks import Problem
-from model.graph import Node
+from model.graph import Function, Graph, Model, Node
 from viewer.selection import Item
 from viewer.text import display
 from viewer.widgets.fields.rows import Help, Row, RowAction, Style
 from viewer.workspace import Workspace
 
 _STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
+_LABELS = {"error": "error", "warning": "warning", "info": "remark"}
 
 
 def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
-    """What is known to be wrong with an object; with a node, also with what it gives out."""
+    """What is known to be wrong with an object; with a node, also with what it gives out.
+
+    Remarks on a whole graph or model hold for nearly every export and mend nothing: the Problems panel has them.
+    """
     places = {item, *item.outputs} if isinstance(item, Node) else {item}
-    return [problem for problem in workspace.problems.all if _hashable(problem.place) and problem.place in places]
+    least = ("error", "warning") if isinstance(item, (Graph, Function, Model)) else ("error", "warning", "info")
+    known = (problem for problem in workspace.problems.all if problem.severity in least)
+    return [problem for problem in known if _hashable(problem.place) and problem.place in places]
 
 
 def _hashable(place: object) -> bool:
@@ -39,7 +45,7 @@ def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Row]:
 
 def _row(workspace: Workspace, problem: Problem, number: int) -> Row:
     text = display(problem.message, 300, elide="end")
-    row = Row(f"problem {number} {problem.rule}", problem.severity, text, style=_STYLES[problem.severity])
+    row = Row(f"problem {number} {problem.rule}", _LABELS[problem.severity], text, style=_STYLES[problem.severity])
     row.tip = display(f"{problem.message}\n{problem.detail}", 800, keep_lines=True)
     row.help = Help(text, problem.detail)
     fix = problem.fix

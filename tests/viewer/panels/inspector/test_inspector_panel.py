@@ -91,6 +91,17 @@ def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
     qtbot.waitUntil(lambda: not panel.tree.rows.find("problems").isValid())
 
 
+def test_remarks_on_a_whole_model_are_left_to_the_problems_panel(qtbot, panel, workspace):
+    """That names are no C identifiers holds for nearly every export: each model seemed to have a problem."""
+    workspace.problems.start()
+    qtbot.waitUntil(lambda: workspace.problems.finished)
+    remarked = {problem.place for problem in workspace.problems.all if problem.severity == "info"}
+    assert workspace.model in remarked
+    for item in (workspace.model, workspace.model.graph):
+        workspace.selection.set([item])
+        assert not panel.tree.rows.find("problems").isValid()
+
+
 def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
     graph = Graph("wide")
     SetGraphInputs(graph, tuple(Value(f"i{n}") for n in range(10_000))).apply()
