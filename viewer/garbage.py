@@ -8,19 +8,18 @@ wakes up and enough has been allocated since the last time. Nothing wakes it up 
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
 import weakref
+from itertools import chain
 
 from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
 #: A search through everything may take this part of the time.
 _SHARE = 0.02
-#: So many new objects come with a model or the results of a run: a search through them takes a millisecond or two.
-_HEAP = 10_000
-#: So much may all of them hold.
-_HELD = 4 * _HEAP
-_HOLDERS = frozenset({dict, list, set, tuple})
+#: So many bytes of new objects come with a model or the results of a run: ten thousand small ones, or lists of all nodes.
+_MUCH = 1 << 19
 _LONG = 0.03  # seconds of a search
 
 
@@ -68,10 +67,10 @@ class Collector(QObject):
 def _is_much(generation: int) -> bool:
     """Whether a search through what came lately takes long; no count tells, from which old objects that went are off.
 
-    A few objects are much too, if they hold as many others as lists of all nodes do.
+    No line of Python may run while all of them are held, nor any other thread: a tuple that it is just making would
+    have a second holder, and Python fails to make it.
     """
-    new = gc.get_objects(generation=generation)
-    return len(new) > _HEAP or sum(len(one) for one in new if type(one) in _HOLDERS) > _HELD
+    return sum(map(sys.getsizeof, chain.from_iterable(map(gc.get_objects, (generation,))))) > _MUCH
 
 
 class _Pauses:

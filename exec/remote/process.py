@@ -159,19 +159,20 @@ def raise_answer(kind: str, content: Any) -> None:
 
 def _receive(process: weakref.ref[Process], connection: Connection) -> None:
     """On its own thread: hand out what the worker sends. Does not keep the Process alive."""
-    while True:
-        try:
-            number, kind, content = connection.recv()
-        except (EOFError, OSError, TypeError):
+    try:
+        while True:
+            message = connection.recv()
             owner = process()
-            if owner is not None:
-                owner.ended()
-            return
+            if owner is None:
+                return
+            owner.deliver(*message)
+            del owner
+    except (EOFError, OSError, TypeError):
+        return  # nobody is there any more
+    finally:  # whatever it was: nobody waits for answers that cannot come
         owner = process()
-        if owner is None:
-            return
-        owner.deliver(number, kind, content)
-        del owner
+        if owner is not None:
+            owner.ended()
 
 
 def _finish_starting() -> None:

@@ -1,6 +1,7 @@
 """Cyclic garbage goes on the GUI thread alone, and open models are not looked through for it."""
 
 import gc
+import sys
 import threading
 import weakref
 
@@ -162,3 +163,33 @@ def test_little_is_searched_although_a_model_is_spared(collector, monkeypatch):
     monkeypatch.setattr(gc, "get_count", lambda: (2000, 100, 0))
     collector.look()
     assert gone
+
+
+@pytest.mark.usefixtures("spared")
+def test_looking_spoils_nothing_that_other_threads_are_making(collector, monkeypatch):
+    """A tuple that is being made may have no other holder, not even a list of all objects."""
+    garbage.spare()
+    monkeypatch.setattr(gc, "get_count", lambda: (2000, 100, 0))
+    errors, stop = [], threading.Event()
+
+    def make() -> None:
+        try:
+            while not stop.is_set():
+                tuple(i for i in range(50))
+        except SystemError as error:
+            errors.append(error)
+
+    maker = threading.Thread(target=make)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    maker.start()
+    try:
+        for _ in range(50):
+            kept = [[] for _ in range(5000)]  # looking takes its time
+            collector.look()
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        maker.join()
+    assert kept
+    assert not errors

@@ -20,6 +20,7 @@ import pytest
 from exec import Session
 from exec.errors import WorkerUnavailable
 from exec.inspection.overview import measure_values
+from exec.remote.process import Process
 from exec.remote.session import WorkerSession
 from exec.remote.transfer import Exchange
 from exec.session import Breakpoint
@@ -103,6 +104,17 @@ def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
     session.start()._process.kill()
     session.start()._process.join(5)
     assert session.run({"x": X}).ok
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_run_does_not_wait_for_answers_that_nobody_hands_out(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = sessions(parse(CHAIN))
+    assert session.run({"x": X}).ok
+    with monkeypatch.context() as broken:
+        broken.setattr(Process, "deliver", lambda *_: 1 / 0)
+        with pytest.raises(ModelError, match="ended"):
+            session.run({"x": -X})
+    assert session.run({"x": -X}).ok
 
 
 def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
