@@ -9,7 +9,7 @@ import html
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent, QNativeGestureEvent, QWheelEvent
 from PySide6.QtWidgets import QGestureEvent, QPinchGesture, QToolTip
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _STEP = 60.0  # px, one notch of the wheel
 _NOTCH = 120.0  # what Qt counts as one
 
+#: What `Hands.event` has to do with.
+EVENTS = (QNativeGestureEvent, QGestureEvent, QHelpEvent, QKeyEvent)
+
 
 class Hands:
     """The hands on one view."""
@@ -31,10 +34,12 @@ class Hands:
     def __init__(self, view: GraphView) -> None:
         self._view = view
         self.tool: Tool | None = None
+        self._fits = False  # when the space bar is let go, unless something is dragged while it is held
 
     def press(self, event: QMouseEvent) -> None:
         """Start the tool that wants the press."""
         view = self._view
+        self._fits = False
         if self.tool is not None or view.scene is None:
             return
         press = Press(event.position(), event.button(), event.modifiers(), view.hit(event.position()))
@@ -71,6 +76,7 @@ class Hands:
 
     def cancel(self) -> bool:
         """Cancel the tool; False when there is none."""
+        self._fits = False
         tool, self.tool = self.tool, None
         if tool is None:
             return False
@@ -102,7 +108,22 @@ class Hands:
             view.pan_by(-turned.x() / _NOTCH * _STEP, -turned.y() / _NOTCH * _STEP)
         event.accept()
 
-    def gesture(self, event: QNativeGestureEvent) -> bool:
+    def event(self, event: QEvent) -> bool:
+        """Events that have no handler of their own; False when one means nothing here."""
+        match event:
+            case QNativeGestureEvent():
+                return self._pinch_pad(event)
+            case QGestureEvent():
+                return self._pinch_screen(event)
+            case QHelpEvent() if event.type() == QEvent.Type.ToolTip:
+                self._tip(event)
+                return True
+            case QKeyEvent() if event.type() == QEvent.Type.ShortcutOverride and _is_space(event):
+                event.accept()  # the window's shortcut would act when it is pressed: see `let_go`
+                return True
+        return False
+
+    def _pinch_pad(self, event: QNativeGestureEvent) -> bool:
         """Pinch on a trackpad."""
         position = event.position()
         match event.gestureType():
@@ -114,7 +135,7 @@ class Hands:
                 return False
         return True
 
-    def pinch(self, event: QGestureEvent) -> bool:
+    def _pinch_screen(self, event: QGestureEvent) -> bool:
         """Pinch on a touch screen."""
         gesture = event.gesture(Qt.GestureType.PinchGesture)
         if not isinstance(gesture, QPinchGesture):
@@ -152,11 +173,23 @@ class Hands:
 
     def key(self, event: QKeyEvent) -> bool:
         """Do what a key means here; False when it means nothing."""
+        if _is_space(event):
+            self._fits = self._fits or not event.isAutoRepeat()
+            return True
         action = _KEYS.get((event.key(), event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier))
         if action is not None:
             action(self._view)
             return True
         return event.key() == Qt.Key.Key_Escape and self._escape()
+
+    def let_go(self, event: QKeyEvent) -> bool:
+        """The space bar fits the graph when it is let go: many hands hold it to drag. False for other keys."""
+        if not _is_space(event) or event.isAutoRepeat():
+            return False
+        if self._fits:
+            self._fits = False
+            self._view.travel.to_whole()
+        return True
 
     def _escape(self) -> bool:
         """Close the innermost thing: the interaction, then a trace, then the selection."""
@@ -171,7 +204,7 @@ class Hands:
         selection.clear()
         return True
 
-    def tip(self, event: QHelpEvent) -> None:
+    def _tip(self, event: QHelpEvent) -> None:
         """Tell more about what is under the pointer."""
         view = self._view
         hit = view.hit(QPointF(event.pos()))
@@ -183,6 +216,11 @@ class Hands:
             QToolTip.hideText()
 
 
+def _is_space(event: QKeyEvent) -> bool:
+    """Whether it is the space bar alone."""
+    return event.key() == Qt.Key.Key_Space and event.modifiers() == _NONE
+
+
 def _menu_kind(items: Iterable[object]) -> str:
     for item in items:
         return {Node: "node", Value: "value", Graph: "graph", Function: "function"}.get(type(item), "canvas")
@@ -192,7 +230,6 @@ def _menu_kind(items: Iterable[object]) -> str:
 _NONE = Qt.KeyboardModifier.NoModifier
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
 _KEYS: Mapping[tuple[int, Qt.KeyboardModifier], Callable[[GraphView], object]] = {
-    (Qt.Key.Key_Space, _NONE): lambda view: view.travel.to_whole(),
     (Qt.Key.Key_F, _NONE): lambda view: view.travel.to_selection(),
     (Qt.Key.Key_Backspace, _SHIFT): lambda view: view.zoom_to(1.0),
     (Qt.Key.Key_Up, _SHIFT): lambda view: view.zoom_in(),

@@ -14,16 +14,14 @@ from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFocusEvent,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
-    QNativeGestureEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QGestureEvent, QWidget
+from PySide6.QtWidgets import QWidget
 
 from model.document import Change
 from model.graph import Graph, Node, Value
@@ -32,7 +30,7 @@ from model.types import Type
 from viewer.canvas.backlog import Backlog
 from viewer.canvas.build import initial_expansion
 from viewer.canvas.drawing import Kind, Options
-from viewer.canvas.hands import Hands
+from viewer.canvas.hands import EVENTS, Hands
 from viewer.canvas.layout import Direction
 from viewer.canvas.loader import Loader, concerns, nearest_box
 from viewer.canvas.marked import MarkedSurface
@@ -582,6 +580,11 @@ class GraphView(MarkedSurface):
         if not self.hands.key(event):
             super().keyPressEvent(event)
 
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        """The space bar acts when it is let go."""
+        if not self.hands.let_go(event):
+            super().keyReleaseEvent(event)
+
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """An interaction does not go on behind another window."""
         if event.reason() != Qt.FocusReason.PopupFocusReason:
@@ -589,12 +592,5 @@ class GraphView(MarkedSurface):
         super().focusOutEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """Pinch and tooltips come this way."""
-        if isinstance(event, QNativeGestureEvent):
-            return self.hands.gesture(event)
-        if isinstance(event, QGestureEvent):
-            return self.hands.pinch(event)
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            self.hands.tip(event)
-            return True
-        return super().event(event)
+        """What has no handler of its own: pinches, tooltips, keys before they are shortcuts."""
+        return (isinstance(event, EVENTS) and self.hands.event(event)) or super().event(event)

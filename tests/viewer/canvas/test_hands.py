@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QNativeGestureEvent, QPointingDevice, QWheelEvent
+from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QNativeGestureEvent, QPointingDevice, QWheelEvent
 from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolTip
 
 from tests.viewer.canvas.graphs import Graphs, long_chain
@@ -209,6 +209,18 @@ def test_space_fits_and_f_frames_the_selection(view, qtbot):
     x0, y0, x1, y1 = view.scene.corners[box(view, "Relu")].tolist()
     assert (left + right) / 2 == pytest.approx((x0 + x1) / 2, abs=2)
     assert (top + bottom) / 2 == pytest.approx((y0 + y1) / 2, abs=2)
+
+
+def test_a_drag_while_space_is_held_pans_and_fits_nothing(view, qtbot):
+    view.zoom_to(3.0)
+    before = point(view, 0)
+    qtbot.keyPress(view, Qt.Key.Key_Space)
+    qtbot.mousePress(view, LEFT, NONE, QPoint(5, 5))
+    hover(view, QPoint(60, 60), LEFT)
+    QApplication.sendEvent(view, QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Space, NONE, " ", autorep=True))
+    qtbot.mouseRelease(view, LEFT, NONE, QPoint(60, 60))
+    qtbot.keyRelease(view, Qt.Key.Key_Space)
+    assert (view.zoom, point(view, 0)) == (3.0, before + QPoint(55, 55))
 
 
 def test_arrows_walk_and_keep_the_box_in_view(show, qtbot):
