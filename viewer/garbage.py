@@ -18,7 +18,7 @@ from PySide6.QtCore import QAbstractEventDispatcher, QObject
 
 #: A search through everything may take this part of the time.
 _SHARE = 0.02
-#: So many bytes of new objects come with a model or the results of a run: ten thousand small ones, or lists of all nodes.
+#: So many bytes of new objects come with a model or the results of a run: ten thousand small ones, or a few long lists.
 _MUCH = 1 << 19
 _LONG = 0.03  # seconds of a search
 
