@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QKeyEvent, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QDockWidget,
@@ -34,6 +34,7 @@ _AREAS = {
 _WIDTHS = {"left": 280, "right": 340, "bottom": 600}
 _LINES = 20  # of text: how high a dock is at first, so that a table or a picture has room under its controls,
 _SHARE = 0.42  # unless that were more than this of the window: the graph stays in sight
+_NONE = Qt.KeyboardModifier.NoModifier
 _LEAST_WIDTHS = {"left": 190, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
 
 
@@ -93,6 +94,13 @@ class PanelDock(QDockWidget):
             panel = self._panels[tab] = self.info.load()(tab.workspace)
             self._stack.addWidget(panel)
         return panel
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc, where nothing in the panel had a use for it, leads back to the graph."""
+        if event.key() == Qt.Key.Key_Escape and event.modifiers() == _NONE and self._tab is not None:
+            self._tab.workspace.trigger("go.graph")
+        else:
+            super().keyPressEvent(event)
 
     def _show_panel(self, *_: object) -> None:
         panel = self.make() if self.isVisible() else None

@@ -134,6 +134,21 @@ def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path
         qtbot.waitUntil(lambda: window.docks.panel("outline").tree.hasFocus())
 
 
+def test_escape_leads_from_every_panel_back_to_the_graph(window, qtbot, tmp_path):
+    open_copies(window, qtbot, tmp_path, "a.onnx")
+    window.activateWindow()
+    window.workspace.selection.set([next(iter(window.workspace.graph.nodes))])
+    view, stuck = window.tab.view, []
+    for panel_id in PANEL_IDS:
+        panel = window.docks.open(panel_id)
+        qtbot.waitUntil(lambda panel=panel: panel.isAncestorOf(QApplication.focusWidget()))
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+        if not view.hasFocus():
+            stuck.append((panel_id, QApplication.focusWidget()))
+    assert not stuck
+    assert len(window.workspace.selection) == 1
+
+
 def test_the_shortcut_of_a_panel_goes_there_and_closes_it_only_from_there(window, qtbot, tmp_path):
     open_copies(window, qtbot, tmp_path, "a.onnx")
     window.activateWindow()
