@@ -192,7 +192,7 @@ class Standing:
         for count, named in enumerate(things):
             if not count % BREATH:
                 yield
-            if not is_identifier(named.name):
+            if not is_identifier(named.name) and self._gives(named):
                 self._odd_names.add(named.name)
 
     def _update_name(self, name: str) -> None:
@@ -200,8 +200,11 @@ class Standing:
         known = Lookup.of(self.graph)
         if not is_identifier(name):
             things: Iterable[Value | Node] = chain(known.values(name), known.nodes(name))
-            there = any(named.graph is self.graph for named in things)
-            (self._odd_names.add if there else self._odd_names.discard)(name)
+            (self._odd_names.add if any(map(self._gives, things)) else self._odd_names.discard)(name)
+
+    def _gives(self, named: Value | Node) -> bool:
+        """Whether the graph has it. A value that only bodies ask for is nothing of its own."""
+        return named.graph is self.graph and (isinstance(named, Node) or named.is_defined)
 
     def _fill_dead(self) -> Iterator[None]:
         self._may_be_dead = bool(self.graph.outputs)

@@ -171,6 +171,21 @@ def test_a_node_without_wires_is_forgotten_with_its_problems():
     assert_agrees(checker, document)
 
 
+def test_an_odd_name_that_only_bodies_still_ask_for_is_none_of_the_graph():
+    document = builders.document(OUTER_AND_BODIES)
+    checker = Checker(document)
+    outer, first = builders.node(document, "outer"), builders.node(document, "kept")
+    with document.edit("Odd names") as edit:
+        values.rename_value(edit, outer.outputs[0], "<b>")
+        nodes.rename_node(edit, first, "<b>")
+    assert_agrees(checker, document)
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [outer])
+    with document.edit("Another name") as edit:
+        nodes.rename_node(edit, first, "fine")
+    assert_agrees(checker, document)
+
+
 def test_an_order_that_an_edit_mends_and_asks_about_is_no_problem_any_more():
     document = builders.document()
     graph, node = document.model.graph, builders.node(document, "first")
