@@ -44,11 +44,14 @@ class Progress:
         if self._cancelled:
             raise Cancelled
 
-    def paced(self, things: Iterable[_Thing], every: int = _BETWEEN_CHECKS) -> Iterator[_Thing]:
-        """The things one after the other, with a `check` before the first and after every few hundred, or `every`."""
+    def paced(self, things: Iterable[_Thing], every: int = _BETWEEN_CHECKS, *, of: int = 0) -> Iterator[_Thing]:
+        """The things one after the other, with a `check` before the first and after every few hundred, or `every`.
+
+        Where it is said how many there are, it tells how far the work is.
+        """
         for number, thing in enumerate(things):
             if number % every == 0:
-                self.check()
+                self.report(number, of) if of else self.check()
             yield thing
 
     def cancel(self) -> None:

@@ -13,6 +13,7 @@ from model.document import Transaction
 from model.edits.nodes import drop_unused_constants, fresh_names, is_constant
 from model.errors import ModelError
 from model.graph import Function, Graph, Model, Node, Value, Values
+from model.progress import SILENT, Progress
 from model.queries.calls import Operator, callers_of
 from model.queries.scope import dependencies, downstream, names_taken, node_names, unique_name, upstream
 from model.queries.topology import outer_values
@@ -383,22 +384,23 @@ def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call:
                 )
 
 
-def inline_calls(edit: Transaction, calls: Iterable[Node]) -> int:
+def inline_calls(edit: Transaction, calls: Iterable[Node], progress: Progress = SILENT) -> int:
     """Inline calls, and those that come to light with them; returns how many. Functions nothing calls then go.
 
     Refuses recursion.
     """
     model = edit.model
-    inlined = _inline(edit, calls)
+    inlined = _inline(edit, calls, progress)
     idle = inlined.keys() - {call.operator for call in callers_of(model, inlined)}
     edit.do(SetField(model, "functions", tuple(f for f in model.functions if f.key not in idle)))
     return inlined.total()
 
 
-def inline_all(edit: Transaction) -> int:
+def inline_all(edit: Transaction, progress: Progress = SILENT) -> int:
     """Inline every call until none is left and drop the functions; returns how many calls. Refuses recursion."""
     calls = callers_of(edit.model, {f.key for f in edit.model.functions})
-    inlined = _inline(edit, [n for n in calls if n.graph is None or not isinstance(n.graph.root.owner, Function)])
+    outside = [n for n in calls if n.graph is None or not isinstance(n.graph.root.owner, Function)]
+    inlined = _inline(edit, outside, progress)
     edit.do(SetField(edit.model, "functions", ()))
     return inlined.total()
 
@@ -406,13 +408,14 @@ def inline_all(edit: Transaction) -> int:
 _MOST_INLINED = 100_000
 
 
-def _inline(edit: Transaction, calls: Iterable[Node]) -> Counter[Operator]:
+def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Counter[Operator]:
     """Inline calls, those first that were there first; how often each function was called."""
     _refuse_recursion(edit.model)
     keys = {f.key for f in edit.model.functions}
     pending, inlined = deque(calls), Counter[Operator]()
     while pending:
         call = pending.popleft()
+        progress.report(inlined.total(), inlined.total() + len(pending) + 1)
         inlined[call.operator] += 1
         copies = inline_call(edit, call)
         inner = (node for copy in copies for body in copy.bodies for graph in body.walk() for node in graph.nodes)

@@ -36,6 +36,14 @@ def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
         edit.do(SetField(value, "type", None))  # an input must declare it, of a constant it says nothing
 
 
+def remove_unused_inputs(edit: Transaction, graph: Graph) -> int:
+    """Remove the inputs of a graph that nothing takes; returns how many."""
+    unused = [value for value in graph.inputs if not value.uses]
+    for value in unused:
+        remove_input(edit, graph, value)
+    return len(unused)
+
+
 def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
     """Make a value an output of the graph."""
     if value in graph.outputs:

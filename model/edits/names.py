@@ -7,26 +7,30 @@ from collections.abc import Collection
 from model import schemas
 from model.document import Transaction
 from model.graph import Graph, Model, Node
+from model.progress import SILENT, Progress
 from model.queries.parts import is_used
 from model.queries.scope import Taken, names_taken, node_names, unique_name
 from model.steps import SetField
 
 
 def regenerate_node_names(
-    edit: Transaction, model: Model, *, only_missing: bool = False, among: Collection[Node] | None = None
+    edit: Transaction,
+    model: Model,
+    *,
+    only_missing: bool = False,
+    among: Collection[Node] | None = None,
+    progress: Progress = SILENT,
 ) -> int:
     """Name nodes by operator type and number; with `only_missing` only those that lack a name of their own.
 
-    `among` names these nodes alone.
-
-    Returns how many changed.
+    `among` names these nodes alone. Returns how many changed.
     """
     count = 0
     for root in model.root_graphs():
         seen: set[str] = set()
         taken: Taken | set[str] = node_names(root) if only_missing else _names_of_others(root, among)
         for graph in root.walk():
-            for node in graph.nodes:
+            for node in progress.paced(graph.nodes, of=len(graph.nodes)):
                 if among is not None and node not in among:
                     continue
                 if only_missing and node.name and node.name not in seen:
@@ -47,7 +51,9 @@ def _names_of_others(root: Graph, among: Collection[Node] | None) -> set[str]:
     return {node.name for node in nodes if among is not None and node not in among}
 
 
-def regenerate_value_names(edit: Transaction, model: Model, *, among: Collection[Node] | None = None) -> int:
+def regenerate_value_names(
+    edit: Transaction, model: Model, *, among: Collection[Node] | None = None, progress: Progress = SILENT
+) -> int:
     """Name the outputs of nodes, of `among` alone if given, after their node.
 
     Inputs, outputs and initializers of graphs keep their names.
@@ -56,7 +62,9 @@ def regenerate_value_names(edit: Transaction, model: Model, *, among: Collection
     for root in model.root_graphs():
         taken = names_taken(root)
         for graph in root.walk():
-            for node in graph.nodes if among is None else [node for node in graph.nodes if node in among]:
+            for node in progress.paced(graph.nodes, of=len(graph.nodes)):
+                if among is not None and node not in among:
+                    continue
                 for index, value in enumerate(node.outputs):
                     if value is None or value.is_output:
                         continue
@@ -67,7 +75,9 @@ def regenerate_value_names(edit: Transaction, model: Model, *, among: Collection
     return count
 
 
-def regenerate_initializer_names(edit: Transaction, model: Model, *, among: Collection[Node] | None = None) -> int:
+def regenerate_initializer_names(
+    edit: Transaction, model: Model, *, among: Collection[Node] | None = None, progress: Progress = SILENT
+) -> int:
     """Name initializers after the first node that uses them and what they are to it; those that are inputs keep theirs.
 
     `among` names those that one of these nodes uses. Returns how many changed.
@@ -76,7 +86,7 @@ def regenerate_initializer_names(edit: Transaction, model: Model, *, among: Coll
     for root in model.root_graphs():
         taken = names_taken(root)
         for graph in root.walk():
-            for value in list(graph.initializers):
+            for value in progress.paced(list(graph.initializers), of=len(graph.initializers)):
                 use = next(((user, index) for user, index in value.uses if isinstance(user, Node)), None)
                 if use is None or value.is_input or value.is_output or not (among is None or is_used(value, among)):
                     continue

@@ -14,7 +14,8 @@ from model.edits.values import ensure_order
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in
-from model.queries.scope import names_taken, node_names, unique_name
+from model.progress import SILENT, Progress
+from model.queries.scope import names_taken, node_names, run_order, unique_name
 from model.steps import (
     InsertNode,
     MoveUses,
@@ -327,3 +328,23 @@ def move_before(edit: Transaction, node: Node, before: Node | None) -> None:
     if before is not node and before is not node.next:
         edit.do(RemoveNode(node))
         edit.do(InsertNode(graph, node, before))
+
+
+def sort_nodes(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> int:
+    """Bring the nodes of a graph and its bodies into an order in which each comes after what it needs.
+
+    Returns how many were moved; of a graph that is in order none is.
+    """
+    moved = 0
+    for inner in graph.walk():
+        order = run_order(inner)
+        here = inner.nodes.first
+        for node in progress.paced(order, of=len(order)):
+            if here is not None and here is not node and here.next is node:
+                here = node  # the one that stood here comes later
+            if node is here:
+                here = node.next
+            else:
+                move_before(edit, node, here)
+                moved += 1
+    return moved

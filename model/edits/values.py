@@ -11,6 +11,7 @@ from model.document import Transaction
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.lookup import ancestor_in, comes_before
+from model.progress import SILENT, Progress
 from model.queries.scope import is_visible, makes_cycle, needed_from, value_named
 from model.steps import InsertNode, RemoveNode, SetField, SetInput, SetInputs
 from model.types import Type
@@ -159,10 +160,10 @@ def set_type(edit: Transaction, value: Value, type: Type | None) -> None:
     set_types(edit, {value: type})
 
 
-def set_types(edit: Transaction, types: Mapping[Value, Type | None]) -> None:
+def set_types(edit: Transaction, types: Mapping[Value, Type | None], progress: Progress = SILENT) -> None:
     """Declare the types of many values; costs no more than looking at each list of declarations once."""
     unlisted: dict[Graph, list[Value]] = {}
-    for value, type in types.items():
+    for value, type in progress.paced(types.items()):
         edit.do(SetField(value, "type", type))
         graph = value.graph
         if graph is None or type is None:

@@ -10,7 +10,7 @@ with document.edit("Simplify") as edit:         # owner thread, model unchanged 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -61,10 +61,15 @@ class Rehearsal:
         assert found is not None
         return found
 
+    def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:
+        """What is known of values of the real model, as of their copies."""
+        copies = self._cloner.values
+        return {copy: known[value] for value in known if (copy := copies.get(value)) is not None}
+
     def copies(self, nodes: Iterable[Node]) -> frozenset[Node]:
         """The copies of nodes of the real model and of all in their bodies."""
-        chosen = part_of(nodes)
-        return frozenset(n for g in self.document.model.graphs() for n in g.nodes if self.original(n) in chosen)
+        chosen = set(nodes)
+        return part_of(n for g in self.document.model.graphs() for n in g.nodes if self.original(n) in chosen)
 
     def steps(self) -> list[Step]:
         """What was done to the copy, as steps on the real model. Call once, when the work is done."""

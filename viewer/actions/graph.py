@@ -8,7 +8,6 @@ from model.edits import initializers, interface
 from model.edits.initializers import constant_to_initializer
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
-from model.steps import SetGraphInputs
 from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
 from viewer.actions.targets import graph_in_view, has_value, selected_nodes, selected_values
@@ -162,12 +161,10 @@ def _ask_for_values(context: Context, values: list[Value]) -> None:
 
 def _remove_unused_inputs(context: Context) -> None:
     graph = graph_in_view(context)
-    kept = tuple(value for value in graph.inputs if value.uses)
     if isinstance(graph.owner, (Node, Function)):
         raise ModelError("These inputs are part of a signature", "A body or function keeps the inputs it is given.")
-    removed = len(graph.inputs) - len(kept)
     with context.opened.document.edit("Remove unused inputs") as edit:
-        edit.do(SetGraphInputs(graph, kept))
+        removed = interface.remove_unused_inputs(edit, graph)
     context.opened.message("info", f"{plural(removed, 'input')} removed." if removed else "Every input is used.")
 
 

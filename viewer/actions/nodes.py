@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from model.edits import functions, names, nodes
+from model.edits import functions, nodes
 from model.edits.values import disconnect
 from model.graph import Node
-from model.queries.scope import run_order
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
-from viewer.actions.targets import graph_in_view, has_node, selected_nodes
+from viewer.actions.targets import has_node, selected_nodes
 from viewer.dialogs.lifetime import show_for
 from viewer.text import display, plural
 
@@ -132,42 +132,12 @@ def _has_functions(context: Context) -> bool:
     return context.workspace is not None and bool(context.workspace.model.functions)
 
 
-def _inline_all(context: Context) -> None:
-    workspace = context.opened
-    with workspace.document.edit("Inline all functions") as edit:
-        count = functions.inline_all(edit)
-    workspace.message("info", f"{plural(count, 'call')} inlined.")
+def _at_once(title: str, context: Context, **what: Any) -> None:
+    """Convert the whole model in one thing."""
+    from viewer.passes.converting import only
+    from viewer.passes.whole import convert_at_once
 
-
-def _sort(context: Context) -> None:
-    """Bring the nodes of a graph and its bodies into an order in which each comes after what it needs."""
-    workspace = context.opened
-    moved = 0
-    with workspace.document.edit("Sort nodes") as edit:
-        for graph in graph_in_view(context).walk():
-            order = run_order(graph)
-            present = list(graph.nodes)
-            if order == present:
-                continue
-            for node in order:
-                if node.next is not None:
-                    nodes.move_before(edit, node, None)
-            moved += sum(a is not b for a, b in zip(order, present, strict=True))
-    workspace.message("info", f"{plural(moved, 'node')} moved." if moved else "The nodes are in order already.")
-
-
-def _regenerate(kind: str, context: Context) -> None:
-    workspace = context.opened
-    with workspace.document.edit(f"Regenerate {kind}") as edit:
-        if kind == "node names":
-            count = names.regenerate_node_names(edit, workspace.model)
-        elif kind == "missing node names":
-            count = names.regenerate_node_names(edit, workspace.model, only_missing=True)
-        elif kind == "initializer names":
-            count = names.regenerate_initializer_names(edit, workspace.model)
-        else:
-            count = names.regenerate_value_names(edit, workspace.model)
-    workspace.message("info", f"{plural(count, 'name')} changed.")
+    convert_at_once(context.opened, title, only(**what))
 
 
 _NODE = frozenset({"node"})
@@ -267,7 +237,7 @@ ACTIONS = (
     Action(
         id="model.inline_all",
         title="Inline &All Functions",
-        run=_inline_all,
+        run=partial(_at_once, "Inline all functions", functions="inline"),
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.FUNCTIONS,
@@ -277,18 +247,18 @@ ACTIONS = (
     Action(
         id="graph.sort",
         title="&Sort Nodes into Running Order",
-        run=_sort,
+        run=partial(_at_once, "Sort nodes", sort=True),
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.NAMES,
         enabled=with_document,
-        tip="Each node comes after what it needs, in this graph and its bodies.",
+        tip="Each node comes after what it needs, in all graphs of the model.",
         words="topological order",
     ),
     Action(
         id="model.node_names",
         title="Regenerate Node Names",
-        run=partial(_regenerate, "node names"),
+        run=partial(_at_once, "Regenerate node names", rename=["nodes"]),
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.NAMES,
@@ -299,7 +269,7 @@ ACTIONS = (
     Action(
         id="model.missing_names",
         title="Name Unnamed Nodes",
-        run=partial(_regenerate, "missing node names"),
+        run=partial(_at_once, "Name unnamed nodes", rename=["unnamed"]),
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.NAMES,
@@ -309,7 +279,7 @@ ACTIONS = (
     Action(
         id="model.value_names",
         title="Regenerate Value Names",
-        run=partial(_regenerate, "value names"),
+        run=partial(_at_once, "Regenerate value names", rename=["values"]),
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.NAMES,
@@ -320,7 +290,7 @@ ACTIONS = (
     Action(
         id="model.initializer_names",
         title="Regenerate Initializer Names",
-        run=partial(_regenerate, "initializer names"),
+        run=partial(_at_once, "Regenerate initializer names", rename=["initializers"]),
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.NAMES,

@@ -29,17 +29,9 @@ def _knows_selected_types(context: Context) -> bool:
 
 
 def _write_types(context: Context, *, selected: bool = False) -> None:
-    from model.passes.inference import declare_all
-    from model.queries.parts import part_of
+    from viewer.passes.whole import write_types
 
-    workspace = context.opened
-    inferred = workspace.types.inferred
-    assert inferred is not None
-    nodes = workspace.selection.nodes
-    title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
-    with workspace.document.edit(title) as edit:
-        changed = declare_all(edit, inferred, part_of(nodes) if selected else None)
-    workspace.message("info", "Types and shapes are in the model", f"{plural(changed, 'declaration')} written.")
+    write_types(context.opened, selected=selected)
 
 
 def _custom_nodes(context: Context) -> list[Node]:

@@ -36,7 +36,7 @@ with --nodes:
   --strip         from these nodes, their bodies, what they make and initializers they take; not the producer
   --external      where initializers that these nodes take go; others stay where they are
   --opset         refused, as an operator set is that of the whole model; says which of these nodes would change
-  --ir-version    refused
+  --ir-version    refused, as is --sort
 """
 
 
@@ -60,16 +60,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="give one dimension of an input this name, or the first one of all inputs and outputs; the rest follows",
     )  # fmt: skip
     parser.add_argument(
-        "--strip", action="append", default=[], metavar="PART", help="take away: doc, metadata, producer or types"
-    )
+        "--strip", action="append", default=[], metavar="PART",
+        help="take away: doc, metadata, producer, types or inputs (those that nothing uses)",
+    )  # fmt: skip
     parser.add_argument(
         "--functions", choices=("inline", "extract"),
         help="replace all calls by what the functions do, or what the model repeats by calls of functions",
     )  # fmt: skip
     parser.add_argument(
         "--rename", action="append", default=[], choices=tuple(RENAMED),
-        help="give these new names: nodes by operator and number, values and initializers after their nodes",
+        help="give these new names: nodes, or those without one, by operator and number, values and initializers "
+        "after their nodes",
     )  # fmt: skip
+    parser.add_argument(
+        "--sort", action="store_true", help="bring nodes into an order in which each comes after what it needs"
+    )
     add_nodes_argument(parser, "convert these alone")
     parser.epilog = _PART
     add_check_arguments(parser, runs=1)

@@ -48,10 +48,12 @@ _DELAY_MS = 400
 _OLDEST = 7
 _OLDEST_IR = 3
 _NAMED = {
-    "nodes": "by operator and number",
-    "initializers": "after the first node that uses them",
-    "values": "after the node that makes them",
+    "nodes": ("Nodes", "by operator and number"),
+    "unnamed": ("Unnamed nodes", "by operator and number, where a node has no name of its own"),
+    "initializers": ("Initializers", "after the first node that uses them"),
+    "values": ("Values", "after the node that makes them"),
 }
+_STRIPPED = {"doc": "Descriptions", "types": "Inner types", "inputs": "Unused inputs"}
 _PlaceRole = Qt.ItemDataRole.UserRole
 
 
@@ -165,8 +167,7 @@ class ConvertDialog(QDialog):
         return versions
 
     def _make_strip(self) -> QWidget:
-        titles = {part: {"doc": "Descriptions", "types": "Inner types"}.get(part, part.capitalize()) for part in PARTS}
-        self.strip = {part: self._box(title, PARTS[part]) for part, title in titles.items()}
+        self.strip = {part: self._box(_STRIPPED.get(part, part.capitalize()), PARTS[part]) for part in PARTS}
         return _in_a_row(self.strip.values())
 
     def _add_functions_and_names(self, form: QFormLayout) -> None:
@@ -177,7 +178,8 @@ class ConvertDialog(QDialog):
             ("as they are", None), ("inline calls", "inline"), ("repeated blocks become functions", "extract"),
         ):  # fmt: skip
             self.functions.addItem(title, choice)
-        self.renamed = {what: self._box(what.capitalize(), _NAMED[what]) for what in RENAMED}
+        self.renamed = {what: self._box(*_NAMED[what]) for what in RENAMED}
+        self.sort = self._box("Nodes in running order", "each comes after what it needs")
         self.ir_version = QComboBox()
         self.ir_version.setToolTip("What the file claims; contents are not converted")
         self.ir_version.addItem(f"as it is ({model.ir_version})", None)
@@ -187,6 +189,7 @@ class ConvertDialog(QDialog):
         for title, field in (
             ("F&unctions:", self.functions),
             ("New names for:", _in_a_row(self.renamed.values())),
+            ("Sort:", self.sort),
             ("&IR version:", self.ir_version),
         ):
             form.addRow(title, field)
@@ -207,9 +210,8 @@ class ConvertDialog(QDialog):
     def _enable(self) -> None:
         for field in (self.keep, self.keep_interface):
             field.setEnabled(self.precision.currentData() is not None)
-        self.ir_version.setEnabled(self.scope.nodes is None)
-        for part in OF_THE_MODEL:
-            self.strip[part].setEnabled(self.scope.nodes is None)
+        for whole in (self.ir_version, self.sort, *(self.strip[part] for part in OF_THE_MODEL)):
+            whole.setEnabled(self.scope.nodes is None)
         self._suggest()
 
     def _on_change(self, *_: object) -> None:
@@ -232,6 +234,7 @@ class ConvertDialog(QDialog):
             strip=[part for part, box in self.strip.items() if box.isChecked() and box.isEnabledTo(self.form)],
             functions=self.functions.currentData(),
             rename=[what for what, box in self.renamed.items() if box.isChecked()],
+            sort=self.sort.isChecked() and self.sort.isEnabledTo(self.form),
             ir_version=self.ir_version.currentData() if self.ir_version.isEnabledTo(self.form) else None,
         )
 
@@ -357,9 +360,10 @@ class ConvertDialog(QDialog):
             options.precision or "",
             ", ".join(options.freeze),
             ", ".join(f"any {text.rpartition('=')[2]}" for text in options.free),
-            "fewer texts" if options.strip else "",
+            "less that is not needed" if options.strip else "",
             {"inline": "no functions", "extract": "functions"}.get(options.functions or "", ""),
             "new names" if options.rename else "",
+            "running order" if options.sort else "",
             f"IR version {options.ir_version}" if options.ir_version else "",
         ]
         nodes = self.scope.nodes

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from exec.inspection.agreement import Agreement, compare_models
 from model.document import Document
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
 #: What can get new names, and the edit that gives them.
 RENAMED: dict[str, Callable[..., int]] = {
     "nodes": regenerate_node_names,
+    "unnamed": partial(regenerate_node_names, only_missing=True),
     "initializers": regenerate_initializer_names,
     "values": regenerate_value_names,
 }
+
+_SAID = {"nodes": "node", "unnamed": "unnamed node", "initializers": "initializer", "values": "value"}
 
 _MOST_DIGITS = 4  # of an axis
 _MOST_NAMED = 5
@@ -69,16 +73,27 @@ class Trial:
         )
 
 
+def only(**chosen: Any) -> argparse.Namespace:
+    """What is to be converted, all else to be left as it is: see the options of the command."""
+    nothing: dict[str, Any] = {"opset": None, "precision": None, "functions": None, "ir_version": None, "sort": False}
+    return argparse.Namespace(**nothing | {"keep": [], "freeze": [], "free": [], "strip": [], "rename": []} | chosen)
+
+
 def attempt(
     rehearsal: Rehearsal,
     options: argparse.Namespace,
     progress: Progress = SILENT,
     nodes: Collection[Node] | None = None,
+    *,
+    comparable: bool = True,
 ) -> Trial:
-    """Convert the copy; with `nodes` those of the real model alone. Any thread, once; ModelError where it cannot be."""
+    """Convert the copy; with `nodes` those of the real model alone. Any thread, once; ModelError where it cannot be.
+
+    Without `comparable` there is nothing to compare outputs with afterwards.
+    """
     model = rehearsal.document.model
     computing = (options.opset, options.precision, options.freeze, options.free, options.functions)
-    before = Rehearsal(model).document.model if any(computing) else None
+    before = Rehearsal(model, progress).document.model if comparable and any(computing) else None
     work = _Conversions(rehearsal.document, options, None if nodes is None else rehearsal.copies(nodes), progress)
     trial = Trial(options, model, before, work.run())
     trial.steps = rehearsal.steps()
@@ -130,6 +145,8 @@ class _Conversions:
             with self._document.edit("Extract repeated blocks") as edit:
                 reports.append(extract_blocks(edit, self._progress, among=self.part))
         reports += [self._rename(what) for what in RENAMED if what in options.rename]
+        if options.sort:
+            reports.append(self._sort())
         if options.ir_version is not None:
             reports.append(self._claim())
         return reports
@@ -178,10 +195,10 @@ class _Conversions:
         before = len(model.functions)
         with self._document.edit("Inline functions") as edit:
             if part is None:
-                count = inline_all(edit)
+                count = inline_all(edit, self._progress)
             else:
                 calls = callers_of(model, {function.key for function in model.functions})
-                count = inline_calls(edit, [node for node in calls if node in part])
+                count = inline_calls(edit, [node for node in calls if node in part], self._progress)
         if before and (count or part is None):
             gone = before - len(model.functions)
             without = f"; {plural(gone, 'function')} taken away" if gone else ""
@@ -204,9 +221,23 @@ class _Conversions:
 
         report = Report()
         with self._document.edit(f"Regenerate names of {what}") as edit:
-            count = RENAMED[what](edit, self._document.model, among=self.part)
+            count = RENAMED[what](edit, self._document.model, among=self.part, progress=self._progress)
         if count:
-            report.changed(f"{count:,} {what} have new names", self._document.model)
+            have = "has a new name" if count == 1 else "have new names"
+            report.changed(f"{plural(count, _SAID[what])} {have}", self._document.model)
+        return report
+
+    def _sort(self) -> Report:
+        from model.edits.nodes import sort_nodes
+        from model.passes.convert import Report
+
+        if self._others is not None:
+            raise ModelError("The order of nodes is that of whole graphs", "No selection has one of its own.")
+        report, model = Report(), self._document.model
+        with self._document.edit("Sort nodes") as edit:
+            count = sum(sort_nodes(edit, root, self._progress) for root in model.root_graphs())
+        if count:
+            report.changed(f"{plural(count, 'node')} moved", model)
         return report
 
     def _precision(self) -> list[Report]:

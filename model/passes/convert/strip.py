@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from model.document import Transaction
+from model.edits.interface import remove_unused_inputs
 from model.errors import ModelError
 from model.graph import Graph, Node, Value
 from model.passes.convert.report import Report
@@ -17,11 +18,12 @@ PARTS = {
     "metadata": "metadata of the model, its graphs, nodes and values",
     "producer": "name and version of the program that made the model",
     "types": "declared types of inner values, which can be inferred",
+    "inputs": "inputs of the model that nothing uses",
 }
 
 
 #: What says something of the model as a whole.
-OF_THE_MODEL = frozenset({"producer"})
+OF_THE_MODEL = frozenset({"producer", "inputs"})
 
 
 def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | None = None) -> Report:
@@ -34,12 +36,16 @@ def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | N
         if part not in PARTS:
             raise ModelError(f"There is no part {part!r}", f"There are: {', '.join(PARTS)}.")
     if among is not None and (whole := OF_THE_MODEL.intersection(parts)):
-        raise ModelError(f"The {min(whole)} is that of the whole model", "It cannot be taken from a selection.")
+        what = " and ".join(sorted(whole))
+        raise ModelError(f"Those of the whole model: {what}", "They cannot be taken from a selection.")
     model = edit.model
     if "producer" in parts:
         for name in ("producer_name", "producer_version"):
             edit.do(SetField(model, name, ""))
         report.changed("producer taken away", model)
+    if "inputs" in parts:
+        for _ in range(remove_unused_inputs(edit, model.graph)):
+            report.changed("unused input taken away", model.graph)
     texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
     owners: list[Target] = [model, *model.functions] if among is None else []
     for owner in owners:

@@ -135,7 +135,9 @@ def compatible(a: Type, b: Type) -> bool:
     )
 
 
-def declare_all(edit: Transaction, inferred: Inferred, among: Collection[Node] | None = None) -> int:
+def declare_all(
+    edit: Transaction, inferred: Inferred, among: Collection[Node] | None = None, progress: Progress = SILENT
+) -> int:
     """Write inferred types into the model where they say more or otherwise; returns how many values changed.
 
     Sizes are written as numbers and as names that the model has; see `declarable`. With `among` types of what these
@@ -147,11 +149,11 @@ def declare_all(edit: Transaction, inferred: Inferred, among: Collection[Node] |
 
     changed: dict[Value, Type | None] = {}
     names = size_names(edit.model)
-    for value, kind in inferred.types.items():
+    for value, kind in progress.paced(inferred.types.items(), of=len(inferred.types)):
         if value.graph is None or kind == value.type or not (among is None or is_made(value, among)):
             continue
         written = declarable(kind, value.type, names)
         if written != value.type:
             changed[value] = written
-    set_types(edit, changed)
+    set_types(edit, changed, progress)
     return len(changed)

@@ -342,6 +342,23 @@ def test_convert_inlines_extracts_and_renames(tmp_path, capsys):
     assert not model.functions
 
 
+def test_convert_sorts_names_what_has_no_name_and_takes_unused_inputs_away(tmp_path, capsys):
+    path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x, float[4] idle) => (float[4] y)'
+    save(builders.model(f"{head} {{ [last] y = Neg (a) a = Abs (x) }}"), path)
+    assert main(["convert", str(path), "-o", str(out), "--sort", "--rename", "unnamed", "--strip", "inputs"]) == 0
+    said = capsys.readouterr().out
+    assert "1 node moved" in said
+    assert "1 unnamed node has a new name" in said
+    assert "unused input taken away" in said
+    graph = load(out).graph
+    assert [n.name for n in graph.nodes] == ["Abs_0", "last"]
+    assert [v.name for v in graph.inputs] == ["x"]
+    for refused in (["--sort"], ["--strip", "inputs"]):
+        assert main(["convert", str(path), "-o", str(tmp_path / "no.onnx"), *refused, "--nodes", "last"]) == 2
+    assert not (tmp_path / "no.onnx").exists()
+
+
 @pytest.mark.parametrize("wrong", [["--freeze", "Q=1"], ["--freeze", "N"], ["--strip", "all"], ["--opset", "99"]])
 def test_convert_writes_nothing_when_it_cannot(tmp_path, wrong):
     assert converted(tmp_path, *wrong) == (2, None)

@@ -154,7 +154,7 @@ def test_another_selection_is_tried_out_anew(dialog, qtbot):
     choose(dialog, "first")
     dialog.renamed["nodes"].setChecked(True)
     settled(dialog, qtbot)
-    assert lines(dialog) == ["1 × 1 nodes have new names"]
+    assert lines(dialog) == ["1 × 1 node has a new name"]
     choose(dialog, "first", "second")
     assert not dialog.ok.isEnabled()
     settled(dialog, qtbot)

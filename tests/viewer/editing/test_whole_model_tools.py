@@ -1,0 +1,143 @@
+"""Tools of the Model menu that ask nothing: in the background, with Stop, as one edit that says what it did."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from PySide6.QtCore import Qt
+
+from model.edits.nodes import change_operator, rename_node
+from tests.model.snapshots import snapshot
+from viewer.passes import whole
+
+DISORDER = """
+<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+disorder (float[4] x) => (float[4] y)
+<float[4] w = {1.0, 2.0, 3.0, 4.0}>
+{
+    [last] y = Mul (b, w)
+    a = Abs (x)
+    [call] b = local.twice (a)
+}
+<domain: "local", opset_import: ["" : 21]>
+twice (v) => (o) { o = Add (v, v) }
+"""
+
+TOOLS = {
+    "model.inline_all": ("Inline all functions", "1 call inlined; 1 function taken away"),
+    "graph.sort": ("Sort nodes", "1 node moved"),
+    "model.node_names": ("Regenerate node names", "4 nodes have new names"),
+    "model.missing_names": ("Name unnamed nodes", "2 unnamed nodes have new names"),
+    "model.value_names": ("Regenerate value names", "2 values have new names"),
+    "model.initializer_names": ("Regenerate initializer names", "1 initializer has a new name"),
+    "model.write_types": ("Write inferred types", "Types and shapes are in the model"),
+}
+
+
+@pytest.fixture
+def tools(desk):
+    desk.open(DISORDER)
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
+    desk.select()
+    return desk
+
+
+def done(desk):
+    desk.qtbot.waitUntil(lambda: not [job for job in desk.workspace.jobs.running if job.title] and idle(desk))
+
+
+def idle(desk):
+    return not desk.workspace.findChildren(whole.WholeEdit)
+
+
+@pytest.mark.parametrize("action_id", TOOLS)
+def test_a_tool_is_one_edit_and_says_what_it_did(tools, action_id):
+    title, said = TOOLS[action_id]
+    before = snapshot(tools.document.model)
+    tools.run(action_id)
+    done(tools)
+    assert tools.document.undo_title == title
+    assert said in tools.messages()
+    assert snapshot(tools.document.model) != before
+    tools.run("edit.undo")
+    assert snapshot(tools.document.model) == before
+    assert tools.document.undo_title is None
+
+
+@pytest.mark.parametrize("action_id", TOOLS)
+def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
+    tools.run(action_id)
+    done(tools)
+    tools.qtbot.waitUntil(lambda: not tools.workspace.jobs.running)
+    known = tools.document.current
+    if action_id == "model.inline_all":
+        return  # there are no functions any more, and it cannot be chosen
+    tools.run(action_id)
+    done(tools)
+    assert tools.document.current is known
+
+
+def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
+    began, go_on = threading.Event(), threading.Event()
+    attempt = whole.attempt
+
+    def held(rehearsal, options, progress, **more):
+        trial = attempt(rehearsal, options, progress, **more)
+        began.set()
+        go_on.wait(60)
+        progress.check()
+        return trial
+
+    monkeypatch.setattr(whole, "attempt", held)
+    before = snapshot(tools.document.model)
+    tools.run("model.inline_all")
+    tools.qtbot.waitUntil(began.is_set)
+    work = tools.window.status.work
+    tools.qtbot.waitUntil(work.isVisible)
+    assert work.text.text() == "Inline all functions"
+    tools.qtbot.mouseClick(work.stop, Qt.MouseButton.LeftButton)
+    go_on.set()
+    done(tools)
+    assert tools.document.undo_title is None
+    assert snapshot(tools.document.model) == before
+
+
+def test_stop_while_the_model_is_copied(tools):
+    tools.run("model.node_names")
+    (job,) = (job for job in tools.workspace.jobs.running if job.title == "Regenerate node names")
+    job.cancel()
+    done(tools)
+    assert tools.document.undo_title is None
+
+
+def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
+    began, go_on = threading.Event(), threading.Event()
+    attempt = whole.attempt
+
+    def held(*given, **more):
+        trial = attempt(*given, **more)
+        began.set()
+        go_on.wait(60)
+        return trial
+
+    monkeypatch.setattr(whole, "attempt", held)
+    tools.run("model.value_names")
+    tools.qtbot.waitUntil(began.is_set)
+    with tools.document.edit("Rename") as edit:
+        rename_node(edit, tools.node("last"), "mine")
+    go_on.set()
+    tools.qtbot.waitUntil(lambda: tools.document.undo_title == "Regenerate value names")
+    assert tools.node("mine")
+    assert {"Abs_output_0", "call_output_0"} <= {v.name for v in tools.workspace.graph.values()}
+
+
+def test_what_cannot_be_done_is_told_and_changes_nothing(tools):
+    inner = tools.document.model.functions[0].body.nodes.first
+    with tools.document.edit("Let it call itself") as edit:
+        change_operator(edit, inner, "twice", "local", "")
+    before = snapshot(tools.document.model)
+    tools.run("model.inline_all")
+    tools.qtbot.waitUntil(lambda: "Function twice calls itself" in tools.messages())
+    done(tools)
+    assert snapshot(tools.document.model) == before
