@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from exec.arrays import Array
@@ -13,13 +15,10 @@ from exec.kernels.shared.broadcast import binary, legacy_operand
 def _register(op_type: str, since: int, ufunc: np.ufunc, *, legacy: bool = True) -> None:
     """A comparison or logical operation; with a version for the broadcasting of opsets before 7."""
 
-    def function(a: Array, b: Array) -> Array:
-        return binary(ufunc, a, b, np.bool_)
-
     def old(a: Array, b: Array, *, axis: int | None = None, broadcast: int = 0) -> Array:
-        return binary(ufunc, a, legacy_operand(a, b, broadcast, axis), np.bool_)
+        return binary(ufunc, a, legacy_operand(a, b, broadcast, axis))
 
-    kernel(op_type, since=since)(function)
+    kernel(op_type, since=since)(partial(binary, ufunc))
     if legacy:
         kernel(op_type, since=1)(old)
 
@@ -40,16 +39,9 @@ def not_1(x: Array) -> Array:
     return np.asarray(np.logical_not(x))
 
 
-def _register_bitwise(op_type: str, ufunc: np.ufunc) -> None:
-    def function(a: Array, b: Array) -> Array:
-        return binary(ufunc, a, b)
-
-    kernel(op_type, since=18)(function)
-
-
-_register_bitwise("BitwiseAnd", np.bitwise_and)
-_register_bitwise("BitwiseOr", np.bitwise_or)
-_register_bitwise("BitwiseXor", np.bitwise_xor)
+kernel("BitwiseAnd", since=18)(partial(binary, np.bitwise_and))
+kernel("BitwiseOr", since=18)(partial(binary, np.bitwise_or))
+kernel("BitwiseXor", since=18)(partial(binary, np.bitwise_xor))
 
 
 @kernel("BitwiseNot", since=18)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import DTypeLike
 
 from exec.arrays import Array, check_size, empty
 from exec.errors import KernelError
@@ -22,23 +23,28 @@ def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
         raise KernelError(msg) from None
 
 
-def binary(ufunc: np.ufunc, a: Array, b: Array, dtype: DTypeLike | None = None) -> Array:
-    """ufunc(a, b) in the type of `a`, or in `dtype`; held against the memory limit before it is allocated."""
-    kind = a.dtype if dtype is None else np.dtype(dtype)
+def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
+    """ufunc(a, b) of two tensors of one type; held against the memory limit before it is allocated."""
+    shape, other = a.shape, b.shape
     # Most second operands have the shape of the first, or of its last axes; asking numpy takes longer than adding.
-    if a.shape == b.shape or not b.ndim or a.shape[-b.ndim :] == b.shape:
-        if a.ndim > 1 and (features_first(a) or (b.ndim > 1 and features_first(b))):
-            result = empty_features_first(a.shape, kind)
-        else:
-            result = np.empty(a.shape, kind)
-    else:
-        result = empty(broadcast_shape(a, b), kind)
+    is_plain = other == shape or not other or shape[-len(other) :] == other
+    result: Array
     try:
-        ufunc(a, b, result, casting="equiv")
+        if not is_plain:
+            result = ufunc(a, b, empty(broadcast_shape(a, b), _kind(ufunc, a, b)), casting="equiv")
+        elif len(shape) > 1 and (features_first(a) or (len(other) > 1 and features_first(b))):
+            result = ufunc(a, b, empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
+        else:
+            result = ufunc(a, b, casting="equiv", order="C")
     except TypeError:
         check_one_type(a, b)
         raise
-    return result
+    return result if shape else np.asarray(result)
+
+
+def _kind(ufunc: np.ufunc, a: Array, b: Array) -> np.dtype[Any]:
+    """The type of what a ufunc gives: that of its operands, or bool."""
+    return ufunc.resolve_dtypes((a.dtype, b.dtype, None), casting="equiv")[-1]
 
 
 def check_one_type(*inputs: Array) -> None:

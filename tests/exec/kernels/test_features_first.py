@@ -44,14 +44,17 @@ def tensors(draw: st.DrawFn) -> Any:
 @given(tensors(), st.data())
 def test_elementwise_kernels_keep_the_order_and_give_the_same(x: Any, data: st.DataObject) -> None:
     row = x[(0,) * (x.ndim - 1)]
+    less = find("Less", 17, "").function
     for plain, other in (
         (add_7(x, row), add_7(turned(x), row)),
         (add_7(x, x), add_7(x, turned(x))),
+        (less(x, row), less(turned(x), row)),
         (mul_7(x, np.float32(3)), mul_7(turned(x), np.asarray(np.float32(3)))),
         (pow_7(x, np.asarray(np.float32(2))), pow_7(turned(x), np.asarray(np.float32(2)))),
         (erf_9(x), erf_9(turned(x))),
     ):
         assert features_first(other)
+        assert other.dtype == plain.dtype
         np.testing.assert_array_equal(other, plain)
     tanh = find(data.draw(st.sampled_from(["Tanh", "Relu", "Sigmoid", "Exp", "Softplus"])), 17, "").function
     np.testing.assert_allclose(tanh(turned(x)), tanh(x), rtol=1e-6)
