@@ -234,13 +234,18 @@ class Snapshots:
         graph = self._graph(root)
         types = {self.values[v]: v.type for v in root.inputs}
         imports = dict(root.opset_imports if self.graph is not None else model.opset_imports)
+        last = self._last
+        if (
+            last is not None
+            and (last.graph.uid, last.state, last.ir_version) == (graph.uid, state, model.ir_version)
+            and (last.opset_imports, last.input_types) == (imports, types)  # quicker than to hash every type
+            and [f.uid for f in last.functions.values()] == [f.uid for f in functions.values()]
+        ):
+            return last
         uid = self._uid((
             "model", graph.uid, tuple(f.uid for f in functions.values()), tuple(imports.items()), model.ir_version,
             tuple(types.items()),
         ))  # fmt: skip
-        last = self._last
-        if last is not None and last.uid == uid and last.state == state:
-            return last
         self._last = ModelSnapshot(
             uid, graph, functions, imports, model.ir_version, self.names, self.tensors, types, state
         )
