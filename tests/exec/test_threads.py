@@ -12,7 +12,7 @@ import pytest
 
 from exec.context import Limits, current_limits, set_limits
 from exec.kernels.onnx.math.matrix import product
-from exec.kernels.shared.products import Weight, pays
+from exec.kernels.shared.weights import Panels, Rows, pays
 from exec.threads import WORTH, parallel_for, set_threads, split, threads, usable_cores
 
 
@@ -80,14 +80,14 @@ def test_cutting_a_range_covers_it() -> None:
     assert split(0, 4) == []
 
 
+@pytest.mark.parametrize("layout", [Panels, Rows])
 @pytest.mark.parametrize("shape", [(40, 300), (2, 20, 300), (1, 3, 17, 300)])
-def test_products_cut_for_threads_are_the_same(count: int, shape: tuple[int, ...]) -> None:
+def test_products_cut_for_threads_are_the_same(count: int, shape: tuple[int, ...], layout: type[Panels | Rows]) -> None:
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal(shape, np.float32), rng.standard_normal((300, 1031), np.float32)
-    weight = Weight(w)
-    assert pays(x, weight)
+    assert pays(x, w)
     expected = x.astype(np.float64) @ w
-    np.testing.assert_allclose(weight.product(x), expected, atol=1e-4)
+    np.testing.assert_allclose(layout(w).product(x), expected, atol=1e-4)
     np.testing.assert_allclose(product(x, w), expected, atol=1e-4)
 
 

@@ -22,7 +22,8 @@ from exec.kernels.shared.dtypes import (
     narrow,
     widen,
 )
-from exec.kernels.shared.products import LONGEST, LaidOut, matmul_stack
+from exec.kernels.shared.products import LONGEST, matmul_stack
+from exec.kernels.shared.weights import LaidOut
 from exec.threads import parallel_for, split, threads
 
 

@@ -1,0 +1,263 @@
+"""Constant matrices laid out for products with few rows, as many as a text has tokens.
+
+BLAS copies both factors into an order of its own before it multiplies; with so few rows that costs a third of the
+product. Two layouts need no copy. `Panels` suits any input: each panel is read from memory once and waits in the cache
+for all rows. `Rows` suits an input that is as large as one panel: then it is the input that stays in the cache, and the
+matrix is read while BLAS computes, not before.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+import numpy as np
+
+from exec.arrays import Array, empty
+from exec.kernels.shared import blas
+from exec.kernels.shared.products import row_pieces
+from exec.kernels.shared.scratch import aligned, scratch
+from exec.threads import parallel_for
+
+#: Columns and rows of a panel, as many as a product of a few rows may have to be computed in place.
+_WIDE, _DEEP = 64, 768
+#: Rows that are multiplied by a panel at a time, measured.
+_HIGH = 16
+#: Panels that one call multiplies: their products stay in the second-level cache until they are added up.
+_PANELS, _FEW_PANELS = 6, 3
+#: An input of so many rows and up to `_WIDE` is quicker as a panel filled up with zeros, measured.
+_LEAST_FULL = 52
+#: Of a longer input BLAS packs the weight once for more rows than that costs.
+_MOST_ROWS = 256
+#: Smaller weights stay in the cache between runs.
+_LEAST_BYTES = 1 << 20
+#: All laid-out weights of the process together may take so many bytes.
+_KEPT_BYTES = 1 << 30
+
+
+class _Allowance:
+    """What is left of a number of bytes that several may take from. Any thread."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether there was so much, which is taken then."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """What was taken is free again."""
+        with self._lock:
+            self._left += size
+
+
+_kept = _Allowance(_KEPT_BYTES)
+
+
+def _blocks(depth: int) -> tuple[int, int]:
+    """How many blocks a sum of so many products is cut into, and how deep each is; the last may be less full."""
+    blocks = -(-depth // _DEEP)
+    return blocks, -(-depth // blocks)
+
+
+class Panels:
+    """A constant matrix (K, N) for products from the left, kept in panels as small products read them.
+
+    Panels of 64 columns are small enough to be multiplied without packing, a few rows at a time, and are read from
+    memory once. Where the matrix is deeper than a panel, so are several products added up. The last panels are filled
+    up with zeros.
+    """
+
+    def __init__(self, matrix: Array) -> None:
+        self.depth, self.columns = matrix.shape
+        blocks, self._deep = _blocks(self.depth)
+        count = -(-self.columns // _WIDE)
+        at_once = _PANELS if blocks <= 2 else _FEW_PANELS
+        panels = aligned((count, blocks, self._deep, _WIDE), matrix.dtype)
+        panels[...] = 0
+        self._groups: list[Array] = []
+        for first in range(0, count, at_once):
+            group = panels[first : first + at_once].reshape(blocks, -1, self._deep, _WIDE)  # in the order it is read
+            for block, panel in np.ndindex(group.shape[:2]):
+                rows, column = block * self._deep, (first + panel) * _WIDE
+                part = matrix[rows : rows + self._deep, column : column + _WIDE]
+                group[block, panel, : part.shape[0], : part.shape[1]] = part
+            self._groups.append(group)
+
+    @staticmethod
+    def size(matrix: Array) -> int:
+        """Bytes that laying it out takes."""
+        return matrix.nbytes
+
+    def product(self, x: Array) -> Array:
+        """x (…, K) @ the matrix, of the same type."""
+        result = empty((*x.shape[:-1], self.columns), x.dtype)
+        source, target = x.reshape(-1, self.depth), result.reshape(-1, self.columns)
+        left = self._in_blocks(source)
+        at_once = self._groups[0].shape[1] * _WIDE
+
+        def part(index: int) -> None:
+            first = index * at_once
+            _multiply(left, self._groups[index], target[:, first : first + at_once])
+
+        parallel_for(part, len(self._groups), source.size * self.columns)
+        return result
+
+    def _in_blocks(self, source: Array) -> Array:
+        """The rows (M, K) as (blocks, M, depth of a block), filled up with zeros where the last block is shorter."""
+        blocks, rows = self._groups[0].shape[0], len(source)
+        if blocks * self._deep == self.depth:
+            return np.ascontiguousarray(source).reshape(rows, blocks, -1).swapaxes(0, 1)
+        left = scratch("rows in blocks", (blocks, rows, self._deep), source.dtype)
+        for block in range(blocks):
+            here = source[:, block * self._deep : (block + 1) * self._deep]
+            left[block, :, : here.shape[1]] = here
+            left[block, :, here.shape[1] :] = 0
+        return left
+
+
+def _multiply(left: Array, group: Array, target: Array) -> None:
+    """Rows (blocks, M, deep) times a group of panels (blocks, panels, deep, wide), added up into its columns (M, N)."""
+    blocks, panels = group.shape[:2]
+    rows, columns = target.shape
+    whole = columns // _WIDE
+    places = target[:, : whole * _WIDE].reshape(rows, whole, _WIDE).swapaxes(0, 1)
+    if blocks == 1 and whole == panels:
+        _by_rows(left[:, None], group, places[None])
+        return
+    products = scratch("products of panels", (blocks, panels, rows, _WIDE), target.dtype)
+    _by_rows(left[:, None], group, products)
+    np.add.reduce(products[:, :whole], axis=0, out=places)
+    if whole < panels:
+        rest = target[:, whole * _WIDE :]
+        np.add.reduce(products[:, whole, :, : rest.shape[1]], axis=0, out=rest)
+
+
+def _by_rows(left: Array, panels: Array, out: Array) -> None:
+    """The products of rows (…, M, deep) with panels (…, deep, wide) into out (…, M, wide): some rows at a time."""
+    rows = left.shape[-2]
+    high = min(_HIGH, rows)
+    done = rows // high * high
+    np.matmul(
+        row_pieces(left[..., :done, :], high), panels[..., None, :, :], row_pieces(out[..., :done, :], high), order="C"
+    )
+    if done < rows:
+        np.matmul(left[..., done:, :], panels, out[..., done:, :], order="C")
+
+
+class Rows:
+    """A constant matrix (K, N) for products from the left, kept transposed; one that lies so is not copied.
+
+    The transposed input is the panel, and the rows of the transposed matrix pass it by, which gives the result
+    transposed, a part of it at a time.
+    """
+
+    #: Columns of the result computed before they are put in their place, from the second-level cache.
+    _AT_ONCE = 384
+    #: More of them in a row of what is computed first: rows a power of two apart exclude each other from the cache.
+    _APART = 8
+
+    def __init__(self, matrix: Array) -> None:
+        self.depth, self.columns = matrix.shape
+        blocks, deep = _blocks(self.depth)
+        if self.size(matrix):
+            rows = aligned((self.columns, blocks * deep), matrix.dtype)
+            rows[:, self.depth :] = 0
+            for first in range(0, self.columns, _HIGH):  # each line of memory is read while it is in the cache
+                rows[first : first + _HIGH, : self.depth] = matrix[:, first : first + _HIGH].T
+        else:
+            rows = matrix.T
+        self._rows = rows.reshape(self.columns, blocks, deep).swapaxes(0, 1)
+
+    @staticmethod
+    def size(matrix: Array) -> int:
+        """Bytes that laying it out takes."""
+        blocks, deep = _blocks(len(matrix))
+        return 0 if matrix.T.flags.c_contiguous and blocks * deep == len(matrix) else matrix.nbytes
+
+    def product(self, x: Array) -> Array:
+        """x (…, K), of no more than `_WIDE` rows, @ the matrix, of the same type."""
+        result = empty((*x.shape[:-1], self.columns), x.dtype)
+        source, target = x.reshape(-1, self.depth), result.reshape(-1, self.columns)
+        panels = self._panels(source)
+
+        def part(index: int) -> None:
+            here = slice(index * self._AT_ONCE, (index + 1) * self._AT_ONCE)
+            rows = self._rows[:, here]
+            shape = (*rows.shape[:2], _WIDE + self._APART)
+            products = scratch("products of rows", shape, x.dtype)[..., :_WIDE]
+            _by_rows(rows, panels, products)
+            total = products[0]
+            for block in products[1:]:
+                np.add(total, block, total)
+            target[:, here] = total[:, : len(source)].T
+
+        parallel_for(part, -(-self.columns // self._AT_ONCE), source.size * self.columns)
+        return result
+
+    def _panels(self, source: Array) -> Array:
+        """The rows (M, K) as panels (blocks, depth of a block, wide), filled up with zeros."""
+        blocks, _, deep = self._rows.shape
+        panels = scratch("input as panels", (blocks * deep, _WIDE), source.dtype)
+        panels[: self.depth, : len(source)] = source.T
+        panels[: self.depth, len(source) :] = 0
+        panels[self.depth :] = 0
+        return panels.reshape(blocks, deep, _WIDE)
+
+
+class LaidOut:
+    """A constant matrix (K, N) that is laid out when the first input comes that gains from it."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._matrix = matrix if _is_large(matrix) else None
+        self._layouts: dict[type[Panels | Rows], Panels | Rows | None] = {}  # None: there was no memory for it
+
+    @property
+    def may_pay(self) -> bool:
+        """Whether there is an input that gains from it."""
+        return self._matrix is not None
+
+    def product(self, x: Array) -> Array | None:
+        """x (…, K) @ the matrix; None where another way is as quick, or the copy would take too much memory."""
+        if self._matrix is None or not pays(x, self._matrix):
+            return None
+        rows = x.size // x.shape[-1]
+        for kind in (Rows, Panels) if _LEAST_FULL <= rows <= _WIDE else (Panels,):
+            if kind not in self._layouts:
+                self._layouts[kind] = _laid_out(kind, self._matrix)
+            layout = self._layouts[kind]
+            if layout is not None:
+                return layout.product(x)
+        return None
+
+
+def _laid_out(kind: type[Panels | Rows], matrix: Array) -> Panels | Rows | None:
+    """The matrix in a layout, whose bytes are taken from what is left; None where there is no memory for them."""
+    size = kind.size(matrix)
+    if not _kept.take(size):
+        return None
+    try:
+        layout = kind(matrix)
+    except MemoryError:
+        _kept.give_back(size)
+        return None
+    weakref.finalize(layout, _kept.give_back, size)
+    return layout
+
+
+def _is_large(matrix: Array) -> bool:
+    """Whether it is read from memory in every run, and in a form that BLAS multiplies where it lies."""
+    if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < _WIDE:
+        return False
+    return blas.multiplies_unpacked()
+
+
+def pays(x: Array, matrix: Array) -> bool:
+    """Whether x @ matrix gains from a layout: there are rows to multiply, and not too many."""
+    depth = len(matrix)
+    return x.dtype == np.float32 and x.ndim > 1 and x.shape[-1] == depth < x.size <= _MOST_ROWS * depth
