@@ -81,6 +81,12 @@ class Transaction:
             self._steps.append(step)
             self._inverses.append(inverse)
 
+    def repeat(self, steps: Iterable[Step]) -> None:
+        """Apply steps that were done to a copy of the model: none changes nothing or brings what no file can hold."""
+        for step in steps:
+            self._inverses.append(step.apply())
+            self._steps.append(step)
+
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Steps that are taken back when the block raises, though the edit may go on: what raised goes on too."""

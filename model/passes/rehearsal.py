@@ -5,7 +5,7 @@ with rehearsal.document.edit("Simplify") as edit:    # any thread
     ...
 steps = rehearsal.steps()                       # any thread
 with document.edit("Simplify") as edit:         # owner thread, model unchanged since
-    for step in steps: edit.do(step)
+    edit.repeat(steps)
 """
 
 from __future__ import annotations

@@ -68,6 +68,20 @@ def test_an_edit_that_raises_leaves_no_trace(document):
     assert not document.modified
 
 
+def test_repeated_steps_are_one_edit_and_leave_no_trace_where_one_fails(document):
+    before = snapshot(document.model)
+    third, fourth = builders.node(document, "third"), builders.node(document, "fourth")
+    steps = [SetField(third, "name", "new"), SetField(fourth, "doc_string", "text")]
+    with pytest.raises(ValueError, match="is in no graph"), document.edit("Fails") as edit:
+        edit.repeat([*steps, RemoveNode(fourth), RemoveNode(fourth)])
+    assert snapshot(document.model) == before
+    with document.edit("Works") as edit:
+        edit.repeat(steps)
+    assert (third.name, fourth.doc_string) == ("new", "text")
+    document.undo()
+    assert snapshot(document.model) == before
+
+
 def test_an_inner_edit_joins_the_outer_one_and_rolls_back_alone(document):
     with document.edit("Outer") as edit:
         edit.do(SetField(document.model, "doc_string", "kept"))

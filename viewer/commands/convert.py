@@ -91,8 +91,7 @@ def run(options: argparse.Namespace) -> int:
     is_refused = agreement.agrees is False and not trial.may_differ
     if not is_refused:
         with Document(model).edit("Convert") as edit:
-            for step in trial.steps:
-                edit.do(step)
+            edit.repeat(trial.steps)
         write_model(model, options, None if trial.nodes is None else tensors_of(trial.nodes))
     if options.json:
         print_json(_facts(trial, agreement, options))

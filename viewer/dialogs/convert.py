@@ -342,8 +342,7 @@ class ConvertDialog(QDialog):
     def _change(self, trial: Trial) -> None:
         document: Document = self._workspace.document
         with changing(self.state, len(trial.steps)), document.edit(self.title()) as edit:
-            for step in trial.steps:
-                edit.do(step)
+            edit.repeat(trial.steps)
 
     def done(self, result: int) -> None:
         """Closing stops what is being tried out."""

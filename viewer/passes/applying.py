@@ -58,8 +58,7 @@ class Applying(QObject):
     def _make_one(self) -> None:
         title, steps = self._entries.pop(0)
         with self._document.edit(title) as edit:
-            for step in steps:
-                edit.do(step)
+            edit.repeat(steps)
         self._revision = self._document.revision
 
     def _end(self, *, all_made: bool) -> None:

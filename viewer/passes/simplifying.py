@@ -35,8 +35,7 @@ class Outcome:
         """Carry it over: an undo entry for each pass. On the document's thread, the model unchanged since."""
         for title, steps in self.entries:
             with document.edit(title) as edit:
-                for step in steps:
-                    edit.do(step)
+                edit.repeat(steps)
 
 
 class Simplification:
