@@ -486,7 +486,13 @@ class Graph:
         while pending:
             graph = pending.pop()
             yield graph
-            inner = [body for node in graph.nodes if node._attributes for body in node.bodies]
+            inner = [
+                body
+                for node in graph.nodes
+                if node._attributes
+                for attribute in node._attributes.values()
+                for body in attribute.graphs
+            ]
             pending.extend(reversed(inner))
 
     def __repr__(self) -> str:

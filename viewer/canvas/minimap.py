@@ -143,12 +143,10 @@ class Minimap(QWidget):
         np.maximum(rects[:, 2:], 1.0, out=rects[:, 2:])
         shades = by_category(scene, colors)
         painter.setPen(Qt.PenStyle.NoPen)
-        used = shades.indices[ids]
-        seen = _seen(rects * ratio, used)
-        rects, used = rects[seen], used[seen]
+        rects, used = _seen(rects * ratio, shades.indices[ids])
         for number in np.unique(used).tolist():
             painter.setBrush(shades.palette[number])
-            draw_rects(painter, rects[used == number])
+            draw_rects(painter, rects[used == number] / ratio)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(colors.border, 1.0))
         painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
@@ -176,10 +174,13 @@ class Minimap(QWidget):
         event.accept()
 
 
-def _seen(rects: NDArray[np.float64], colors: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """One of the boxes that are the same pixels in the same colour: of a hundred thousand, a few thousand."""
-    pixels = np.round(rects).astype(np.int64)
-    key = colors.astype(np.int64)
-    for column in (pixels - pixels.min(0, initial=0)).T:
-        key = key * (int(column.max(initial=0)) + 1) + column
-    return np.unique(key, return_index=True)[1]
+def _seen(rects: NDArray[np.float64], colors: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The boxes on whole pixels and their colours, each that is there once: of a hundred thousand, a few thousand."""
+    columns = [*np.round(rects).astype(np.int64).T, colors.astype(np.int64)]
+    least = [int(column.min(initial=0)) for column in columns]
+    spans = [int(column.max(initial=0)) - low + 1 for column, low in zip(columns, least, strict=True)]
+    key = np.zeros(len(rects), np.int64)
+    for column, low, span in zip(columns, least, spans, strict=True):
+        key = key * span + (column - low)
+    found = np.stack(np.unravel_index(np.unique(key), spans), 1) + least
+    return found[:, :-1].astype(np.float64), found[:, -1]

@@ -87,6 +87,10 @@ def _titles(drawing: Drawing, kinds: NDArray[np.uint8]) -> NDArray[np.float32]:
     return titles
 
 
+#: What of a scene is found at the first look, or before in a large one.
+_PREPARED = ("corners", "box_grid", "piece_grid", "named", "is_last", "curved", "depths", "categories", "label_spots")
+
+
 class Scene:
     """A drawing laid out. All that ever changes of it is what `adopt` takes over."""
 
@@ -199,7 +203,7 @@ class Scene:
 
     def prepare(self) -> None:
         """Find now, on whatever thread, what is otherwise found at the first look: tens of ms in a large scene."""
-        for name in ("corners", "box_grid", "piece_grid", "is_last", "curved", "categories", "label_spots"):
+        for name in _PREPARED:
             getattr(self, name)
         self.drawing.prepare()
 

@@ -367,9 +367,13 @@ class GraphView(MarkedSurface):
         self._load()
 
     def expand_all(self) -> None:
-        """Open every group of this graph."""
-        tree = self.workspace.grouping.tree(self._graph)
-        if tree.root.children:
+        """Open every group of this graph, as soon as its groups are known."""
+        graph = self._graph
+        self.workspace.grouping.when_ready(graph, lambda: self._expand_all(graph))
+
+    def _expand_all(self, graph: Graph) -> None:
+        tree = self.workspace.grouping.tree(graph)
+        if graph is self._graph and tree.root.children:
             self._place.groups = True
             self._place.is_new = False
             self._place.expanded |= {((), scope.path) for scope in tree.root.walk() if scope is not tree.root}
