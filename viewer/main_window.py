@@ -257,7 +257,9 @@ class MainWindow(QMainWindow):
         for index, tab in enumerate(self.tabs()):
             workspace = tab.workspace
             title = display(workspace.title, 60).replace("&", "&&")
-            self._tabs.setTabText(index, f"{title} •" if tab.modified else title)
+            title = f"{title} •" if tab.modified else title
+            if title != self._tabs.tabText(index):  # else the whole row of tabs is laid out and painted again
+                self._tabs.setTabText(index, title)
             self._tabs.setTabToolTip(index, plain_tip(display(str(tab.path or workspace.title), 500)))
         tab_in_front = self.tab
         self.setWindowModified(tab_in_front is not None and tab_in_front.modified)

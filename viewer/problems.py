@@ -45,11 +45,12 @@ class Problems(QObject):
         self._comparing: Slices[list[Problem]] | None = None
         self._listed: list[Problem] = []
         self._seen = -1  # the checker's revision that is listed
+        self._told_finished = False
         self._started = False
         self._shift = Shift(self._work, self)
         self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)  # typing goes first
         self._idle.timeout.connect(self._shift.start)
-        types.changed.connect(self._compare_types)
+        types.known.connect(self._compare_types)
 
     def close(self) -> None:
         """Stop checking."""
@@ -90,7 +91,8 @@ class Problems(QObject):
 
     def _on_change(self, _change: Change) -> None:
         self._shift.stop()
-        self._idle.start()
+        if not self.finished:  # the checker heard of it first, and did at once what is little
+            self._idle.start()
         if self._comparing is not None:
             self._compare_types()
 
@@ -129,8 +131,8 @@ class Problems(QObject):
         self._seen = self._checker.revision
         found = [*self._read(), *map(self._mended, self._checker.problems), *self._typed]
         found.sort(key=lambda problem: _ORDER[problem.severity])
-        is_news = found != self._listed or self._checker.finished
-        self._listed = found  # equal problems may have another fix by now
+        is_news = (found, self.finished) != (self._listed, self._told_finished)
+        self._listed, self._told_finished = found, self.finished  # equal problems may have another fix by now
         if is_news:
             self.changed.emit()
 

@@ -28,7 +28,8 @@ class Types(QObject):
     Nothing is inferred before `start`. While an edit's result is being worked out, what was known before stays.
     """
 
-    changed = Signal()
+    changed = Signal()  # a value is of another type than before
+    known = Signal()  # inference is through with the model as it is now
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -103,7 +104,10 @@ class Types(QObject):
         from viewer.slices import Slices
 
         def ask(asked: Request) -> None:
-            self._jobs.start("", lambda progress: answer(asked, progress), done=self._set, supersede="inference")
+            before = self._inferred
+            self._jobs.start(
+                "", lambda progress: answer(asked, progress, before), done=self._set, supersede="inference"
+            )
 
         def fail(error: Exception) -> None:
             if not isinstance(error, ModelError):
@@ -120,8 +124,11 @@ class Types(QObject):
             self._asking = None
 
     def _set(self, inferred: Inferred) -> None:
+        is_news = inferred is not self._inferred
         self._inferred = inferred
-        self.changed.emit()
+        if is_news:
+            self.changed.emit()
+        self.known.emit()
 
 
 def _is_only_a_name(step: object) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from model.attributes import make_attribute
 from model.document import Document
 from model.edits.nodes import rename_node
+from model.steps import SetAttribute
 from tests.model import builders
 from viewer.workspace import Workspace
 
@@ -48,6 +50,28 @@ def test_an_edit_while_types_are_compared_begins_it_again(workspace, qtbot):
 
     workspace.types.changed.connect(rename)
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+
+
+def test_only_an_edit_that_changes_types_or_problems_is_told_of_them(workspace, qtbot):
+    """All labels of the graph are written anew for it, and the graph painted."""
+    workspace.problems.start()
+    workspace.types.start()
+    qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+    told = []
+    workspace.types.changed.connect(lambda: told.append("types"))
+    workspace.problems.changed.connect(lambda: told.append("problems"))
+    node = next(iter(workspace.model.graph.nodes))
+    with qtbot.waitSignal(workspace.types.known, timeout=30_000), workspace.document.edit("Describe") as edit:
+        edit.do(SetAttribute(node, "measured", make_attribute("measured", 1)))
+    qtbot.waitUntil(lambda: workspace.problems.finished)
+    assert told in ([], ["problems"] * len(told))  # an attribute of no meaning is one
+    told.clear()
+    with qtbot.waitSignal(workspace.types.known, timeout=30_000), workspace.document.edit("Describe") as edit:
+        edit.do(SetAttribute(node, "measured", make_attribute("measured", 2)))
+    assert told == []
+    with qtbot.waitSignal(workspace.types.known, timeout=30_000), workspace.document.edit("Turn") as edit:
+        edit.do(SetAttribute(node, "axis", make_attribute("axis", 1)))
+    assert "types" in told
 
 
 def test_nodes_in_whose_closed_bodies_something_is_wrong_are_marked(window, qtbot):

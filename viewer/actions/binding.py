@@ -30,8 +30,11 @@ class ActionBinding(QObject):
         self.context = Context(window)
         self._qactions: dict[str, QAction] = {}
         self._actions = {one.id: one for one in actions()}
+        self._conditions: dict[Callable[[Context], bool], list[QAction]] = {}
         for one in self._actions.values():
-            self._qactions[one.id] = self._make(one)
+            qaction = self._qactions[one.id] = self._make(one)
+            self._conditions.setdefault(one.enabled, []).append(qaction)
+        self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
         self._refresh_later = QTimer(self, singleShot=True, interval=0)
         self._refresh_later.timeout.connect(self.refresh)
         themes().themeChanged.connect(self._color)
@@ -89,12 +92,15 @@ class ActionBinding(QObject):
     def refresh(self) -> None:
         """Bring every QAction up to date now."""
         context = Glance(self._window)
-        for one in self._actions.values():
+        for condition, mine in self._conditions.items():  # which many share: each is asked once
+            enabled = condition(context)
+            if enabled != mine[0].isEnabled():
+                for qaction in mine:
+                    qaction.setEnabled(enabled)
+        for one in self._changing:
             qaction = self._qactions[one.id]
-            enabled = one.enabled(context)
-            qaction.setEnabled(enabled)
             if one.checked is not None:
-                qaction.setChecked(enabled and one.checked(context))
+                qaction.setChecked(qaction.isEnabled() and one.checked(context))
             if one.label is not None:
                 text = one.label(context)
                 qaction.setText(text or one.title)

@@ -110,7 +110,9 @@ class MarkedSurface(Surface):
     def set_marks(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
         all_items = list(items)
-        self._searches.pop(kind, None)
+        shown = self._marked.get(kind, {}) if self._searches.pop(kind, None) is None else None
+        if shown is not None and len(shown) == len(all_items) and all(item in shown for item in all_items):
+            return
         if self.marks is not None and len(all_items) > _AT_ONCE:
             self._marked[kind] = {}  # those that are found
             self._searches[kind] = _Search(all_items, iter(all_items))

@@ -107,7 +107,8 @@ class SceneMarks:
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
         write(self._drawn_over(area))
         self._stops(painter, area, theme, scale)
-        self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
+        if self._has("errors") or self._has("failures"):
+            self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
         self._dots(painter, self._in(area, "changed"), theme, scale)
         for sign in SIGNS if scale >= BLOCKS_BELOW else ():
             self._signs(painter, self._in(area, sign), sign, theme, scale)

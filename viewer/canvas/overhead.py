@@ -61,6 +61,8 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
 
 def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]]]:
     """Groups and containers in view whose titles cannot be read, largest first, with their place in the widget."""
+    if not len(scene.named):
+        return []
     near = viewport.scale >= TITLES_FROM
     ids = scene.box_grid.in_rect(*viewport.area) if near else scene.named  # near, all that is seen is little
     rects = scene.rects[ids] * viewport.scale

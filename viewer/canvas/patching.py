@@ -102,13 +102,13 @@ def _add_pills(result: Patch, drawing: Drawing, indices: Iterable[int], cards: C
         value = box.subject
         if box.kind in _PILLS and isinstance(value, Value):
             pill = cards.pill(box.kind, value, box.key, box.parent, type_of(value))
-            if (pill.title, pill.note) != (box.title, box.note):
-                _add(result, index, box, pill)
+            _add(result, index, box, pill)
 
 
 def _add(result: Patch, index: int, old: Box, new: Box) -> None:
-    result.boxes[index] = new
-    result.resized |= (old.width, old.height) != (new.width, new.height)
+    if new != old:  # most attributes are not written on the card
+        result.boxes[index] = new
+        result.resized |= (old.width, old.height) != (new.width, new.height)
 
 
 def put_in_place(scene: Scene, change: Patch) -> None:

@@ -50,6 +50,14 @@ class Picture:
         """What is left to paint."""
         return QRegion(self._rect).subtracted(self.done)
 
+    def pending_in(self, seen: QRegion) -> QRegion:
+        """What is left to paint of what is seen of the widget, in its px."""
+        missing = QRegion()
+        for rect in _rects(self.pending):
+            left, top = rect.left() / self.ratio, rect.top() / self.ratio
+            missing += QRectF(left, top, rect.width() / self.ratio, rect.height() / self.ratio).toAlignedRect()
+        return missing.intersected(seen)
+
     @property
     def share(self) -> float:
         """How much is painted, 0 to 1."""

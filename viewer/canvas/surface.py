@@ -7,11 +7,11 @@ frame, and until then the picture before shows through. Knows nothing of models 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from model.graph import Value
@@ -41,7 +41,8 @@ SETTLE_SECONDS = 0.06
 READABLE = 0.6
 
 _AROUND = 32.0  # px beside a route that moved: its arrowhead, and how far it was away
-_NO_POINTS = np.zeros((0, 2))
+_MARKED = 10  # px around a box that a mark on it may take
+_MOST_APART = 50  # of more areas than this, all of a frame is painted anew
 _BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
 
 
@@ -117,33 +118,38 @@ class Surface(QWidget):
 
     def repaint_boxes(self, boxes: Iterable[int], edges: Iterable[int]) -> None:
         """What some boxes and the labels of some edges say changed, all else stayed: paint only those anew."""
-        scene, picture = self.scene, self._picture
+        scene = self.scene
         if scene is None or self._labels is None:
             return
-        edges = list(edges)
-        self._labels.forget(edges)
-        starts = scene.layout.route_starts
-        ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]] if edges else _NO_POINTS
-        if picture is not None:
-            for left, top, right, bottom in scene.corners[list(boxes)].tolist():
-                picture.invalidate((left, top, right, bottom))
-            reach = self._labels.reach
-            for x, y in np.unique(ends, axis=0).tolist():
-                picture.invalidate((x - reach, y - MARGIN, x + reach, y + MARGIN))
-        self.update()
+        areas = scene.corners[list(boxes)].tolist()
+        if edges := list(edges):
+            self._labels.forget(edges)
+            starts, reach = scene.layout.route_starts, self._labels.reach
+            ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]].tolist()
+            areas += [(x - reach, y - MARGIN, x + reach, y + MARGIN) for x, y in {(x, y) for x, y in ends}]
+        self._repaint_areas(areas)
 
     def repaint_moved(self, boxes: Iterable[int], moved: Moved, edges: Iterable[int]) -> None:
         """Some boxes changed their sizes where they stand: paint them and the routes around them anew."""
-        scene, picture = self.scene, self._picture
+        scene = self.scene
         if scene is None or self._painter is None:
             return
         self._painter.forget(moved.pieces)
-        if picture is not None:
-            around = scene.pieces[moved.pieces].reshape(-1, 4, 2)
-            routes = np.concatenate([around.min(1) - _AROUND, around.max(1) + _AROUND], 1)
-            for left, top, right, bottom in np.concatenate([moved.before, routes]).tolist():
-                picture.invalidate((left, top, right, bottom))
+        around = scene.pieces[moved.pieces].reshape(-1, 4, 2)
+        routes = np.concatenate([around.min(1) - _AROUND, around.max(1) + _AROUND], 1)
+        self._repaint_areas(np.concatenate([moved.before, routes]).tolist())
         self.repaint_boxes(boxes, {*moved.edges, *edges})
+
+    def _repaint_areas(self, areas: Collection[Area]) -> None:
+        """Paint some areas of the scene anew, and nothing beside them where they are few."""
+        picture, are_few = self._picture, len(areas) <= _MOST_APART
+        for area in areas:
+            if picture is not None:
+                picture.invalidate(area)
+            if are_few:
+                self.update(self.viewport.rect_of(area).adjusted(-_MARKED, -_MARKED, _MARKED, _MARKED))
+        if not are_few:
+            self.update()
 
     def repaint_labels(self) -> None:
         """The types or notes of any values changed: write all labels anew."""
@@ -354,14 +360,14 @@ class Surface(QWidget):
     def _fill(self, picture: Picture, event: QPaintEvent) -> None:
         """Paint what may be painted now; the rest comes in the frames that follow.
 
-        Not in a part of a frame, as something above the canvas asks for: others would not show what was painted, and
-        a frame that is shown in two parts would take twice as long.
+        Not where this is a part of a frame that does not show it, as something above the canvas asks for: others
+        would not show what was painted, and a frame that is shown in two parts would take twice as long.
         """
         if not self._may_fill():
             self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
             return
-        seen = self.visibleRegion().boundingRect() if self.isVisible() else self.rect()
-        if self._painter is not None and event.rect().contains(seen):
+        missing = picture.pending_in(self.visibleRegion() if self.isVisible() else QRegion(self.rect()))
+        if self._painter is not None and missing.subtracted(event.region()).isEmpty():
             picture.fill(self._painter.paint, FILL_SECONDS)
         if picture.is_complete:
             self._refresh.stop()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from PySide6.QtCore import QRect, QRectF
+
 from viewer.canvas.strokes import Area
 
 LARGEST = 8.0
@@ -49,6 +51,11 @@ class Viewport:
     def to_widget(self, x: float, y: float) -> tuple[float, float]:
         """A point of the scene in the widget."""
         return (x * self.device_scale - self.x) / self.ratio, (y * self.device_scale - self.y) / self.ratio
+
+    def rect_of(self, area: Area) -> QRect:
+        """An area of the scene in the widget, with the pixels it has a part of."""
+        (left, top), (right, bottom) = self.to_widget(*area[:2]), self.to_widget(*area[2:])
+        return QRectF(left, top, right - left, bottom - top).toAlignedRect()
 
     def put(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
         """Move so that a point of the scene is at a point of the widget."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtGui import QRegion
 
 from model.attributes import make_attribute
 from model.devices import NodeDeviceConfiguration
@@ -28,6 +30,31 @@ def texts(view, subject):
 def set_attribute(view, node, name, value):
     with view.workspace.document.edit("Set") as edit:
         edit.do(SetAttribute(node, name, None if value is None else make_attribute(name, value)))
+
+
+class Frames(QObject):
+    """What of a widget was painted."""
+
+    def __init__(self, widget):
+        super().__init__(widget)
+        self.shown = QRegion()
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _watched, event):
+        if event.type() == QEvent.Type.Paint:
+            self.shown += event.region()
+        return False
+
+
+def frames_from_now(view):
+    """Once all is painted, what is painted after that."""
+    settle(view)
+    frames = Frames(view)
+    QCoreApplication.processEvents()
+    while not frames.shown.isEmpty():
+        frames.shown = QRegion()
+        QCoreApplication.processEvents()
+    return frames
 
 
 def wait(qtbot, view):
@@ -65,6 +92,34 @@ def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(
     view.workspace.document.undo()
     assert view.scene is scene
     assert texts(view, conv)["group"] == "2"
+
+
+def test_what_an_edit_changed_is_painted_complete_in_a_frame_that_shows_nothing_else(show, small):
+    view = show(small.model())
+    conv = next(iter(view.workspace.graph.nodes))
+    set_attribute(view, conv, "group", 2)
+    view.workspace.selection.set([conv])
+    frames = frames_from_now(view)
+    set_attribute(view, conv, "group", 4)
+    while frames.shown.isEmpty():
+        QCoreApplication.processEvents()
+    assert view.is_painted
+    assert frames.shown.boundingRect().width() < view.width() / 2
+    alone = view.grab().toImage()
+    view.repaint_scene()
+    settle(view)
+    anew = view.grab().toImage()
+    places = [(x, y) for x in range(alone.width()) for y in range(alone.height())]
+    assert not any(differ(alone.pixelColor(x, y), anew.pixelColor(x, y)) for x, y in places)
+
+
+def test_an_edit_of_what_is_not_written_on_the_card_paints_nothing(show):
+    view = show(long_chain(30).model())
+    frames = frames_from_now(view)
+    with view.workspace.document.edit("Describe") as edit:
+        edit.do(SetField(next(iter(view.workspace.graph.nodes)), "doc_string", "what it is for"))
+    QCoreApplication.processEvents()
+    assert frames.shown.isEmpty()
 
 
 def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(show):

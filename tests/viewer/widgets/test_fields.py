@@ -70,6 +70,23 @@ def test_rows_that_stay_are_the_same_rows_to_the_view(qapp, before, after):
             assert model.row(index).label == f"new {key}"
 
 
+def test_a_row_opens_when_it_is_to_be_open_though_it_was_there_before(qtbot):
+    tree = RowTree(Document(Model(Graph("g"))), lambda error: None)
+    qtbot.addWidget(tree)
+
+    def show(*, expanded, inner=None):
+        child = Row("child", "child", expanded=True, children=inner)
+        tree.set_rows([Row("section", "section", style="section", expanded=expanded, children=[child])])
+        section = tree.rows.index(0, 0)
+        return tree.isExpanded(section), tree.isExpanded(tree.rows.index(0, 0, section))
+
+    assert show(expanded=False) == (False, False)
+    assert show(expanded=True) == (True, False)
+    assert show(expanded=True, inner=[Row("x", "x")]) == (True, True)
+    tree.collapse(tree.rows.index(0, 0))
+    assert show(expanded=True, inner=[Row("y", "y")])[0] is False
+
+
 def test_many_rows_are_made_only_when_looked_at(qapp):
     made = []
     model = RowModel()

@@ -283,7 +283,10 @@ class _Chip(QWidget):
 
     def set(self, kind: str, title: str, category: str) -> None:
         """Show a kind (an operator's in its category's colour) and a title."""
-        self._kind, self._title, self._category = display(kind, 60), display(title, 200), category
+        looks = display(kind, 60), display(title, 200), category
+        if looks == (self._kind, self._title, self._category):
+            return
+        self._kind, self._title, self._category = looks
         self.setToolTip(plain_tip(display(f"{kind} {title}", 400)))
         self.setAccessibleName(f"{self._kind} {self._title}")
         self.update()

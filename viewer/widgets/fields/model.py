@@ -38,63 +38,73 @@ class RowModel(TreeModel):
         super().__init__(parent)
         self._root = _Item(None, 0, Row("", ""), None)
         self._root.items = []
+        self._may_open = False
 
     # -- contents --------------------------------------------------------------------------------------------
 
-    def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show these: rows that were there with the same key stay what they are, the others come and go."""
-        self._root.row = Row("", "", children=rows)
-        self._update(self._root, QModelIndex(), rows)
+    def set_rows(self, rows: Sequence[Row]) -> bool:
+        """Show these: rows that were there with the same key stay what they are, the others come and go.
 
-    def _update(self, item: _Item, index: QModelIndex, rows: Sequence[Row]) -> None:
+        Whether there may be some to be opened that were not there or were not to be opened before.
+        """
+        self._may_open = False
+        self._root.row = Row("", "", children=rows)
+        self._update(self._root, rows)
+        return self._may_open
+
+    def _update(self, item: _Item, rows: Sequence[Row]) -> None:
         if item.items is None:
             return
         if isinstance(rows, LazyRows):
-            self._update_lazily(item, index, rows)
+            self._update_lazily(item, rows)
             return
         if item.items and item.items[0].source is not None:  # few enough now to be told by their keys
-            self._remove(item, index, 0, len(item.items) - 1)
+            self._remove(item, 0, len(item.items) - 1)
         keys = {row.key for row in rows}
         for position in range(len(item.items) - 1, -1, -1):
             if self.row_of(item.items[position]).key not in keys:
-                self._remove(item, index, position, position)
+                self._remove(item, position, position)
         for position, row in enumerate(rows):
-            if self._place(item, index, position, row):
-                self.dataChanged.emit(self.index(position, 0, index), self.index(position, 1, index))
+            if self._place(item, position, row):
+                child = item.items[position]
+                self.dataChanged.emit(self._index_of(child), self._index_of(child, 1))
 
-    def _place(self, item: _Item, index: QModelIndex, position: int, row: Row) -> bool:
+    def _place(self, item: _Item, position: int, row: Row) -> bool:
         """Let the child at `position` be the one of this row, moving or adding it; whether it looks different."""
         items = item.items
         assert items is not None
         found = next((i for i in range(position, len(items)) if self.row_of(items[i]).key == row.key), None)
         if found is None:
-            self.beginInsertRows(index, position, position)
+            self._may_open = True
+            self.beginInsertRows(self._index_of(item), position, position)
             items.insert(position, _Item(item, position, row, None))
             _number(items, position)
             self.endInsertRows()
             return False
         if found != position:
-            self.beginMoveRows(index, found, found, index, position)
+            self.beginMoveRows(self._index_of(item), found, found, self._index_of(item), position)
             items.insert(position, items.pop(found))
             _number(items, position)
             self.endMoveRows()
         child = items[position]
         before = self.row_of(child)
         child.row = row
+        self._may_open |= (before.expanded, before.children is None) != (row.expanded, row.children is None)
         if child.items is not None:
             if before.children is not None and row.children is None:
-                self._clear(child, self.index(position, 0, index))
+                self._clear(child)
             else:
-                self._update(child, self.index(position, 0, index), row.rows())
+                self._update(child, row.rows())
         return not row.looks_like(before)
 
-    def _update_lazily(self, item: _Item, index: QModelIndex, rows: LazyRows) -> None:
+    def _update_lazily(self, item: _Item, rows: LazyRows) -> None:
         assert item.items is not None
         have, wanted = len(item.items), len(rows)
         if wanted < have:
-            self._remove(item, index, wanted, have - 1)
+            self._remove(item, wanted, have - 1)
         elif wanted > have:
-            self.beginInsertRows(index, have, wanted - 1)
+            self._may_open = True
+            self.beginInsertRows(self._index_of(item), have, wanted - 1)
             item.items.extend(_Item(item, i, None, rows) for i in range(have, wanted))
             self.endInsertRows()
         for position, child in enumerate(item.items):
@@ -102,22 +112,25 @@ class RowModel(TreeModel):
             if child.items is None:
                 continue
             if rows.opens(position):
-                self._update(child, self.index(position, 0, index), self.row_of(child).rows())
+                self._update(child, self.row_of(child).rows())
             else:
-                self._clear(child, self.index(position, 0, index))
+                self._clear(child)
         self.many_changed.emit()  # for dataChanged a tree would look for both ends of the range among all its rows
 
-    def _remove(self, item: _Item, index: QModelIndex, first: int, last: int) -> None:
+    def _remove(self, item: _Item, first: int, last: int) -> None:
         assert item.items is not None
-        self.beginRemoveRows(index, first, last)
+        self.beginRemoveRows(self._index_of(item), first, last)
         del item.items[first : last + 1]
         _number(item.items, first)
         self.endRemoveRows()
 
-    def _clear(self, item: _Item, index: QModelIndex) -> None:
+    def _clear(self, item: _Item) -> None:
         if item.items:
-            self._remove(item, index, 0, len(item.items) - 1)
+            self._remove(item, 0, len(item.items) - 1)
         item.items = None
+
+    def _index_of(self, item: _Item, column: int = 0) -> QModelIndex:
+        return QModelIndex() if item is self._root else self.createIndex(item.position, column, item)
 
     def is_lazy(self, index: Index) -> bool:
         """Whether the rows under it are many, each made when it is looked at."""
@@ -184,9 +197,7 @@ class RowModel(TreeModel):
     def outer_index(self, index: Index) -> QModelIndex:
         """The index of the row around it."""
         item = index.internalPointer().parent if index.isValid() else None
-        if item is None or item is self._root:
-            return QModelIndex()
-        return self.createIndex(item.position, 0, item)
+        return QModelIndex() if item is None else self._index_of(item)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
         """How many children."""

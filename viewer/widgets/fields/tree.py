@@ -101,8 +101,8 @@ class RowTree(QTreeView):
         current = self.currentIndex()
         before, position, column = self.rows.path(current), current.row(), max(0, current.column())
         self._updating = True
-        self.rows.set_rows(rows)
-        self._expand(QModelIndex())
+        if self.rows.set_rows(rows):
+            self._expand(QModelIndex())
         self._updating = False
         if not before or self.rows.path(self.currentIndex()) != before:
             among = self.rows.find(*before[:-1]).siblingAtColumn(0)
