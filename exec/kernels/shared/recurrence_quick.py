@@ -16,12 +16,15 @@ import numpy as np
 
 from exec.arrays import Array
 from exec.context import checkpoint
+from exec.kernels.shared.products import UNPACKED
+from exec.kernels.shared.scratch import aligned
 
 if TYPE_CHECKING:
     from exec.kernels.shared.recurrence import Cell
 
-#: Rows × columns × depth of a product that OpenBLAS still computes without packing, and quickest.
-_SLICE = 150_000
+#: Rows × columns × depth of a product that OpenBLAS computes quickest; up to `UNPACKED` it needs no packing.
+_SLICE = 300_000
+_FEW = 64  # rows
 
 #: step(number, h, target): from h (N, H) and the inputs of a time write the next h to target (slices, N, H / slices).
 Step = Callable[[int, Array, Array], None]
@@ -60,20 +63,22 @@ def run_quick(
 @cache
 def _slices(batch: int, hidden: int) -> int:
     """Into how many slices the columns of a gate are cut."""
-    if batch == 1:  # a product of a vector packs nothing anyway
+    if batch == 1 or batch > _FEW:  # a product of a vector packs nothing anyway, and for many rows it is worth it
         return 1
-    for count in range(1, hidden // 32 + 1):
-        if hidden % count == 0 and batch * (hidden // count) * hidden <= _SLICE:
-            return count
-    fitting = [n for n in range(1, hidden // 32 + 1) if hidden % n == 0]
-    return fitting[-1] if fitting and batch <= 64 else 1
+    for most, least_width in ((_SLICE, 64), (UNPACKED, 32)):
+        for count in range(1, hidden // least_width + 1):
+            if hidden % count == 0 and batch * (hidden // count) * hidden <= most:
+                return count
+    return 1
 
 
 def _packed(r: Array, slices: int) -> Array:
     """(H, gates × H) as (gates × slices, H, width)."""
     hidden = r.shape[0]
     width = hidden // slices
-    return np.ascontiguousarray(r.reshape(hidden, -1, width).transpose(1, 0, 2))
+    packed = aligned((r.shape[1] // width, hidden, width), r.dtype)
+    packed[...] = r.reshape(hidden, -1, width).transpose(1, 0, 2)
+    return packed
 
 
 def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
@@ -81,12 +86,12 @@ def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
     _, _, slices, batch, width = parts.shape
     r = cell.packed(slices, lambda: _packed(cell.r * cell.r.dtype.type(0.5), slices))
     # one buffer of o, i, f, g, c, so that (i, f) times (g, c) is one product of neighbours
-    buffer = np.empty((5, slices, batch, width), parts.dtype)
+    buffer = aligned((5, slices, batch, width), parts.dtype)
     buffer[4] = c
     gates, sigmoids, pair, others = buffer[:4], buffer[:3], buffer[1:3], buffer[3:5]
     o, i, f, cells = buffer[0], buffer[1], buffer[2], buffer[4]
     flat = gates.reshape(4 * slices, batch, width)
-    products = np.empty((2, slices, batch, width), parts.dtype)
+    products = aligned((2, slices, batch, width), parts.dtype)
     first, second = products
     one, two, half = (parts.dtype.type(v) for v in (1, 2, 0.5))
 
@@ -119,10 +124,10 @@ def _gru(cell: Cell, parts: Array) -> Step:
 
     r = cell.packed(slices, pack)
     r_gates, r_candidate = r[: 2 * slices], r[2 * slices :]
-    buffer = np.empty((3, slices, batch, width), parts.dtype)
+    buffer = aligned((3, slices, batch, width), parts.dtype)
     gates, z, reset, candidate = buffer[:2], buffer[0], buffer[1], buffer[2]
     whole, flat = buffer.reshape(3 * slices, batch, width), gates.reshape(2 * slices, batch, width)
-    work = np.empty((slices, batch, width), parts.dtype)
+    work = aligned((slices, batch, width), parts.dtype)
     rows = np.empty((batch, hidden), parts.dtype)
     rows_view = rows.reshape(batch, slices, width).transpose(1, 0, 2)
     bias: Any = 0.5 * cell.recurrent_bias.reshape(slices, 1, width) if cell.recurrent_bias is not None else None
@@ -154,7 +159,7 @@ def _gru(cell: Cell, parts: Array) -> Step:
 def _rnn(cell: Cell, parts: Array) -> Step:
     _, _, slices, batch, width = parts.shape
     r = cell.packed(slices, lambda: _packed(cell.r, slices))
-    gate = np.empty((slices, batch, width), parts.dtype)
+    gate = aligned((slices, batch, width), parts.dtype)
 
     def step(number: int, h: Array, target: Array) -> None:
         np.matmul(h, r, gate)
