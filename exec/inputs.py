@@ -303,7 +303,7 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
     except ModelError:
         raise
     except _BROKEN as error:
-        raise ModelError(f"{path.name} cannot be read as a value", str(error), str(path)) from None
+        raise ModelError(f"{path.name} cannot be read as a value", _reason(error), str(path)) from None
     raise ModelError(f"{path.name} cannot be read as a value", f"unknown suffix {suffix or 'none'!r}", str(path))
 
 
@@ -326,7 +326,12 @@ def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
     try:
         return {name: _native(array) for name, array in read_arrays(Path(path), default_memory_limit())}
     except _BROKEN as error:
-        raise ModelError(f"{Path(path).name} cannot be read", str(error), str(path)) from None
+        raise ModelError(f"{Path(path).name} cannot be read", _reason(error), str(path)) from None
+
+
+def _reason(error: Exception) -> str:
+    """Why a file cannot be read, for a person: the system's words without number and path."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _native(array: Array) -> Array:
@@ -358,7 +363,7 @@ def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
     try:
         return decode_proto(path.read_bytes(), declared)
     except (DecodeError, TypeError, KeyError, *_BROKEN) as error:
-        raise ModelError(f"{path.name} cannot be read as a value", str(error), str(path)) from None
+        raise ModelError(f"{path.name} cannot be read as a value", _reason(error), str(path)) from None
 
 
 def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:

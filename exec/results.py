@@ -58,8 +58,9 @@ class Failure:
         return f"{self.operator}{version}{self._reason}"
 
     def __str__(self) -> str:
-        name = f"{self.title!r} " if self.title and self.title != self.operator else ""
-        return f"{name}({', '.join(filter(None, (self.operator, self._version)))}){self._reason}"
+        if not self.title or self.title == self.operator:
+            return self.account
+        return f"{self.title!r} ({', '.join(filter(None, (self.operator, self._version)))}){self._reason}"
 
     @property
     def _version(self) -> str:

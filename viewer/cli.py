@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewer.commands.terminal import EXIT_FAILED, EXIT_OK
@@ -52,7 +53,19 @@ def main(arguments: Sequence[str]) -> int:
 
         print(f"onnx-workbench {version()}")
         return EXIT_OK
+    meant = _command_meant(options.models)
+    if meant:
+        parser.error(f"there is neither a command nor a file {options.models[0]!r}; did you mean {meant!r}?")
     return _open_windows(options.models, sample=options.sample, alone=options.new_instance)
+
+
+def _command_meant(models: Sequence[str]) -> str:
+    """The command that the first word was meant for, when it is like one and no file; nothing otherwise."""
+    if not models or Path(models[0]).suffix or Path(models[0]).exists():
+        return ""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(models[0], COMMANDS, 1)), "")
 
 
 def _write_whatever_comes() -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from exec.results import RunResult
     from model.graph import Model
 
+_MOST_NAMES = 12  # in a message
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -108,8 +109,8 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
     unknown = [name for name in given if name not in known]
     if unknown:
-        have = ", ".join(v.name for v in required_inputs(model.graph))
-        raise ModelError("No such input", f"{arguments.inputs} has {', '.join(unknown)}; the model takes {have}")
+        required = [v.name for v in required_inputs(model.graph)]
+        raise ModelError("No such input", f"{arguments.inputs} has {_some(unknown)}; the model takes {_some(required)}")
     names, image = [v.name for v in model.graph.inputs], picture_options(arguments)
     named, sources = sizes(arguments.size), _sources(arguments.input, names, image)
     given = {name: array for name, array in given.items() if name not in sources}
@@ -126,10 +127,18 @@ def _sources(texts: Sequence[str], names: Sequence[str], image: ImageOptions) ->
     found = {}
     for text in texts:
         name = max((n for n in names if text.startswith(f"{n}=")), key=len, default=None)
+        if name is None and "=" not in text:
+            raise ModelError(f"{text!r} gives no input a value", "Write it as NAME=VALUE, such as image=cat.png.")
         if name is None:
-            raise ModelError("No such input", f"{text!r} is not NAME=VALUE; the model takes {', '.join(names)}")
+            raise ModelError(f"There is no input {text.partition('=')[0]!r}", f"The model takes {_some(names)}.")
         found[name] = _source(text[len(name) + 1 :], image)
     return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names for a message: a model may take its thousand weights as inputs."""
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _source(text: str, image: ImageOptions) -> InputSource:

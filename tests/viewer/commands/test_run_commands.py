@@ -132,6 +132,19 @@ def test_an_input_that_is_none_is_refused(model: str, value: str, capsys: pytest
     assert capsys.readouterr().err
 
 
+def test_what_is_told_of_an_input_that_is_none(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for told, expected in [("z=1", "There is no input 'z'\n  The model takes x."), ("x", "'x' gives no input a value")]:
+        assert main(["run", model, "--input", told]) == 2
+        assert expected in capsys.readouterr().err
+    many = tmp_path / "many.onnx"
+    names = [f"x{index}" for index in range(2000)]
+    terms = ", ".join(f"float[1] {name}" for name in names)
+    text = f'<ir_version: 8, opset_import: ["": 17]> g ({terms}) => (float[1] y) {{ y = Neg(x0) }}'
+    onnx.save(onnx.parser.parse_model(text), many)
+    assert main(["run", str(many), "--input", "z=1"]) == 2
+    assert "x11 and 1,988 more." in capsys.readouterr().err
+
+
 def test_a_picture_becomes_the_input_of_the_declared_size(tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
     Image.fromarray(np.full((8, 8, 3), (255, 0, 51), np.uint8)).save(picture)
@@ -193,7 +206,7 @@ def test_the_profile_goes_into_bodies(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--size", "n"], 2, "NAME=SIZE"),
         (["--size", "n=²"], 2, "NAME=SIZE"),
         (["-o", "missing/folder.npz"], 2, "missing/folder.npz"),
-        (["--inputs", "missing.npz"], 2, "missing.npz"),
+        (["--inputs", "missing.npz"], 2, "missing.npz cannot be read\n  No such file or directory\n"),
     ],
 )
 def test_what_goes_wrong_is_told(

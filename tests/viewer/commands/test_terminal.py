@@ -1,12 +1,14 @@
-"""Progress on a terminal."""
+"""What the command line does before a command has a say, and progress on a terminal."""
 
 from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
+from viewer import cli
 from viewer.commands import terminal
 
 
@@ -28,3 +30,19 @@ def test_progress_is_one_line_that_texts_from_a_file_cannot_leave(monkeypatch: p
     assert line.startswith("Running a model  50 % \\x1b[2J\\nname")
     assert len(line) == 39
     assert erased == "\x1b[K"
+
+
+def test_a_mistyped_command_is_told_rather_than_a_window_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[list[str]] = []
+    monkeypatch.setattr(cli, "_open_windows", lambda models, **_: opened.append(models) or 0)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["inf", "model.onnx"])
+    assert end.value.code == 2
+    assert "'inf'; did you mean 'info'?" in capsys.readouterr().err
+    Path("inf").touch()
+    for models in (["inf"], ["test.onnx"], ["network"], ["-"]):
+        assert cli.main(models) == 0
+        assert opened[-1] == models
