@@ -129,11 +129,16 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
                 "It has no input that could take the place of its output.",
                 node,
             )
-        target = node.outputs[0] if node.outputs else None
-        edit.do(RemoveNode(node))
-        if target is not None:
-            _replace(edit, target, source)
-        drop_unused_constants(edit, dict.fromkeys(v for v in node.inputs if v is not None))
+        bridge(edit, node, source)
+
+
+def bridge(edit: Transaction, node: Node, source: Value) -> None:
+    """Remove a node; a value, which may be a constant, stands for its first output."""
+    target = node.outputs[0] if node.outputs else None
+    edit.do(RemoveNode(node))
+    if target is not None:
+        _replace(edit, target, source)
+    drop_unused_constants(edit, dict.fromkeys(v for v in node.inputs if v is not None))
 
 
 def bridge_source(node: Node) -> Value | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from model import schemas
 from model.attributes import Attribute, make_attribute
 from model.document import Transaction
-from model.edits.nodes import delete_and_bridge
+from model.edits.nodes import bridge
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.passes.convert.hands import Names
@@ -103,9 +103,28 @@ class _Conversion:
         turning: Collection[Function] = edit.model.functions
         self._among: Collection[Node] | None = None
         if wish.among is not None:
-            self._among, turning = with_whole_functions(wish.among, edit.model)
+            chosen, turning = with_whole_functions(wish.among, edit.model)
+            self._among = chosen.union(self._casts_between(chosen))
         self._functions = {f.key for f in turning}
         self._bodies = {f.body for f in turning}
+
+    def _casts_between(self, nodes: Collection[Node]) -> Iterator[Node]:
+        """Casts that stand between these nodes and others that were converted before: they have nothing left to do."""
+        ours, theirs = self._wish.source, self._wish.target
+        for node in nodes:
+            for value in (*node.inputs, *node.outputs):
+                maker = None if value is None else value.producer
+                if maker is not None and self._casts_from(maker, theirs):
+                    yield maker
+                if value is not None and (maker is node or value.initializer is not None):
+                    yield from (u for u, _ in value.uses if isinstance(u, Node) and self._casts_from(u, ours))
+
+    def _casts_from(self, node: Node, kind: ElementType) -> bool:
+        """Whether a node turns this one of the two precisions into the other."""
+        if node.op_type != "Cast" or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
+            return False
+        given, made = (None if v is None else _innermost(self._type_of(v)) for v in (*node.inputs, *node.outputs))
+        return given == kind and made in (self._wish.source, self._wish.target) and made != kind
 
     def run(self) -> Report:
         """Decide what every value becomes, then convert and cast."""
@@ -346,6 +365,7 @@ class _Conversion:
         self._edit.do(InsertNode(home, node, behind if home is not graph or before is None or behind else before))
         self._report.changed(f"casts to {wanted.text} added", node)
         self._casts[value, wanted] = output
+        self._now[output] = wanted
         return output
 
     def _require_tensor(self, value: Value) -> None:
@@ -439,19 +459,22 @@ class _Conversion:
         for root in roots:
             for graph in root.walk():
                 for node in list(graph.nodes):
-                    if node.op_type == "Cast" and not node.domain and self._is_idle(node):
+                    given = self._given_idly(node) if node.op_type == "Cast" and not node.domain else None
+                    if given is not None:
                         self._report.changed("casts with nothing left to do taken away", graph)
-                        delete_and_bridge(self._edit, [node])
+                        bridge(self._edit, node, given)
 
-    def _is_idle(self, cast: Node) -> bool:
+    def _given_idly(self, cast: Node) -> Value | None:
+        """What goes into a cast that has nothing left to do."""
         given, made = (values[0] if values else None for values in (cast.inputs, cast.outputs))
         if given is None or made is None or self._is_kept(cast):
-            return False
+            return None
         kinds = [self._now.get(v) or _innermost(self._type_of(v)) for v in (given, made)]
         if kinds != [self._wish.target] * 2 or (given in self._now) == (made in self._now):
-            return False
+            return None
         # An output keeps its name: what goes into the cast takes it over, if a node of this graph makes it.
-        return not made.is_output or (given.graph is cast.graph and given.producer is not None and not given.is_output)
+        takes_over = given.graph is cast.graph and given.producer is not None and not given.is_output
+        return given if takes_over or not made.is_output else None
 
 
 def _innermost(kind: Type | None) -> ElementType | int | None:

@@ -126,6 +126,43 @@ def test_only_chosen_nodes_get_another_precision_with_casts_at_the_border(target
     assert snapshot(document.model) == state
 
 
+@pytest.mark.parametrize("parts", [("Mul", "Relu"), ("Relu", "Mul"), ("Relu", "Add"), ("Mul", "Add", "Relu")])
+def test_parts_that_meet_leave_no_casts_between_them(parts):
+    """Converted one after the other, the first cast back for the second, which cast anew."""
+    document, together = made(17, CHAIN), made(17, CHAIN)
+    for part in parts:
+        to_half(document, of(document, part))
+    to_half(together, of(together, *parts))
+    assert kinds(document) == kinds(together)
+    assert len(of(document, "Cast")) == len(of(together, "Cast"))
+    feeds = fed(document.model)
+    same_outputs(document, outputs(together.model, feeds), feeds)
+
+
+def test_the_whole_follows_a_part_that_took_a_weight_in_another_precision():
+    """It could not be converted: the cast of the weight was in the way."""
+    document = made(17, CHAIN)
+    to_half(document, of(document, "Mul"))
+    assert builders.value(document, "w").initializer.element_type == ElementType.FLOAT
+    to_half(document, document.model.graph.nodes)
+    assert set(kinds(document).values()) == {ElementType.FLOAT16}
+    assert builders.value(document, "w").initializer.element_type == ElementType.FLOAT16
+    assert len(of(document, "Cast")) == 2  # of the input and of the output
+    onnx.checker.check_model(to_bytes(document.model))
+
+
+def test_a_cast_that_others_need_stays_where_parts_meet():
+    document = made(17, "g (float[2] x) => (float[2] y, float[2] z) { a = Abs(x) b = Relu(a) y = Neg(b) z = Exp(b) }")
+    to_half(document, of(document, "Relu"))
+    to_half(document, of(document, "Neg"))
+    assert kinds(document)["Neg"] == ElementType.FLOAT16
+    assert kinds(document)["Exp"] == ElementType.FLOAT
+    (exp,) = of(document, "Exp")
+    assert exp.inputs[0].producer.op_type == "Cast"
+    assert len(of(document, "Cast")) == 3  # into Relu, out of it for Exp, and out of Neg
+    onnx.checker.check_model(to_bytes(document.model))
+
+
 def test_a_constant_that_chosen_nodes_alone_take_turns():
     document = made(17, "g (float[2] x) => (float[2] y) <float[2] w = {1.0,2.0}> { a = Mul(x, w) y = Neg(a) }")
     to_half(document, of(document, "Mul"))
