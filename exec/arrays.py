@@ -42,7 +42,7 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
     limit = current_limits().max_bytes
     if limit is None:
         return
-    size = prod(int(d) for d in shape) * np.dtype(dtype).itemsize
+    size = prod(map(int, shape)) * np.dtype(dtype).itemsize
     if not size and prod(max(1, int(d)) for d in shape) > _MOST:
         msg = f"a result of {'×'.join(map(str, shape))} has dimensions that no array can have, though it holds nothing"
         raise LimitError(msg)

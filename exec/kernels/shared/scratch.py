@@ -32,14 +32,14 @@ def aligned(shape: Sequence[int], dtype: DTypeLike) -> Array:
 def scratch(slot: str, shape: Sequence[int], dtype: DTypeLike) -> Array:
     """An uninitialised array of this thread; the next request for the same slot on the same thread reuses it.
 
-    Only for what does not leave the kernel call. Its size is held against the memory limit first.
+    Only for what does not leave the kernel call. More than there is already is held against the memory limit first.
     """
     kind = np.dtype(dtype)
-    check_size(shape, kind)
     size = prod(shape) * kind.itemsize
     buffers: dict[str, Array] = _local.__dict__.setdefault("buffers", {})
     buffer = buffers.get(slot)
     if buffer is None or buffer.nbytes < size:
+        check_size(shape, kind)
         buffer = aligned((size,), np.uint8)
         if size <= KEPT_BYTES:
             buffers[slot] = buffer
