@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
@@ -28,7 +29,8 @@ class Selection(QObject):
         super().__init__(parent)
         self._items: dict[Item, None] = {}
         self._tuple: tuple[Item, ...] = ()  # the same, made once per change: it is asked for often
-        self._nodes: tuple[Node, ...] | None = None  # made when first asked for: there may be very many
+        self._kinds: Counter[type[Item]] | None = None  # counted when first asked for: there may be very many
+        self._nodes: tuple[Node, ...] | None = None
         self._values: tuple[Value, ...] | None = None
         self._hover: Item | None = None
 
@@ -46,21 +48,39 @@ class Selection(QObject):
     def nodes(self) -> tuple[Node, ...]:
         """The selected nodes."""
         if self._nodes is None:
-            self._nodes = _those(self._tuple, Node)
+            self._nodes = self._those(Node)
         return self._nodes
 
     @property
     def values(self) -> tuple[Value, ...]:
         """The selected values."""
         if self._values is None:
-            self._values = _those(self._tuple, Value)
+            self._values = self._those(Value)
         return self._values
+
+    @property
+    def kinds(self) -> Counter[type[Item]]:
+        """How many of the selected objects are nodes, values and so on."""
+        if self._kinds is None:
+            self._kinds = Counter(map(type, self._tuple))
+        return self._kinds
+
+    def _those(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
+        """The items of a kind; looks at each only where kinds are mixed."""
+        count = self.kinds[kind]
+        if count == len(self._tuple):
+            return cast("tuple[_Kind, ...]", self._tuple)
+        return tuple(item for item in self._tuple if isinstance(item, kind)) if count else ()
 
     def __contains__(self, item: object) -> bool:
         return item in self._items
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def has_all(self, items: Iterable[object]) -> bool:
+        """Whether all of these are selected. Costs those up to the first that is not."""
+        return all(map(self._items.__contains__, items))
 
     def set(self, items: Iterable[Item]) -> None:
         """Select exactly these."""
@@ -92,7 +112,7 @@ class Selection(QObject):
         chosen = tuple(items)
         if chosen != self._tuple:
             self._items, self._tuple = items, chosen
-            self._nodes = self._values = None
+            self._kinds = self._nodes = self._values = None
             self.changed.emit()
 
     @property
@@ -105,13 +125,3 @@ class Selection(QObject):
         if item is not self._hover:
             self._hover = item
             self.hover_changed.emit()
-
-
-def _those(items: tuple[Item, ...], kind: type[_Kind]) -> tuple[_Kind, ...]:
-    """The items of a kind; looks at each only where kinds are mixed."""
-    kinds = set(map(type, items))
-    if kinds == {kind}:
-        return cast("tuple[_Kind, ...]", items)
-    if kind not in kinds:
-        return ()
-    return tuple(item for item in items if isinstance(item, kind))

@@ -10,7 +10,7 @@ from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.typetext import parse_dimensions, parse_type, type_source
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
-from viewer.actions.targets import graph_in_view, has_value, selected_nodes, selected_values
+from viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from viewer.dialogs.lifetime import show_for
 from viewer.text import display, number_text, plural
 
@@ -99,11 +99,13 @@ def _is_constant_node(node: Node) -> bool:
 
 
 def _has_constant_node(context: Context) -> bool:
-    return any(map(_is_constant_node, context.selected_nodes))
+    return may_have(context.selected_nodes, _is_constant_node)
 
 
 def _to_initializer(context: Context) -> None:
     chosen = [node for node in selected_nodes(context) if _is_constant_node(node)]
+    if not chosen:
+        raise ModelError("No Constant node is selected", "Only Constant nodes become initializers.")
     with context.opened.document.edit(f"Turn {plural(len(chosen), 'Constant node')} into initializers") as edit:
         made = [constant_to_initializer(edit, node) for node in chosen]
     context.opened.reveal_all(made)

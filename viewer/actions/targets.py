@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from model.errors import ModelError
 from model.graph import Function, Graph, Node, Value
 from model.queries import topology
 from viewer.actions.action import Context
+
+_Kind = TypeVar("_Kind")
+#: Among more than these nobody looks for one that an action could act on: it says itself when there is none.
+_MOST_LOOKED_AT = 1000
+
+
+def may_have(things: Sequence[_Kind], is_one: Callable[[_Kind], object]) -> bool:
+    """Whether one of the selected things is such, as far as that costs little to tell."""
+    return len(things) > _MOST_LOOKED_AT or any(map(is_one, things))
 
 
 def has_node(context: Context) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewer.actions.action import Action, Context, Menu, Submenu, with_document
+from viewer.actions.targets import may_have
 from viewer.dialogs.lifetime import show_aside, show_for
 from viewer.settings import COMPARE_MERGED
 from viewer.text import display, plural
@@ -44,7 +46,10 @@ def _set_type_rule(context: Context) -> None:
     from model.passes.inference.rules import user_rule
     from viewer.dialogs.ask_text import AskText, TextField
 
-    workspace, node = context.opened, _custom_nodes(context)[-1]
+    workspace, custom = context.opened, _custom_nodes(context)
+    if not custom:
+        raise ModelError("No node of a domain of its own is selected", "Types of standard operators are known.")
+    node = custom[-1]
     operator = f"{node.domain}::{node.op_type}"
 
     def set_rule(texts: list[str]) -> None:
@@ -298,7 +303,7 @@ ACTIONS = (
         id="model.type_rule",
         title="Types of an Unknown Operator…",
         run=_set_type_rule,
-        enabled=lambda context: bool(_custom_nodes(context)),
+        enabled=lambda context: may_have(context.selected_nodes, attrgetter("domain")),
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.TYPES,

@@ -447,9 +447,7 @@ class GraphView(MarkedSurface):
     def _on_selection(self) -> None:
         self._describe()
         self.trail_changed.emit(self.travel.trail())
-        if self.marks is not None:
-            self.marks.set("selected", self.workspace.selection.items)
-            self.update()
+        self.set_marks("selected", self.workspace.selection.items)
 
     def select_box(self, box: int) -> None:
         """Select what a box stands for; the arrow keys go on from there."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QVBoxLayout, QWidget
 
 from model.graph import Graph, Node, Value
 from model.queries.scopes import Scope
 from viewer.panels import Panel
 from viewer.qt_models.outline import ObjectRole, OutlineModel
 from viewer.qt_models.outline_rows import Stretch
+from viewer.selection import Item
+from viewer.widgets.marking_tree import MarkingTree
 from viewer.workspace import Workspace
 
 _MEASURED = 100  # rows that tell how wide operators are
 _MARGINS = 8  # px beside the text of an operator
+#: With more nodes selected than this, nobody means the last of them.
+_MOST_POINTED_AT = 1000
 #: Keys that mean on a row what they mean on the graph.
 _KEYS = {
     "F2": "edit.rename",
@@ -29,12 +34,15 @@ _KEYS = {
 
 
 class OutlinePanel(Panel):
-    """Follows the selection and sets it; a node chosen comes into view, opening a row shows another graph."""
+    """Follows the selection and sets it; a node chosen comes into view, opening a row shows another graph.
+
+    Marked are the rows of all that is selected; a group whose nodes all are is marked too.
+    """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.model = OutlineModel(workspace.model, workspace.grouping, self)
-        self.tree = QTreeView(self)
+        self.tree = MarkingTree(self._is_marked, self)
         self.tree.setModel(self.model)
         self.tree.setAccessibleName("Outline")
         self.tree.setUniformRowHeights(True)
@@ -54,6 +62,7 @@ class OutlinePanel(Panel):
         self.entry = self.tree
         self.tree.expand(self.model.index(0, 0))
         self._following = False
+        self._whole: dict[Scope | Stretch, bool] = {}  # groups that were looked through since anything changed
         self.model.filled.connect(self._on_filled)
 
         self.tree.installEventFilter(self)
@@ -66,6 +75,11 @@ class OutlinePanel(Panel):
         workspace.changes.nodes_changed.connect(self._on_nodes)
         workspace.changes.values_changed.connect(self._on_values)
         workspace.changes.model_changed.connect(self._on_model)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up with what was selected meanwhile."""
+        super().showEvent(event)
+        self._follow()
 
     def _divide(self) -> None:
         """Give operators the width they need, but leave most of it to names."""
@@ -117,14 +131,10 @@ class OutlinePanel(Panel):
 
     def _follow(self) -> None:
         """Show in the tree what is selected elsewhere."""
-        if self._following:
+        self._whole.clear()
+        if self._following or not self.isVisible():
             return
-        current = self.workspace.selection.current
-        if isinstance(current, Value):
-            current = current.producer
-        if not self.isVisible():
-            return
-        index = self.model.index_of(current) if isinstance(current, (Node, Graph)) else QModelIndex()
+        index = self._index_to_show()
         self._following = True
         if not index.isValid():
             self.tree.clearSelection()  # a row that looked selected could not be chosen again
@@ -133,22 +143,46 @@ class OutlinePanel(Panel):
             self.tree.selectionModel().setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
             self.tree.scrollTo(index)
         self._following = False
+        self.tree.mark()
 
-    def _on_chosen(self) -> None:
-        if self._following:
+    def _index_to_show(self) -> QModelIndex:
+        """The row of the object selected last; none for one that nobody pointed at, among very many or all."""
+        current, nodes = self.workspace.selection.current, self.workspace.selection.nodes
+        if isinstance(current, Value):
+            current = current.producer
+        if isinstance(current, Node) and current.graph is not None and len(nodes) > 1:
+            pointed_at = len(nodes) < min(len(current.graph.nodes), _MOST_POINTED_AT)
+            return self.model.index_of(current) if pointed_at else QModelIndex()
+        return self.model.index_of(current) if isinstance(current, (Node, Graph)) else QModelIndex()
+
+    def _is_marked(self, index: QModelIndex) -> bool:
+        selection, subject = self.workspace.selection, index.data(ObjectRole)
+        if isinstance(subject, (Scope, Stretch)):
+            if subject not in self._whole:
+                self._whole[subject] = selection.has_all(subject.all_nodes())
+            return self._whole[subject]
+        return subject in selection or (isinstance(subject, Node) and any(v in selection for v in subject.outputs))
+
+    def _on_chosen(self, chosen: QItemSelection, given_up: QItemSelection) -> None:
+        if self._following or self.tree.is_marking:
             return
-        rows = [i for i in self.tree.selectionModel().selectedIndexes() if i.column() == 0]
-        items: list[Node | Graph] = []
-        for index in rows:
-            subject = index.data(ObjectRole)
-            items.extend(subject.all_nodes() if isinstance(subject, (Scope, Stretch)) else [subject])
-        if items:
-            self._following = True
-            if len(items) == 1 and isinstance(items[0], Node) and items[0].graph is self.workspace.graph:
-                self.workspace.reveal(items[0])
-            else:
-                self.workspace.selection.set(items)
-            self._following = False
+        selection = self.workspace.selection
+        rows = chosen.indexes() if self.tree.adds else self.tree.selectionModel().selectedIndexes()
+        items: dict[Item, None] = dict.fromkeys(_items_of(rows))
+        if self.tree.adds:
+            gone: set[object] = set(_items_of(given_up.indexes()))
+            gone.update(value for node in list(gone) if isinstance(node, Node) for value in node.outputs)
+            items = {item: None for item in selection.items if item not in gone and item not in items} | items
+        elif not items:
+            return
+        self._following = True
+        only = next(iter(items)) if len(items) == 1 else None
+        if isinstance(only, Node) and only.graph is self.workspace.graph:
+            self.workspace.reveal(only)
+        else:
+            selection.set(items)
+        self._following = False
+        self.tree.mark_soon()
 
     def _on_opened(self, index: QModelIndex) -> None:
         subject = index.siblingAtColumn(0).data(ObjectRole)
@@ -164,3 +198,11 @@ class OutlinePanel(Panel):
         if subject is not None:
             kind = "node" if isinstance(subject, (Node, Scope, Stretch)) else "graph"
             self.workspace.open_menu(self.tree.viewport().mapToGlobal(position), kind)
+
+
+def _items_of(rows: Iterable[QModelIndex]) -> Iterator[Node | Graph]:
+    """What some rows stand for; a group is its nodes."""
+    for index in rows:
+        if index.column() == 0:
+            subject = index.data(ObjectRole)
+            yield from subject.all_nodes() if isinstance(subject, (Scope, Stretch)) else (subject,)

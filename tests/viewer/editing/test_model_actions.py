@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from exec.session import Session
 from model import load, schemas
 from model.checks import Checker
+from model.edits import nodes
 from model.io.place import Layout
 from model.io.save import to_bytes
 from model.steps import SetField
@@ -328,6 +329,19 @@ def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
     assert schemas.find("Blend", 1, "com.acme") is None
     assert operator_sets.documents().opened == []
     dialog.close()
+
+
+def test_an_action_offered_for_very_many_nodes_tells_that_none_is_meant(desk):
+    with desk.workspace.document.edit("Many") as edit:
+        for number in range(1100):
+            nodes.add_node(edit, desk.workspace.graph, "Abs", name=f"many{number}")
+    before = desk.workspace.document.revision
+    desk.run("edit.select_all")
+    desk.run("node.to_initializer")
+    desk.run("model.type_rule")
+    told = ["No Constant node is selected", "No node of a domain of its own is selected"]
+    assert desk.messages()[-2:] == told
+    assert desk.workspace.document.revision == before
 
 
 def test_values_change_their_part(desk):

@@ -366,3 +366,77 @@ def test_a_row_that_was_given_up_elsewhere_is_chosen_again(qtbot, blocks):
     workspace.selection.set([])
     workspace.selection.set([node])
     assert blocks.tree.selectionModel().isSelected(blocks.model.index_of(node))
+
+
+def marked(panel):
+    """What the rows that look selected stand for."""
+    chosen = panel.tree.selectionModel().selectedRows()
+    return [index.data() for index in rows(panel.model) if index in chosen]
+
+
+def click(qtbot, panel, index, keys=Qt.KeyboardModifier.NoModifier):
+    panel.tree.scrollTo(index)
+    at = panel.tree.visualRect(index).center()
+    qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, keys, at)
+
+
+def test_everything_selected_elsewhere_is_marked(qtbot, blocks):
+    blocks.resize(300, 2000)
+    graph, selection = blocks.workspace.model.graph, blocks.workspace.selection
+    everything = list(graph.nodes)
+    selection.set(everything)
+    group = blocks.model.index_of(everything[0]).parent()
+    free = [f"free{number}" for number in range(10)]
+    assert marked(blocks) == [group.parent().data(), *free]
+    blocks.tree.expand(group.parent())
+    blocks.tree.expand(group)
+    among = [*(f"b{number}" for number in range(10)), "n0", "n1", "n2", group.parent().data()]
+    qtbot.waitUntil(lambda: sorted(marked(blocks)) == sorted([*among, *free]))
+    selection.set([*everything[:2], everything[7]])
+    assert marked(blocks) == ["n0", "n1", "free1"]
+    selection.toggle(everything[2])
+    assert marked(blocks) == ["b0", "n0", "n1", "n2", "free1"]
+    selection.set([everything[3].outputs[0]])
+    assert marked(blocks) == ["free0"]
+    selection.clear()
+    assert marked(blocks) == []
+
+
+def test_what_is_selected_elsewhere_is_added_to_and_taken_from(qtbot, blocks):
+    blocks.resize(300, 2000)
+    graph, selection = blocks.workspace.model.graph, blocks.workspace.selection
+    first, second, third, free = list(graph.nodes)[:4]
+    group, ctrl = blocks.model.index_of(first).parent(), Qt.KeyboardModifier.ControlModifier
+    blocks.tree.collapse(group)
+    selection.set([first, second])
+    blocks.tree.collapse(group)
+    click(qtbot, blocks, blocks.model.index_of(free), ctrl)
+    assert selection.items == (first, second, free)
+    blocks.tree.expand(group)
+    qtbot.waitUntil(lambda: marked(blocks) == ["n0", "n1", "free0"])
+    click(qtbot, blocks, blocks.model.index_of(first), ctrl)
+    assert selection.items == (second, free)
+    click(qtbot, blocks, group, ctrl)
+    assert selection.items == (free, first, second, third)
+    qtbot.waitUntil(lambda: marked(blocks) == ["b0", "n0", "n1", "n2", "free0"])
+    click(qtbot, blocks, blocks.model.index_of(third), ctrl)
+    assert selection.items == (free, first, second)
+    qtbot.waitUntil(lambda: marked(blocks) == ["n0", "n1", "free0"])
+    click(qtbot, blocks, blocks.model.index_of(free))
+    assert selection.items == (free,)
+    qtbot.waitUntil(lambda: marked(blocks) == ["free0"])
+
+
+def test_selecting_all_leaves_the_tree_where_it_is(stretched):
+    top = stretched.tree.indexAt(stretched.tree.viewport().rect().topLeft())
+    stretched.workspace.selection.set(stretched.workspace.model.graph.nodes)
+    assert stretched.tree.indexAt(stretched.tree.viewport().rect().topLeft()) == top
+    assert not any(stretched.tree.isExpanded(i) for i in rows_of_first(stretched))
+    assert all(i in stretched.tree.selectionModel().selectedRows() for i in rows_of_first(stretched))
+
+
+def rows_of_first(panel):
+    """The rows right below the first graph that are in view."""
+    top = panel.model.index(0, 0)
+    inside = [panel.model.index(row, 0, top) for row in range(panel.model.rowCount(top))]
+    return [index for index in inside if panel.tree.visualRect(index).intersects(panel.tree.viewport().rect())]

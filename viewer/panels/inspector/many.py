@@ -22,14 +22,15 @@ _NOUNS: dict[type, str] = {Node: "node", Value: "value", Graph: "graph", Functio
 
 def many_rows(workspace: Workspace, items: Sequence[Item], rows_of: Callable[[Item], Sequence[Row]]) -> list[Row]:
     """What the objects are, and the rows all of them have."""
-    kinds = Counter(map(type, items))
+    selection = workspace.selection
+    kinds = selection.kinds if items is selection.items else Counter(map(type, items))
     summary = Row("selected", "Selected", ", ".join(plural(n, _NOUNS[kind]) for kind, n in kinds.items()))
     found = [summary]
     if len(kinds) > 1:
         return found
     first = items[0]
     if isinstance(first, Node):
-        found += _operators(workspace, workspace.selection.nodes)
+        found += _operators(workspace, selection.nodes)
     if len(items) > MOST:
         summary.note = f"up to {MOST:,} can be edited at once here"
         return found
@@ -37,13 +38,14 @@ def many_rows(workspace: Workspace, items: Sequence[Item], rows_of: Callable[[It
 
 
 def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[Row]:
-    """How many of which operator; following one selects only those."""
-    counts = Counter(map(attrgetter("op_type"), nodes))
+    """How many of which operator; following one selects only those. Of very many nodes they are counted on demand."""
+    counts = Counter[str]()
 
     def select(op_type: str) -> None:
         workspace.selection.set([node for node in nodes if node.op_type == op_type])
 
     def rows() -> list[Row]:
+        counts.update(() if counts else map(attrgetter("op_type"), nodes))
         found = []
         for op_type, count in counts.most_common():
             row = Row(f"operator {op_type}", display(op_type, 80), str(count))
@@ -51,7 +53,9 @@ def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[Row]:
             found.append(row)
         return found
 
-    if len(counts) < 2:
+    if len(nodes) > MOST:
+        return [Row("operators", "Operators", "", style="section", children=rows)]
+    if len(rows()) < 2:
         return []
     return [Row("operators", "Operators", str(len(counts)), style="section", children=rows, expanded=True)]
 

@@ -173,7 +173,7 @@ class InspectorPanel(Panel):
                 self._back = [*self._back[-_MOST_BACK:], self._items]
             self._items = items
             self.numbers.forget()
-        self._back = [seen for seen in self._back if all(map(is_in_model, seen[:MOST]))]
+        self._back = [seen for seen in self._back if any(map(is_in_model, seen[:MOST]))]
         self.head.show_item(items, can_go_back=bool(self._back))
         self.tree.set_rows(self._rows(items))
 
